@@ -13,12 +13,12 @@ and what the rest of the machine draws, :class:`~routecast.router.model.PowerDra
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
 from routecast.power.form import FormFunction
 from routecast.power.model import OperatingPoint
+from routecast.quantity.schema import field, value
 from routecast.router.model import PowerDraw
 
 __all__ = ["AdaptivePower", "CoreTime", "InterruptPower", "PollingPower", "lingering_core"]
@@ -26,24 +26,13 @@ __all__ = ["AdaptivePower", "CoreTime", "InterruptPower", "PollingPower", "linge
 Arrivals = Literal["poisson", "cbr"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CoreTime:
-    """How a core spends its time: shares that sum to 1, and how often it is interrupted.
+    """How a core spends its time: shares that sum to 1, and how often it is interrupted."""
 
-    Parameters
-    ----------
-    busy_ratio : float
-        At work on frames and interrupts.
-    spin_ratio : float
-        Polling an empty queue, at active power.
-    idle_ratio : float
-        Neither; the core may sleep.
-    interrupts_per_s : float
-    """
-
-    busy_ratio: float
-    spin_ratio: float
-    idle_ratio: float
+    busy_ratio: float = field("At work on frames and interrupts")
+    spin_ratio: float = field("Polling an empty queue, at active power")
+    idle_ratio: float = field("Neither; the core may sleep")
     interrupts_per_s: float
 
 
@@ -120,20 +109,12 @@ def _constant_rate(rate_pps: float, service_s: float, linger_s: float, interrupt
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PollingPower:
-    """Cores that poll: each burns its active power at any load, also without any.
+    """Cores that poll: each burns its active power at any load, also without any."""
 
-    Parameters
-    ----------
-    draw : PowerDraw
-        Of one core and of the pool that it belongs to.
-    cores : int
-        Cores of the pool; a point that names fewer leaves the others idle.
-    """
-
-    draw: PowerDraw
-    cores: int = 1
+    draw: PowerDraw = field("Of one core and of the pool that it belongs to")
+    cores: int = field("Cores of the pool; a point that names fewer leaves the others idle", default=1)
 
     @property
     def scope(self) -> str:
@@ -145,16 +126,9 @@ class PollingPower:
         return _pool_w(self.draw, self.cores, _working(point, self.cores), 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class InterruptPower:
-    """Cores that are interrupted: active for the share of time that a form function says (paper 003, eqs. 5, 8).
-
-    Parameters
-    ----------
-    draw : PowerDraw
-    form : FormFunction
-    cores : int
-    """
+    """Cores that are interrupted: active for the share of time that a form function says (paper 003, eqs. 5, 8)."""
 
     draw: PowerDraw
     form: FormFunction
@@ -170,27 +144,16 @@ class InterruptPower:
         return _pool_w(self.draw, self.cores, _working(point, self.cores), self.form.at(point.load_ratio))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AdaptivePower:
-    """Cores that spin for a while before they wait for an interrupt (``Activation.linger_s``).
-
-    Parameters
-    ----------
-    draw : PowerDraw
-    service_s : float
-        Mean service time of a frame.
-    linger_s, interrupt_cost_s : float
-        As in :class:`~routecast.router.model.Activation`; an infinite ``linger_s`` is polling, 0 interrupts.
-    arrivals : {"poisson", "cbr"}
-        At each core.
-    cores : int
-    """
+    """Cores that spin for a while before they wait for an interrupt (``Activation.linger_s``)."""
 
     draw: PowerDraw
-    service_s: float
+    service_s: float = field("Mean service time of a frame, s")
+    # As in Activation; an infinite ``linger_s`` is polling, 0 interrupts.
     linger_s: float
     interrupt_cost_s: float = 0.0
-    arrivals: Arrivals = "poisson"
+    arrivals: Arrivals = field("At each core", default="poisson")
     cores: int = 1
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
@@ -14,6 +14,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.quantity import format_bps
+from routecast.quantity.schema import field, value
 
 __all__ = ["KWH_J", "ModelWatts", "PowerCurve", "PowerDay", "TrialWatts", "Watts", "power_day"]
 
@@ -24,51 +25,30 @@ Watts = Callable[[float], float]
 """Mean watts while so many bits per second are forwarded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerDay:
-    """Power over a day, and what it comes to.
-
-    Parameters
-    ----------
-    step_s : float
-    l2_bps, power_w : tuple of float
-        Traffic and mean power of each step.
-    energy_j : float
-        Of a day: mean power times 24 h.
-    mean_w, peak_w, least_w : float
-    traffic_bits : float
-        Bits of a day.
-    energy_per_terabyte_j : float
-        ``energy_j`` over the traffic in TB (1e12 bytes).
-    proportional_j : float
-        What a day would take if power were proportional to traffic: the watts at the profile's peak times the mean
-        traffic over the peak traffic.
-    cost : float or None
-        In the currency of the price; None without a price.
-    carbon_g : float or None
-        None without a carbon intensity.
-    scope, source : str
-        What the watts cover and where they come from.
-    profile : str
-        Where the traffic comes from.
-    notes : tuple of str
-    """
+    """Power over a day, and what it comes to."""
 
     step_s: float
+    # Traffic and mean power of each step.
     l2_bps: tuple[float, ...]
     power_w: tuple[float, ...]
-    energy_j: float
+    energy_j: float = field("Of a day: mean power times 24 h, J")
     mean_w: float
     peak_w: float
     least_w: float
-    traffic_bits: float
-    energy_per_terabyte_j: float
-    proportional_j: float
-    cost: float | None
-    carbon_g: float | None
+    traffic_bits: float = field("Bits of a day")
+    energy_per_terabyte_j: float = field("``energy_j`` over the traffic in TB (1e12 bytes), J")
+    proportional_j: float = field(
+        "What a day would take if power were proportional to traffic: the watts at the profile's peak times the "
+        "mean traffic over the peak traffic, J"
+    )
+    cost: float | None = field("In the currency of the price; None without a price")
+    carbon_g: float | None = field("None without a carbon intensity")
+    # What the watts cover and where they come from.
     scope: str
     source: str
-    profile: str
+    profile: str = field("Where the traffic comes from")
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -78,7 +58,7 @@ class PowerDay:
         return {**result, "energy_kwh": self.energy_j / KWH_J}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerCurve:
     """Watts at rising loads, and straight lines between them."""
 
@@ -126,7 +106,7 @@ class PowerCurve:
         return (1.0 - share) * self.power_w[above - 1] + share * self.power_w[above]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class ModelWatts:
     """Watts of a power model at a load.
 
@@ -170,7 +150,7 @@ class ModelWatts:
         )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class TrialWatts:
     """Watts of a router at a load: one trial for each load that is asked for.
 
@@ -184,7 +164,7 @@ class TrialWatts:
     idle_pps: float = 1e-3
     scope: str = ""
     source: str = ""
-    lost: list[tuple[float, float]] = field(default_factory=list)
+    lost: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
     def __call__(self, l2_bps: float) -> float:
         """Return the mean watts of a trial.
@@ -241,9 +221,9 @@ def power_day(
         faults.append(Problem("", f"{missing} steps are missing: fill them, or take the mean day"))
     elif not series.peak_bps > 0.0:
         faults.append(Problem("", "carries no traffic"))
-    for name, value in (("price_per_kwh", price_per_kwh), ("carbon_g_per_kwh", carbon_g_per_kwh)):
-        if value is not None and not (math.isfinite(value) and value >= 0.0):
-            faults.append(Problem(name, f"is {value:g}: it is at least 0"))
+    for name, rate in (("price_per_kwh", price_per_kwh), ("carbon_g_per_kwh", carbon_g_per_kwh)):
+        if rate is not None and not (math.isfinite(rate) and rate >= 0.0):
+            faults.append(Problem(name, f"is {rate:g}: it is at least 0"))
     if faults:
         raise ModelProblem(series.source or "profile", faults)
     power_w = tuple(watts(rate) for rate in series.l2_bps)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +32,7 @@ from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.port_samples import PortSample, read_port_samples
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["TERMS", "DeviceFit", "Fitted", "fit_file", "fit_ports", "fit_router", "model_for"]
 
@@ -197,34 +197,24 @@ _SAME = 1e-9
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FittedPorts:
-    """What was found for one class of ports.
-
-    Parameters
-    ----------
-    model : PortClass
-    interval : mapping of str to (float, float)
-        95 % interval of each fitted term, by its name in :data:`TERMS`.
-    not_told_apart : tuple of str
-        Terms that the samples cannot separate from the others: they are None in the model.
-    samples : int
-    error_ratio : tuple of float
-        Absolute error over the measured power, of each sample that was fitted.
-    held_out_error_ratio : tuple of float
-        The same where the sample was left out of the fit, each fifth of those with ports in use in turn; empty with
-        too few samples.
-    """
+    """What was found for one class of ports."""
 
     model: PortClass
-    interval: Mapping[str, tuple[float, float]]
-    not_told_apart: tuple[str, ...]
+    interval: Mapping[str, tuple[float, float]] = field("95 % interval of each fitted term, by its name in TERMS")
+    not_told_apart: tuple[str, ...] = field(
+        "Terms that the samples cannot separate from the others: they are None in the model"
+    )
     samples: int
-    error_ratio: tuple[float, ...]
-    held_out_error_ratio: tuple[float, ...]
+    error_ratio: tuple[float, ...] = field("Absolute error over the measured power, of each sample that was fitted")
+    held_out_error_ratio: tuple[float, ...] = field(
+        "The same where the sample was left out of the fit, each fifth of those with ports in use in turn; empty "
+        "with too few samples"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PortFit:
     """The model of a device and what was found for each class of its ports."""
 
@@ -367,7 +357,7 @@ FIT_MODELS: tuple[FitModel, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Fitted:
     """One sample beside what the model says of it, with the load or, for ports, the passed bit/s as ``place``.
 
@@ -380,33 +370,18 @@ class Fitted:
     is_fitted: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DeviceFit:
-    """What was found for one device.
-
-    Parameters
-    ----------
-    device : str
-    model : PowerModel
-    parameters : mapping of str to Parameter
-        Prefixed by the class of ports where a device has several.
-    fitted : int
-        Samples that the model rests on.
-    error_ratio, fitted_error_ratio : tuple of float
-        Absolute error over the measured power, on samples left out and on those that were fitted.
-    left_out : str
-        How they were left out, in words.
-    samples : tuple of Fitted
-    notes : tuple of str
-    """
+    """What was found for one device."""
 
     device: str
     model: PowerModel
-    parameters: Mapping[str, Parameter]
-    fitted: int
+    parameters: Mapping[str, Parameter] = field("Prefixed by the class of ports where a device has several")
+    fitted: int = field("Samples that the model rests on")
+    # Absolute error over the measured power, on samples left out and on those that were fitted.
     error_ratio: tuple[float, ...]
     fitted_error_ratio: tuple[float, ...]
-    left_out: str
+    left_out: str = field("How they were left out, in words")
     samples: tuple[Fitted, ...]
     notes: tuple[str, ...]
 

@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "PUBLISHED_FORM",
@@ -37,23 +37,13 @@ class FormFunction(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PolynomialForm:
-    """A polynomial x(t) = sum of a_i t^i, as it is: nothing keeps it monotone or within 0..1.
+    """A polynomial x(t) = sum of a_i t^i, as it is: nothing keeps it monotone or within 0..1."""
 
-    Parameters
-    ----------
-    coefficients : tuple of float
-        a_0, a_1, …
-    clamped : bool
-        Whether values below 0 become 0 and those above 1 become 1.
-    source : str
-        Where the coefficients come from.
-    """
-
-    coefficients: tuple[float, ...]
-    clamped: bool = False
-    source: str = ""
+    coefficients: tuple[float, ...] = field("a_0, a_1, …")
+    clamped: bool = field("Whether values below 0 become 0 and those above 1 become 1", default=False)
+    source: str = field("Where the coefficients come from", default="")
 
     def at(self, t: float) -> float:
         """Return x(t), by Horner's rule."""
@@ -63,27 +53,18 @@ class PolynomialForm:
         return min(max(x, 0.0), 1.0) if self.clamped else x
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MonotoneForm:
     """A cubic B-spline on 0..1 whose coefficients rise from 0 to 1: it never falls and never leaves 0..1.
 
     A B-spline with clamped knots is at every point a mean of its coefficients, so it stays between the least and the
     greatest; its slope is a mean of their differences, so it does not fall (de Boor, A Practical Guide to Splines,
     ch. XI). The bounds hold between the samples too.
-
-    Parameters
-    ----------
-    knots : tuple of float
-        Rising, the first and the last four equal (0 and 1).
-    coefficients : tuple of float
-        Never falling, from 0 to 1; four fewer than knots.
-    source : str
-        Where it comes from.
     """
 
-    knots: tuple[float, ...]
-    coefficients: tuple[float, ...]
-    source: str = ""
+    knots: tuple[float, ...] = field("Rising, the first and the last four equal (0 and 1)")
+    coefficients: tuple[float, ...] = field("Never falling, from 0 to 1; four fewer than knots")
+    source: str = field("Where it comes from", default="")
 
     def __post_init__(self) -> None:
         problems = []

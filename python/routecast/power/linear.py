@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.model import OperatingPoint
+from routecast.quantity.schema import value
 
 __all__ = ["FormPower", "LinearPower"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LinearPower:
-    """P = P_idle + (P_full - P_idle) · load. The coarsest model; servers lie above it at half load.
+    """P = P_idle + (P_full - P_idle) · load. The coarsest model; servers lie above it at half load."""
 
-    Parameters
-    ----------
-    idle_w, full_w : float
-        At load 0 and 1.
-    scope : str
-    """
-
+    # At load 0 and 1.
     idle_w: float
     full_w: float
     scope: str = "server"
@@ -30,18 +23,11 @@ class LinearPower:
         return self.idle_w + (self.full_w - self.idle_w) * point.load_ratio
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FormPower:
-    """P = P_idle + (P_active - P_idle) · x(load): one core, one frequency (paper 003, eq. 5).
+    """P = P_idle + (P_active - P_idle) · x(load): one core, one frequency (paper 003, eq. 5)."""
 
-    Parameters
-    ----------
-    idle_w, active_w : float
-        Without traffic, and never idle.
-    form : FormFunction
-    scope : str
-    """
-
+    # Without traffic, and never idle.
     idle_w: float
     active_w: float
     form: FormFunction = PUBLISHED_FORM

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -21,6 +20,7 @@ from routecast.power.load_samples import LoadSample
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.piecewise import Interpolation, PiecewisePower
 from routecast.quantity.quantile import quantile
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "STANDARD_POINTS",
@@ -145,7 +145,7 @@ def _samples(t: Sequence[float], x: Sequence[float]) -> tuple[Array, Array]:
 # How far a model is from samples that it was not fitted to: median, 90th percentile, greatest.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ErrorSummary:
     """Absolute errors over the measured power; NaN where there was nothing to predict."""
 
@@ -180,7 +180,7 @@ _SAME_LOAD = 5e-3
 _SAGGING = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Parameter:
     """A fitted value in base units, and its 95 % interval where one exists (NaN otherwise)."""
 
@@ -189,7 +189,7 @@ class Parameter:
     high: float = float("nan")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Prediction:
     """A sample that was not fitted, and what the model says of it."""
 
@@ -202,30 +202,16 @@ class Prediction:
         return abs(self.power_w - self.sample.power_w) / max(self.sample.power_w, 1e-9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LoadFit:
-    """A model, its parameters, and how it does on samples that it was not fitted to.
-
-    Parameters
-    ----------
-    model : PowerModel
-    parameters : mapping of str to Parameter
-    fitted : tuple of LoadSample
-        What the model rests on.
-    predictions : tuple of Prediction
-        Samples that were left out.
-    left_out : str
-        How they were chosen, in words.
-    notes : tuple of str
-        What was seen in the samples.
-    """
+    """A model, its parameters, and how it does on samples that it was not fitted to."""
 
     model: PowerModel
     parameters: Mapping[str, Parameter]
-    fitted: tuple[LoadSample, ...]
-    predictions: tuple[Prediction, ...] = ()
-    left_out: str = ""
-    notes: tuple[str, ...] = field(default=())
+    fitted: tuple[LoadSample, ...] = field("What the model rests on")
+    predictions: tuple[Prediction, ...] = field("Samples that were left out", default=())
+    left_out: str = field("How they were chosen, in words", default="")
+    notes: tuple[str, ...] = field("What was seen in the samples", default=())
 
 
 Fitter = Callable[[Sequence[LoadSample]], tuple[PowerModel, Mapping[str, Parameter]]]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "ACCESS_LOADS",
@@ -40,7 +40,7 @@ EER_WEIGHTS: Final = (0.1, 0.8, 0.1)
 _POWERBENCH = "ETSI ES 203 136, as restated by draft-ietf-bmwg-powerbench-02 sec. 4"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MetricDefinition:
     """What a report prints beside a metric: its name, unit, formula, what it covers, and its source."""
 
@@ -51,23 +51,13 @@ class MetricDefinition:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LoadPoint:
-    """Throughput and power at one load.
+    """Throughput and power at one load."""
 
-    Parameters
-    ----------
-    weight_ratio : float
-        B_i: the part of its life that the device spends at this load.
-    l2_bps : float
-        T_i: what it forwards.
-    power_w : float
-        P_i.
-    """
-
-    weight_ratio: float
-    l2_bps: float
-    power_w: float
+    weight_ratio: float = field("B_i: the part of its life that the device spends at this load")
+    l2_bps: float = field("T_i: what it forwards, bit/s")
+    power_w: float = field("P_i, W")
 
 
 METRICS: Final = MappingProxyType(

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from routecast.quantity.schema import field, value
 
 __all__ = ["OperatingPoint", "PowerModel", "energy_j"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OperatingPoint:
-    """What a router is doing while its power is asked for. A model reads the fields that it knows.
+    """What a router is doing while its power is asked for. A model reads the fields that it knows."""
 
-    Parameters
-    ----------
-    load_ratio : float
-        Throughput over the maximum throughput of the machine as it is configured, 0..1.
-    rate_pps, l2_bps : float
-        Forwarded frames and bits per second, over all ports.
-    frequency_hz : float or None
-        Clock of the cores; None for a model of one frequency.
-    cores : int or None
-        Cores that forward; None for all that the model knows.
-    """
-
-    load_ratio: float = 0.0
+    load_ratio: float = field(
+        "Throughput over the maximum throughput of the machine as it is configured, 0..1", default=0.0
+    )
+    # Forwarded frames and bits per second, over all ports.
     rate_pps: float = 0.0
     l2_bps: float = 0.0
-    frequency_hz: float | None = None
-    cores: int | None = None
+    frequency_hz: float | None = field("Clock of the cores, Hz; None for a model of one frequency", default=None)
+    cores: int | None = field("Cores that forward; None for all that the model knows", default=None)
 
 
 @runtime_checkable

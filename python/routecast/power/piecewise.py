@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
 from routecast.power.model import OperatingPoint
+from routecast.quantity.schema import field, value
 
 __all__ = ["Interpolation", "PiecewisePower"]
 
 Interpolation = Literal["linear", "smooth"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PiecewisePower:
     """Power between measured loads; beyond the first and the last, the value there.
 
@@ -24,23 +24,14 @@ class PiecewisePower:
     (SIAM J. Numer. Anal. 17, 1980) with the slopes of Fritsch and Butland (1984), known as PCHIP: between two points
     it stays between their powers, so it cannot overshoot, and where the points rise it rises.
 
-    Parameters
-    ----------
-    load_ratio : tuple of float
-        Strictly rising, within 0..1, two or more.
-    power_w_at : tuple of float
-        Power at each.
-    interpolation : {"linear", "smooth"}
-    scope : str
-
     Raises
     ------
     routecast.errors.ModelProblem
         The loads do not rise, or there is not one power for each.
     """
 
-    load_ratio: tuple[float, ...]
-    power_w_at: tuple[float, ...]
+    load_ratio: tuple[float, ...] = field("Strictly rising, within 0..1, two or more")
+    power_w_at: tuple[float, ...] = field("Power at each")
     interpolation: Interpolation = "smooth"
     scope: str = "server"
 

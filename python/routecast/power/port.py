@@ -11,11 +11,12 @@ enabled port without its transceiver, ``P_offset`` what a port draws more as soo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.power.model import OperatingPoint
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["PASSED_PORTS", "PortClass", "PortPower", "PortsInUse", "equipped_with"]
 
@@ -26,25 +27,17 @@ PASSED_PORTS = 2
 _SHOWN_CLASSES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PortClass:
-    """Ports of one kind, with one kind of transceiver, at one speed. None: not measured, counted as nothing.
+    """Ports of one kind, with one kind of transceiver, at one speed. None: not measured, counted as nothing."""
 
-    Parameters
-    ----------
-    base_w : float
-        P_base: the device as measured for this class, nothing plugged in and every port off.
-    port_w, trx_in_w, trx_up_w, offset_w : float or None
-        Per port, as the module says. A fit may find a small negative one.
-    bit_j, packet_j : float or None
-        E_bit and E_pkt: joules per bit and per packet that pass a port.
-    """
-
-    base_w: float
+    base_w: float = field("P_base: the device as measured for this class, nothing plugged in and every port off, W")
+    # Per port, as the module says. A fit may find a small negative one.
     port_w: float | None = None
     trx_in_w: float | None = None
     trx_up_w: float | None = None
     offset_w: float | None = None
+    # E_bit and E_pkt: joules per bit and per packet that pass a port.
     bit_j: float | None = None
     packet_j: float | None = None
 
@@ -56,7 +49,7 @@ class PortClass:
         return self.trx_in_w + self.trx_up_w
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PortsInUse:
     """How many ports of a class are in which state, and what passes them, summed over ports."""
 
@@ -72,25 +65,17 @@ PortUse = Mapping[str, PortsInUse]
 """Ports in use, by the name of their class."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PortPower:
-    """Watts of a device with ports.
-
-    Parameters
-    ----------
-    device : str
-    classes : mapping of str to PortClass
-        By name, ``"QSFP/PCC/100G"``: kind of port, of transceiver, speed.
-    equipped : mapping of str to PortsInUse
-        The ports that are plugged in and up while :meth:`power_w` is asked; its traffic is ignored, the operating
-        point brings its own.
-    scope : str
-    source : str
-    """
+    """Watts of a device with ports."""
 
     device: str
-    classes: Mapping[str, PortClass]
-    equipped: PortUse = field(default_factory=dict)
+    classes: Mapping[str, PortClass] = field('By name, ``"QSFP/PCC/100G"``: kind of port, of transceiver, speed')
+    equipped: PortUse = field(
+        "The ports that are plugged in and up while power_w is asked; its traffic is ignored, the operating point"
+        " brings its own",
+        default_factory=dict,
+    )
     scope: str = "wall"
     source: str = ""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from routecast.errors import ModelProblem, Problem
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.model import OperatingPoint
+from routecast.quantity.schema import field, value
 
 __all__ = ["CoreAt", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
 
@@ -32,26 +32,18 @@ def idle_probability(load: float, capacity: float) -> float:
     return 1.0 - min(load / capacity, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CoreAt:
-    """One core at one frequency: what it draws and the most that it forwards alone.
-
-    Parameters
-    ----------
-    frequency_hz : float
-    idle_w, active_w : float
-        Phi_idle(f) and Phi_active(f): no task at all, and never idle.
-    max_pps : float
-        r_max(f): greatest throughput of one forwarding core.
-    """
+    """One core at one frequency: what it draws and the most that it forwards alone."""
 
     frequency_hz: float
+    # Phi_idle(f) and Phi_active(f): no task at all, and never idle.
     idle_w: float
     active_w: float
-    max_pps: float
+    max_pps: float = field("r_max(f): greatest throughput of one forwarding core, frames/s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SoftwareRouterPower:
     """Watts of a software router from throughput, frequency and forwarding cores (paper 003, sec. V).
 
@@ -64,22 +56,13 @@ class SoftwareRouterPower:
     gamma times one core, each an equal share. A gain that was not measured is not extrapolated: the paper gives no
     law for it. In eq. 9 the same share normalises the throughput of a core: ``x(r_c / (gamma / |C| · r_max(f_c)))``, so
     a core that forwards all it can draws its active power.
-
-    Parameters
-    ----------
-    states : tuple of CoreAt
-        One for each frequency, rising.
-    cores : int
-        Cores of the machine, ``|C|`` at most; those that do not forward draw Phi_idle.
-    gains : tuple of float
-        Throughput of 1, 2, … forwarding cores over that of one, as measured; the first is 1.
-    form : FormFunction
-    scope : str
     """
 
-    states: tuple[CoreAt, ...]
-    cores: int = 1
-    gains: tuple[float, ...] = (1.0,)
+    states: tuple[CoreAt, ...] = field("One for each frequency, rising")
+    cores: int = field("Cores of the machine, ``|C|`` at most; those that do not forward draw Phi_idle", default=1)
+    gains: tuple[float, ...] = field(
+        "Throughput of 1, 2, … forwarding cores over that of one, as measured; the first is 1", default=(1.0,)
+    )
     form: FormFunction = PUBLISHED_FORM
     scope: str = "server"
 

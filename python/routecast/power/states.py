@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 from routecast.router.model import PerformanceState, PowerDraw, SleepState
 
 __all__ = [
@@ -67,19 +67,14 @@ def break_even_s(state: SleepState, draw: PowerDraw) -> float:
     return state.after_s + cost_j / saved_w if saved_w > 0.0 else math.inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class IdlePeriods:
-    """How long periods without work last.
-
-    Parameters
-    ----------
-    mean_s : float
-    kind : {"exponential", "constant"}
-        Exponential between Poisson arrivals, constant between frames of a constant rate.
-    """
+    """How long periods without work last."""
 
     mean_s: float
-    kind: Literal["exponential", "constant"] = "exponential"
+    kind: Literal["exponential", "constant"] = field(
+        "Exponential between Poisson arrivals, constant between frames of a constant rate", default="exponential"
+    )
 
     def longer_than(self, time_s: float) -> float:
         """Return the probability that a period lasts longer."""
@@ -94,29 +89,15 @@ class IdlePeriods:
         return max(min(self.mean_s, end_s) - begin_s, 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class IdleSpent:
-    """What an idle period costs on average.
+    """What an idle period costs on average."""
 
-    Parameters
-    ----------
-    energy_j : float
-        From the end of work until the unit works again, waking included.
-    asleep_w : float
-        Mean power while there is no work: ``energy_j`` without waking, over the mean period.
-    wake_s : float
-        Mean time that the work which ends a period waits for the unit to wake.
-    mean_w : float
-        ``energy_j`` over the period and the wake-up together.
-    time_s : dict of str to float
-        Mean time in each state, ``idle`` first.
-    """
-
-    energy_j: float
-    asleep_w: float
-    wake_s: float
-    mean_w: float
-    time_s: dict[str, float]
+    energy_j: float = field("From the end of work until the unit works again, waking included, J")
+    asleep_w: float = field("Mean power while there is no work: ``energy_j`` without waking, over the mean period, W")
+    wake_s: float = field("Mean time that the work which ends a period waits for the unit to wake, s")
+    mean_w: float = field("``energy_j`` over the period and the wake-up together, W")
+    time_s: dict[str, float] = field("Mean time in each state, ``idle`` first, s")
 
 
 def idle_spent(draw: PowerDraw, periods: IdlePeriods, *, allowed: Sequence[str] | None = None) -> IdleSpent:

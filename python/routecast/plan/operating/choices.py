@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from routecast.errors import ModelProblem, Problem
 from routecast.plan.operating.setting import AS_GIVEN, ActivationChoice
 from routecast.quantity import format_duration, format_frequency, format_power
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.router.model import Activation, PowerDraw, ResourcePool, RouterModel, TaskUnit
 
 __all__ = ["Choices", "choices_of"]
@@ -51,35 +51,19 @@ def odd_states(pool: str, power: PowerDraw) -> list[str]:
 _LINGER_MULTIPLES = (1.0, 5.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Choices:
-    """What may be chosen for a router.
+    """What may be chosen for a router."""
 
-    Parameters
-    ----------
-    pool : str
-        The forwarding pool.
-    units : int
-        Its units in the machine.
-    cores : tuple of int
-        Numbers of them that may work.
-    frequencies_hz : tuple of float or None
-        Clocks; ``(None,)`` where there is nothing to choose.
-    sleeps : tuple of str
-        Deepest C-states allowed, from none (empty) to all.
-    activations : tuple of (str, float)
-        Activation and lingering, seconds.
-    notes : tuple of str
-        What is not offered, why, and what to add to the file; and power states that look exchanged.
-    """
-
-    pool: str
-    units: int
-    cores: tuple[int, ...]
-    frequencies_hz: tuple[float | None, ...]
-    sleeps: tuple[str, ...]
-    activations: tuple[tuple[ActivationChoice, float], ...]
-    notes: tuple[str, ...] = ()
+    pool: str = field("The forwarding pool")
+    units: int = field("Its units in the machine")
+    cores: tuple[int, ...] = field("Numbers of them that may work")
+    frequencies_hz: tuple[float | None, ...] = field("Clocks, Hz; ``(None,)`` where there is nothing to choose")
+    sleeps: tuple[str, ...] = field("Deepest C-states allowed, from none (empty) to all")
+    activations: tuple[tuple[ActivationChoice, float], ...] = field("Activation and lingering, seconds")
+    notes: tuple[str, ...] = field(
+        "What is not offered, why, and what to add to the file; and power states that look exchanged", default=()
+    )
 
 
 def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()) -> Choices:

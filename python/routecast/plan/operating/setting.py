@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from routecast.quantity import format_duration, format_frequency
+from routecast.quantity.schema import field, value
 from routecast.router.model import ActivationKind, PowerDraw, ResourcePool, RouterModel, SleepState, TaskUnit
 
 __all__ = ["AS_GIVEN", "ActivationChoice", "Setting", "parked_name", "parked_power_w", "set_up"]
@@ -16,29 +17,22 @@ AS_GIVEN: ActivationChoice = "as given"
 """The activation of each task unit stays as the file has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Setting:
-    """What is chosen: how many cores work, at which clock, how deep they may sleep, and what makes them work.
+    """What is chosen: how many cores work, at which clock, how deep they may sleep, and what makes them work."""
 
-    Parameters
-    ----------
-    cores : int
-        Units of the forwarding pool that work; the others are parked in the deepest state that the pool has.
-    frequency_hz : float or None
-        Clock of the pool; None where the file gives none to choose from.
-    sleep : str
-        Deepest C-state that working cores may enter when idle; empty: none.
-    activation : {"as given", "dedicated", "polling", "interrupt"}
-        Of the task units on the pool.
-    linger_s : float
-        Of interrupt activation: time of polling on before interrupts are enabled again; more than 0 is adaptive.
-    """
-
-    cores: int
-    frequency_hz: float | None = None
-    sleep: str = ""
-    activation: ActivationChoice = AS_GIVEN
-    linger_s: float = 0.0
+    cores: int = field(
+        "Units of the forwarding pool that work; the others are parked in the deepest state that the pool has"
+    )
+    frequency_hz: float | None = field(
+        "Clock of the pool, Hz; None where the file gives none to choose from", default=None
+    )
+    sleep: str = field("Deepest C-state that working cores may enter when idle; empty: none", default="")
+    activation: ActivationChoice = field("Of the task units on the pool", default=AS_GIVEN)
+    linger_s: float = field(
+        "Of interrupt activation: time of polling on before interrupts are enabled again, s; more than 0 is adaptive",
+        default=0.0,
+    )
 
     @property
     def mode(self) -> str:
