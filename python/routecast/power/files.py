@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, TypeAdapter
+from pydantic import Discriminator, Field, Tag
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
@@ -16,11 +16,11 @@ from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbenc
 from routecast.power.piecewise import PiecewisePower
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
-from routecast.quantity import parse_bit_energy_j, parse_packet_energy_j, parse_power_term_w
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Count, FrameRate, Frequency, Number, Parsed, Power
+from routecast.quantity.fields import Count, Number, Power
 from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import schema_of
 from routecast.quantity.toml_file import parse_toml, validated
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ __all__ = [
 # Tables of power model files (``*.power.toml``), as people write them.
 
 
-SignedPower = Annotated[float, Parsed(parse_power_term_w, "W", "0.9 W")]
-BitEnergy = Annotated[float, Parsed(parse_bit_energy_j, "J/bit", "3.2 pJ/bit")]
-PacketEnergy = Annotated[float, Parsed(parse_packet_energy_j, "J/packet", "13.4 nJ/packet")]
 Ratio = Annotated[float, Field(ge=0.0, le=1.0, strict=True, allow_inf_nan=False)]
 
 
@@ -116,15 +113,6 @@ class PiecewiseModel(_Model):
     power: list[Power] = Field(min_length=2, max_length=1000, description='power at each, such as "80 W"')
 
 
-class StateTable(FileModel):
-    """A core at one frequency."""
-
-    frequency: Frequency = Field(description='clock, such as "3 GHz"')
-    idle: Power = Field(description='power of an idle core, such as "20 W"')
-    active: Power = Field(description='power of a core that is never idle, such as "40 W"')
-    max_rate: FrameRate = Field(description='greatest throughput of one core, such as "1040 kpps"')
-
-
 class RouterPowerModel(_Model):
     """A software router by frequency and cores (paper 003, eqs. 5-10)."""
 
@@ -134,19 +122,7 @@ class RouterPowerModel(_Model):
         default_factory=lambda: [1.0], description="throughput of 1, 2, … cores over that of one, measured"
     )
     form: FormTable = Field(default="published", description='"published", or a table')
-    state: list[StateTable] = Field(min_length=1, description="one for each frequency, rising")
-
-
-class PortClassTable(FileModel):
-    """Ports of one kind."""
-
-    base: Power = Field(description='the bare device, such as "254 W"')
-    port: SignedPower | None = None
-    trx_in: SignedPower | None = None
-    trx_up: SignedPower | None = None
-    offset: SignedPower | None = None
-    bit: BitEnergy | None = None
-    packet: PacketEnergy | None = None
+    state: list[CoreAt] = Field(min_length=1, description="one for each frequency, rising")
 
 
 class EquippedTable(FileModel):
@@ -162,7 +138,7 @@ class PortModel(_Model):
 
     model: Literal["port"]
     scope: str = "wall"
-    ports: dict[str, PortClassTable] = Field(min_length=1, description='by kind, such as "QSFP/PCC/100G"')
+    ports: dict[str, PortClass] = Field(min_length=1, description='by kind, such as "QSFP/PCC/100G"')
     equipped: dict[str, EquippedTable] = Field(default_factory=dict)
 
 
@@ -395,7 +371,7 @@ def power_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast power model file",
         "description": "Watts from load, traffic, frequency or ports; model says which law.",
-        **TypeAdapter(_Table).json_schema(),
+        **schema_of(_Table),
     }
 
 
@@ -427,10 +403,7 @@ def _built(table: _Table, subject: str) -> PowerModel:
         )
     if isinstance(table, RouterPowerModel):
         return SoftwareRouterPower(
-            states=tuple(
-                CoreAt(frequency_hz=one.frequency, idle_w=one.idle, active_w=one.active, max_pps=one.max_rate)
-                for one in table.state
-            ),
+            states=tuple(table.state),
             cores=table.cores,
             gains=tuple(table.gains),
             form=_form(table.form),
@@ -449,18 +422,7 @@ def _port(table: PortModel, subject: str) -> PortPower:
         raise ModelProblem(subject, unknown)
     return PortPower(
         device=table.name or Path(subject).name.removesuffix(".power.toml"),
-        classes={
-            name: PortClass(
-                base_w=one.base,
-                port_w=one.port,
-                trx_in_w=one.trx_in,
-                trx_up_w=one.trx_up,
-                offset_w=one.offset,
-                bit_j=one.bit,
-                packet_j=one.packet,
-            )
-            for name, one in table.ports.items()
-        },
+        classes=table.ports,
         equipped={
             name: PortsInUse(plugged=one.plugged, enabled=one.enabled, up=one.up)
             for name, one in table.equipped.items()

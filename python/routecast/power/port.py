@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Annotated
 
 from routecast.errors import ModelProblem, Problem
 from routecast.power.model import OperatingPoint
+from routecast.quantity import parse_bit_energy_j, parse_packet_energy_j, parse_power_term_w
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import Parsed, Power
 from routecast.quantity.schema import field, value
 
 __all__ = ["PASSED_PORTS", "PortClass", "PortPower", "PortsInUse", "equipped_with"]
@@ -27,19 +30,24 @@ PASSED_PORTS = 2
 _SHOWN_CLASSES = 8
 
 
+SignedPower = Annotated[float, Parsed(parse_power_term_w, "W", "0.9 W")]
+BitEnergy = Annotated[float, Parsed(parse_bit_energy_j, "J/bit", "3.2 pJ/bit")]
+PacketEnergy = Annotated[float, Parsed(parse_packet_energy_j, "J/packet", "13.4 nJ/packet")]
+
+
 @value
 class PortClass:
     """Ports of one kind, with one kind of transceiver, at one speed. None: not measured, counted as nothing."""
 
-    base_w: float = field("P_base: the device as measured for this class, nothing plugged in and every port off, W")
+    # P_base: as measured for this class, nothing plugged in and every port off.
+    base_w: Power = field('the bare device, such as "254 W"')
     # Per port, as the module says. A fit may find a small negative one.
-    port_w: float | None = None
-    trx_in_w: float | None = None
-    trx_up_w: float | None = None
-    offset_w: float | None = None
-    # E_bit and E_pkt: joules per bit and per packet that pass a port.
-    bit_j: float | None = None
-    packet_j: float | None = None
+    port_w: SignedPower | None = None
+    trx_in_w: SignedPower | None = None
+    trx_up_w: SignedPower | None = None
+    offset_w: SignedPower | None = None
+    bit_j: BitEnergy | None = field("E_bit: joules per bit that passes a port", default=None)
+    packet_j: PacketEnergy | None = field("E_pkt: joules per packet that passes a port", default=None)
 
     @property
     def trx_w(self) -> float | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from routecast.errors import ModelProblem, Problem
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.model import OperatingPoint
+from routecast.quantity.fields import FrameRate, Frequency, Power
 from routecast.quantity.schema import field, value
 
 __all__ = ["CoreAt", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
@@ -34,13 +35,13 @@ def idle_probability(load: float, capacity: float) -> float:
 
 @value
 class CoreAt:
-    """One core at one frequency: what it draws and the most that it forwards alone."""
+    """A core at one frequency: what it draws, idle and never idle, and the most that it forwards alone."""
 
-    frequency_hz: float
-    # Phi_idle(f) and Phi_active(f): no task at all, and never idle.
-    idle_w: float
-    active_w: float
-    max_pps: float = field("r_max(f): greatest throughput of one forwarding core, frames/s")
+    frequency_hz: Frequency = field('clock, such as "3 GHz"')
+    # Phi_idle(f), Phi_active(f) and r_max(f).
+    idle_w: Power = field('power of an idle core, such as "20 W"')
+    active_w: Power = field('power of a core that is never idle, such as "40 W"')
+    max_pps: FrameRate = field('greatest throughput of one core, such as "1040 kpps"', key="max_rate")
 
 
 @value
