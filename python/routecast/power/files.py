@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.power.curve import FormPower, LinearPower, PiecewisePower
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
-from routecast.power.linear import FormPower, LinearPower
 from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbench, read_netpowerbench
-from routecast.power.piecewise import PiecewisePower
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.quantity.bounded_file import read_text

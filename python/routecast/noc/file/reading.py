@@ -10,8 +10,7 @@ import numpy as np
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.case import NocCase, Progress, policy_name
-from routecast.noc.file.document import MOST_SEEDS, NocFile, TopologyTable, TrafficTable
-from routecast.noc.file.fields import Simulated, parse_loads
+from routecast.noc.file.document import MOST_SEEDS, NocFile, Simulated, TopologyTable, TrafficTable, parse_loads
 from routecast.noc.power.router_table import ROUTER_TABLES, RouterTable, router_table
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes

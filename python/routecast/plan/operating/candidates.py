@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import ModelProblem, Problem
-from routecast.plan.operating.choices import Choices
-from routecast.plan.operating.setting import Setting, set_up
+from routecast.plan.operating.setting import Choices, Setting, set_up
 from routecast.quantity.schema import value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel

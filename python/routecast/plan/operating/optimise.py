@@ -13,10 +13,10 @@ from routecast.errors import ModelProblem, Problem
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlooks
 from routecast.plan.operating.candidates import Candidate, candidates
-from routecast.plan.operating.choices import Choices, choices_of
 from routecast.plan.operating.day import DayPlan, Switching, plan_day
 from routecast.plan.operating.evaluation import Check, Evaluate, Simulating, solving
 from routecast.plan.operating.search import Appraised, Found, Progress, search
+from routecast.plan.operating.setting import Choices, choices_of
 from routecast.plan.operating.targets import NO_LOSS, Target
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
@@ -154,7 +154,7 @@ def machine_of(
     subject, folder
         As of :func:`routecast.router.files.parse_router`.
     pool, lingers_s
-        As of :func:`routecast.plan.operating.choices.choices_of`.
+        As of :func:`routecast.plan.operating.setting.choices_of`.
 
     Raises
     ------

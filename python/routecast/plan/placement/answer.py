@@ -398,16 +398,16 @@ class PlacementAnswer:
             "target_pps": goal.target_pps,
             "latency_target_s": goal.latency_s,
             "met": self.met,
-            "best": _ranked(self.best),
+            "best": self.best,
             "decided_by": "simulation" if self.is_by_simulation else "prediction",
-            "predicted_best": _ranked(self.predicted_best),
+            "predicted_best": self.predicted_best,
             "simulated_mappings": self.tried,
             "least_latency_s": self.least_latency_s,
             "bound": self.bound,
             "bound_says": self.bound_says,
             "gap_ratio": self.gap_ratio,
             "by_work_pps": self.by_work,
-            "runners_up": [_ranked(one) for one in self.runners_up],
+            "runners_up": self.runners_up,
             "runners_say": self.runners_say,
             "elements": self.seats,
             "sharing": self.sharing,
@@ -487,21 +487,3 @@ def _met(problem: PlacementProblem, one: Ranked) -> bool | None:
     if limit_s is None or not math.isfinite(late_s):
         return None
     return late_s <= limit_s * (1.0 + 1e-9)
-
-
-def _ranked(one: Ranked) -> dict[str, Any]:
-    prediction = one.prediction
-    return {
-        "value": one.value,
-        "servers": one.placement.servers,
-        "pins": one.placement.pins,
-        "pinned": one.choice,
-        "offered_pps": prediction.offered_pps,
-        "forwarded_pps": prediction.forwarded_pps,
-        "lossless_pps": prediction.lossless_pps,
-        "latency_s": prediction.latency_s,
-        "bottleneck": prediction.bottleneck,
-        "reason": prediction.reason,
-        "resources": prediction.resources,
-        "simulated": one.check,
-    }

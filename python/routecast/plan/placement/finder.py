@@ -179,6 +179,21 @@ _INTERRUPTED = "the search was interrupted: the mapping is the best until then"
 class Ranked:
     """A mapping with what is predicted for it."""
 
+    SUMMARY = (
+        "value",
+        "servers=placement.servers",
+        "pins=placement.pins",
+        "pinned=choice",
+        "offered_pps=prediction.offered_pps",
+        "forwarded_pps=prediction.forwarded_pps",
+        "lossless_pps=prediction.lossless_pps",
+        "latency_s=prediction.latency_s",
+        "bottleneck=prediction.bottleneck",
+        "reason=prediction.reason",
+        "resources=prediction.resources",
+        "simulated=check",
+    )
+
     placement: Placement
     value: float = field("Of the objective")
     prediction: Prediction = field("At the offered load (or the target)")

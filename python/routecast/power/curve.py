@@ -1,4 +1,4 @@
-"""Power interpolated between measured loads, such as the 11 of a SPECpower_ssj2008 result."""
+"""Power over load: linear, by a form function, or interpolated between measured loads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,41 @@ from itertools import pairwise
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.model import OperatingPoint
 from routecast.quantity.schema import field, value
 
-__all__ = ["Interpolation", "PiecewisePower"]
+__all__ = ["FormPower", "Interpolation", "LinearPower", "PiecewisePower"]
+
+
+@value
+class LinearPower:
+    """P = P_idle + (P_full - P_idle) · load. The coarsest model; servers lie above it at half load."""
+
+    # At load 0 and 1.
+    idle_w: float
+    full_w: float
+    scope: str = "server"
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power at the point's load."""
+        return self.idle_w + (self.full_w - self.idle_w) * point.load_ratio
+
+
+@value
+class FormPower:
+    """P = P_idle + (P_active - P_idle) · x(load): one core, one frequency (paper 003, eq. 5)."""
+
+    # Without traffic, and never idle.
+    idle_w: float
+    active_w: float
+    form: FormFunction = PUBLISHED_FORM
+    scope: str = "server"
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power at the point's load."""
+        return self.idle_w + (self.active_w - self.idle_w) * self.form.at(point.load_ratio)
+
 
 Interpolation = Literal["linear", "smooth"]
 
