@@ -11,6 +11,7 @@ import pytest
 from routecast.errors import FileProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
 from routecast.power.activation import PollingPower
+from routecast.power.curve import FormPower, LinearPower, PiecewisePower
 from routecast.power.files import (
     parse_power_model,
     power_model_document,
@@ -19,9 +20,7 @@ from routecast.power.files import (
     write_power_model,
 )
 from routecast.power.form import PolynomialForm
-from routecast.power.linear import FormPower, LinearPower
 from routecast.power.load_fit import monotone_of
-from routecast.power.piecewise import PiecewisePower
 from routecast.power.port import Equipped, PortClass, PortPower
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.router.model import PowerDraw

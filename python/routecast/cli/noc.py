@@ -38,7 +38,7 @@ def _policies(incomplete: str) -> list[str]:
 def _simulated(incomplete: str) -> list[str]:
     from typing import get_args
 
-    from routecast.noc.file.fields import Simulated
+    from routecast.noc.file.document import Simulated
 
     return [name for name in get_args(Simulated) if name.startswith(incomplete)]
 

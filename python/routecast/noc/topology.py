@@ -6,11 +6,11 @@ has the number ``router * concentration + k``. Every link has one number, its pl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from routecast.errors import RoutecastError
+from routecast.quantity.schema import value
 
 __all__ = ["Direction", "Link", "Topology", "TopologyKind", "link_numbers", "links"]
 
@@ -50,7 +50,7 @@ _STEPS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Link:
     """One unidirectional channel between the routers ``source`` and ``target``."""
 
@@ -59,7 +59,7 @@ class Link:
     direction: Direction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Topology:
     """A grid of routers with ``concentration`` nodes at each.
 

@@ -1,5 +1,6 @@
 """Power models of routers, what they are fitted from, and energy metrics."""
 
+from routecast.power.curve import FormPower, LinearPower, PiecewisePower
 from routecast.power.form import (
     PUBLISHED_FORM,
     FormFunction,
@@ -7,9 +8,7 @@ from routecast.power.form import (
     PolynomialForm,
     greatest_deviation,
 )
-from routecast.power.linear import FormPower, LinearPower
 from routecast.power.model import OperatingPoint, PowerModel, energy_j
-from routecast.power.piecewise import PiecewisePower
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 

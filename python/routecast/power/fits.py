@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from routecast.errors import FitProblem
 from routecast.power.csv_file import read_csv
+from routecast.power.curve import Interpolation
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.load_fit import (
     STANDARD_POINTS,
@@ -28,7 +29,6 @@ from routecast.power.load_fit import (
 )
 from routecast.power.load_samples import LoadSample, read_load_samples
 from routecast.power.model import PowerModel
-from routecast.power.piecewise import Interpolation
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.port_samples import PortSample, read_port_samples
 from routecast.power.software_router import CoreAt, SoftwareRouterPower

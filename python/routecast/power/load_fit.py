@@ -15,11 +15,10 @@ from scipy.optimize import nnls
 from scipy.stats import t as student
 
 from routecast.errors import FitProblem
+from routecast.power.curve import FormPower, Interpolation, LinearPower, PiecewisePower
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
-from routecast.power.linear import FormPower, LinearPower
 from routecast.power.load_samples import LoadSample
 from routecast.power.model import OperatingPoint, PowerModel
-from routecast.power.piecewise import Interpolation, PiecewisePower
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.power.csv_file import UNNAMED_DEVICE, CsvFile, read_csv, watts
+from routecast.quantity.schema import value
 
 __all__ = ["COLUMNS", "LoadSample", "read_load_samples"]
 
@@ -33,7 +33,7 @@ _HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LoadSample:
     """Power at one load. ``rate_pps`` is NaN and ``frequency_hz`` and ``cores`` None where they are not known."""
 

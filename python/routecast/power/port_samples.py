@@ -9,6 +9,7 @@ from pathlib import Path
 
 from routecast.power.csv_file import UNNAMED_DEVICE, CsvFile, Row, read_csv, watts
 from routecast.power.port import PortsInUse
+from routecast.quantity.schema import value
 
 __all__ = ["COLUMNS", "PortSample", "read_port_samples"]
 
@@ -36,7 +37,7 @@ the rest of routecast do: with L2 bits (S1), such an E_bit counts four bytes too
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PortSample:
     """One measured power: the class of the ports ("" for the bare device), their use, the mean of how many."""
 
@@ -62,7 +63,7 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
         Every fault of the file with its row and column; missing columns beside those that are there.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
-        from routecast.power.netpowerbench_data import read_power_data
+        from routecast.power.netpowerbench import read_power_data
 
         file = read_power_data(path)
     else:

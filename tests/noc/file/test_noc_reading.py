@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from routecast.errors import FileProblem, QuantityProblem, RoutecastError
 from routecast.noc.case import NocCase
-from routecast.noc.file.fields import parse_lengths, parse_loads
+from routecast.noc.file.document import parse_lengths, parse_loads
 from routecast.noc.file.reading import NocChange, noc_schema, parse_noc, read_noc
 from routecast.noc.routing.model import link_loads
 

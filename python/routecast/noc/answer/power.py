@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.evaluate.plain import plain
+from routecast.evaluate.plain import pick, plain
 from routecast.noc.answer.planes import allocate
 from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.planes.model import Allocation, Plane
@@ -201,21 +201,16 @@ class PowerAnswer:
 
 def case_json(case: NocCase) -> dict[str, Any]:
     """Return what every answer says of its file."""
-    grid = case.topology
-    return {
-        "name": case.name,
-        "sources": case.sources,
-        "topology": {
-            "kind": str(grid.kind),
-            "columns": grid.columns,
-            "rows": grid.rows,
-            "concentration": grid.concentration,
-        },
-        "traffic": case.traffic.name,
-        "normalised_by": case.normalised_by,
-        "alpha_max": case.scaling.alpha_max,
-        "widths": case.widths,
-    }
+    return pick(
+        case,
+        "name",
+        "sources",
+        "topology",
+        "traffic=traffic.name",
+        "normalised_by",
+        "alpha_max=scaling.alpha_max",
+        "widths",
+    )
 
 
 def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAnswer:

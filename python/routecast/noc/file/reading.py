@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.case import NocCase, Progress, policy_name
-from routecast.noc.file.document import MOST_SEEDS, NocFile, TopologyTable, TrafficTable
-from routecast.noc.file.fields import Simulated, parse_loads
+from routecast.noc.file.document import MOST_SEEDS, NocFile, Simulated, TopologyTable, TrafficTable, parse_loads
 from routecast.noc.power.router_table import ROUTER_TABLES, RouterTable, router_table
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
@@ -24,6 +22,7 @@ from routecast.noc.traffic.model import Traffic, normalised
 from routecast.noc.traffic.task_graph import mapped, task_graph
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["NocChange", "contradictions", "noc_case", "noc_schema", "parse_noc", "read_noc", "traffic_of"]
@@ -248,26 +247,14 @@ def _pattern(table: TrafficTable, topology: Topology) -> Traffic:
 COMMAND_LINE = "command line"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NocChange:
-    """What a command line puts in the place of what the file says; None leaves that.
+    """What a command line puts in the place of what the file says; None leaves that."""
 
-    Attributes
-    ----------
-    load
-        Loads, as ``"0.5"`` or ``"0.2, 0.5"``.
-    routings
-        Names of routings to compare, with commas between.
-    simulated
-        Names of routings to simulate.
-    seed
-        Of everything that draws.
-    """
-
-    load: str | None = None
-    routings: str | None = None
-    seed: int | None = None
-    simulated: str | None = None
+    load: str | None = field('Loads, as ``"0.5"`` or ``"0.2, 0.5"``', default=None)
+    routings: str | None = field("Names of routings to compare, with commas between", default=None)
+    seed: int | None = field("Of everything that draws", default=None)
+    simulated: str | None = field("Names of routings to simulate", default=None)
 
 
 def read_noc(path: str | Path, *, change: NocChange | None = None, progress: Progress | None = None) -> NocCase:

@@ -27,6 +27,7 @@ from routecast.noc.optimum.program import conservation, conserving, run, silent_
 from routecast.noc.optimum.single import optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology
+from routecast.quantity.schema import value
 
 __all__ = ["Cells", "Fan", "PlaneProgram", "Priced", "Pricing", "Symmetry", "optimum_of_planes"]
 
@@ -78,7 +79,7 @@ class Cells:
         return float(self.proven.min(initial=math.inf))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Symmetry:
     """Pairs (p, q), p < q in order, of equal planes: p runs at least as fast as q without loss of generality."""
 

@@ -11,10 +11,10 @@ is: that is exact for any paths, and most flows never need one.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
 from routecast.noc.optimum.program import FlowProgram, Solved, conserving
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, links
+from routecast.quantity.schema import value
 
 __all__ = ["Overload", "optimum"]
 
@@ -93,7 +94,7 @@ def _factor(value: float) -> str:
 # one of them: the least power that the tangents allow is where two of them meet, or at an end of the range.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Tangent:
     """H >= level - slope * b for all b."""
 
@@ -101,7 +102,7 @@ class Tangent:
     slope: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Point:
     """A routing of hop flow ``hop_flow`` whose most loaded link carries ``load``."""
 
@@ -109,20 +110,14 @@ class Point:
     hop_flow: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Corner:
-    """Where the tangents allow the least power.
+    """Where the tangents allow the least power."""
 
-    Attributes
-    ----------
-    load, hop_flow
-        b and the least H that the tangents allow there.
-    steeper, flatter
-        Slopes of the tangents on its left and on its right; inf and 0 beyond the ends of the range.
-    """
-
+    # b and the least H that the tangents allow there.
     load: float
     hop_flow: float
+    # Slopes of the tangents on its left and on its right; inf and 0 beyond the ends of the range.
     steeper: float
     flatter: float
 
@@ -132,7 +127,7 @@ class Corner:
         return self.load**2 * self.hop_flow
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Frontier:
     """What is known of the line.
 
@@ -148,8 +143,8 @@ class Frontier:
 
     least: float
     most: float
-    tangents: list[Tangent] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
+    tangents: list[Tangent] = dataclasses.field(default_factory=list)
+    points: list[Point] = dataclasses.field(default_factory=list)
 
     def lowest(self) -> Corner:
         """Return the corner where the tangents allow the least power."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.planes.candidates import UNIT, Candidates
+from routecast.quantity.schema import value
 
 __all__ = ["Relaxation", "Share"]
 
@@ -21,7 +22,7 @@ __all__ = ["Relaxation", "Share"]
 _NOTHING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Share:
     """Part of a flow that the relaxation puts at a place."""
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -43,6 +43,7 @@ from routecast.noc.planes.placement import Placement, checked_widths, plane_powe
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
 from routecast.noc.topology import Topology
+from routecast.quantity.schema import field, value
 
 __all__ = ["AS_PRINTED", "Reading", "Tie", "balance", "four_phase", "mini"]
 
@@ -61,29 +62,17 @@ class Tie(StrEnum):
     SHORTEST = "shortest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Reading:
-    """How to read the algorithms where their text is open.
+    """How to read the algorithms where their text is open."""
 
-    Attributes
-    ----------
-    tie
-        Which of equally large flows goes first.
-    through_all
-        BF is the flows through every bottleneck link, not through any.
-    weight_without_hops
-        W changes by the rate alone, as Algorithm 3 prints it (its start value is rate times hops).
-    everything_in_m
-        M holds all flows on the master, not only those outside BF.
-    repeated
-        The loops of phases P3 and P4 run again until neither moves a flow.
-    """
-
-    tie: Tie = Tie.FIRST
-    through_all: bool = False
-    weight_without_hops: bool = False
-    everything_in_m: bool = False
-    repeated: bool = False
+    tie: Tie = field("Which of equally large flows goes first", default=Tie.FIRST)
+    through_all: bool = field("BF is the flows through every bottleneck link, not through any", default=False)
+    weight_without_hops: bool = field(
+        "W changes by the rate alone, as Algorithm 3 prints it (its start value is rate times hops)", default=False
+    )
+    everything_in_m: bool = field("M holds all flows on the master, not only those outside BF", default=False)
+    repeated: bool = field("The loops of phases P3 and P4 run again until neither moves a flow", default=False)
 
 
 AS_PRINTED = Reading()

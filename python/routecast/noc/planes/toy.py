@@ -9,8 +9,6 @@ let the low-rate flows slow down together on the other plane.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +18,7 @@ from routecast.noc.planes.thesis import mini
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.topology import Topology, links
+from routecast.quantity.schema import value
 
 __all__ = ["ClosedForm", "balanced", "by_mini", "closed_form", "concentrated", "one_plane", "toy_demand"]
 
@@ -71,7 +70,7 @@ def by_mini(topology: Topology, demand: NDArray[np.float64], scaling: Scaling) -
     return mini(topology, demand, (scaling, scaling))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ClosedForm:
     """The three powers in units of P_0, one link always busy at full voltage."""
 

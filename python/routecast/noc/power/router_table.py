@@ -14,7 +14,6 @@ import csv
 import io
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
 from itertools import pairwise
@@ -27,6 +26,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Frequency, Power, Voltage
 from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["ROUTER_TABLES", "Clocks", "RouterPoint", "RouterTable", "read_router_table", "router_table"]
@@ -43,46 +43,21 @@ class Clocks(StrEnum):
     ANY = "any"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RouterPoint:
-    """What a table states of one clock; None is what it does not.
-
-    Parameters
-    ----------
-    frequency_hz : float
-    voltage_v : float or None
-        The least supply voltage at which the router runs at that clock.
-    idle_w : float or None
-        Power of a router at no load, P0.
-    full_w : float or None
-        Power at one flit per port and cycle, P1.
-    static_w : float or None
-        The part of both that is there without a clock.
-    source : str
-        Where the figures are from.
-    """
+    """What a table states of one clock; None is what it does not."""
 
     frequency_hz: float
-    voltage_v: float | None = None
-    idle_w: float | None = None
-    full_w: float | None = None
-    static_w: float | None = None
-    source: str = ""
+    voltage_v: float | None = field("The least supply voltage at which the router runs at that clock, V", default=None)
+    idle_w: float | None = field("Power of a router at no load, P0, W", default=None)
+    full_w: float | None = field("Power at one flit per port and cycle, P1, W", default=None)
+    static_w: float | None = field("The part of both that is there without a clock, W", default=None)
+    source: str = field("Where the figures are from", default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RouterTable:
     """Voltage and power of one router by its clock.
-
-    Parameters
-    ----------
-    name : str
-    points : tuple of RouterPoint
-        Clocks strictly rising.
-    ports : int
-        Ports of the router, the local one included.
-    source, notes : tuple of str
-        Where the figures are from, and how they were read.
 
     Raises
     ------
@@ -92,8 +67,9 @@ class RouterTable:
     """
 
     name: str
-    points: tuple[RouterPoint, ...]
-    ports: int = 5
+    points: tuple[RouterPoint, ...] = field("Clocks strictly rising")
+    ports: int = field("Ports of the router, the local one included", default=5)
+    # Where the figures are from, and how they were read.
     source: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from routecast.errors import RoutecastError
+from routecast.quantity.schema import value
 
 __all__ = ["Scaling"]
 
@@ -12,7 +11,7 @@ __all__ = ["Scaling"]
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Scaling:
     """The expansion factor of one plane: voltage V_max/alpha and clock f_max/alpha, 1 <= alpha <= alpha_max.
 

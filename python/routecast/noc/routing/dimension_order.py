@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -10,11 +9,12 @@ from numpy.typing import NDArray
 
 from routecast.noc.routing.model import Path
 from routecast.noc.topology import Direction, Topology, link_numbers
+from routecast.quantity.schema import value
 
 __all__ = ["Walk", "classes_of_rings", "o1turn", "parts_of_xy", "random_split", "walks", "xy", "yx"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Walk:
     """A way between two routers: its links in order, the virtual-channel class on each, and where it ends."""
 

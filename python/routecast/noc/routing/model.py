@@ -13,32 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.topology import Topology, links
+from routecast.quantity.schema import field, value
 
 __all__ = ["Hops", "LazyPaths", "Path", "Routes", "hop_flow", "hops", "link_loads"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Path:
-    """One way of the flow between two routers.
+    """One way of the flow between two routers."""
 
-    Attributes
-    ----------
-    source, target
-        Routers.
-    links
-        Numbers of its links (:func:`routecast.noc.topology.links`) in order.
-    layers
-        The virtual-channel class used on each link; as long as ``links``. Classes let routings be free of deadlock that
-        are not with one (O1TURN: XY in class 0, YX in class 1).
-    share
-        Part of the flow that takes it, 0..1; the paths of a flow sum to 1.
-    """
-
+    # Routers.
     source: int
     target: int
-    links: tuple[int, ...]
-    layers: tuple[int, ...]
-    share: float
+    links: tuple[int, ...] = field("Numbers of its links in order")
+    layers: tuple[int, ...] = field(
+        "The virtual-channel class used on each link; as long as ``links``. Classes let routings be free of "
+        "deadlock that are not with one (O1TURN: XY in class 0, YX in class 1)"
+    )
+    share: float = field("Part of the flow that takes it, 0..1; the paths of a flow sum to 1")
 
 
 class LazyPaths(Sequence[Path]):

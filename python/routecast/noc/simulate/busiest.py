@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from routecast.noc.routing.model import Routes, link_loads
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
 from routecast.noc.traffic.model import Traffic
+from routecast.quantity.schema import value
 
 __all__ = ["Channel", "busiest"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Channel:
     """A channel in words, and what it is offered in its capacities at the clock of its plane."""
 

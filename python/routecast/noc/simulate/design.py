@@ -15,6 +15,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.noc.routing.deadlock import shortest_cycle
 from routecast.noc.routing.turns import choices
 from routecast.noc.topology import Topology, links
+from routecast.quantity.schema import field, value
 
 __all__ = ["AdaptiveRouting", "Allocator", "Bernoulli", "Injection", "OnOff", "Packets", "RouterDesign"]
 
@@ -107,33 +108,9 @@ class Allocator(StrEnum):
     GREEDY_WEIGHT = "greedy_weight"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RouterDesign:
     """An input-queued wormhole router with credits, and its channels of one flit per cycle.
-
-    Attributes
-    ----------
-    virtual_channels
-        FIFOs of an input, each with its own credits; None: one queue for each output and class of the routing
-        (virtual output queues, VOQ).
-    buffer_flits
-        Flits that each virtual channel, or each virtual output queue, holds.
-    allocator
-        Matching of inputs with outputs.
-    iterations
-        Rounds of iSLIP in a cycle.
-    routing_cycles, vc_allocation_cycles, switch_allocation_cycles, traversal_cycles
-        The pipeline: route computation (0 is look-ahead) and allocation of a virtual channel for head flits,
-        allocation of the switch and the way through it for every flit.
-    credit_cycles
-        A credit's way back.
-    link_cycles, node_link_cycles
-        The wire between two routers; the wire between a node and its router, each way.
-    ejection_channels
-        Channels of one flit per cycle from a router to each of its nodes; a packet takes any of them. With one, a hot
-        spot takes one flit per cycle however many links lead there.
-    flit_bits
-        Width of a flit; None where nobody asks for bits.
 
     Raises
     ------
@@ -141,19 +118,30 @@ class RouterDesign:
         A value out of range; all of them are named.
     """
 
-    virtual_channels: int | None = 1
-    buffer_flits: int = 8
-    allocator: Allocator = Allocator.ISLIP
-    iterations: int = 1
+    virtual_channels: int | None = field(
+        "FIFOs of an input, each with its own credits; None: one queue for each output and class of the routing "
+        "(virtual output queues, VOQ)",
+        default=1,
+    )
+    buffer_flits: int = field("Flits that each virtual channel, or each virtual output queue, holds", default=8)
+    allocator: Allocator = field("Matching of inputs with outputs", default=Allocator.ISLIP)
+    iterations: int = field("Rounds of iSLIP in a cycle", default=1)
+    # The pipeline: route computation (0 is look-ahead) and allocation of a virtual channel for head flits, allocation
+    # of the switch and the way through it for every flit.
     routing_cycles: int = 0
     vc_allocation_cycles: int = 1
     switch_allocation_cycles: int = 1
     traversal_cycles: int = 1
-    credit_cycles: int = 1
+    credit_cycles: int = field("A credit's way back, cycles", default=1)
+    # The wire between two routers; the wire between a node and its router, each way.
     link_cycles: int = 1
     node_link_cycles: int = 1
-    ejection_channels: int = 1
-    flit_bits: int | None = None
+    ejection_channels: int = field(
+        "Channels of one flit per cycle from a router to each of its nodes; a packet takes any of them. With one,"
+        " a hot spot takes one flit per cycle however many links lead there",
+        default=1,
+    )
+    flit_bits: int | None = field("Width of a flit; None where nobody asks for bits", default=None)
 
     def __post_init__(self) -> None:
         ranges = (
@@ -245,16 +233,9 @@ class RouterDesign:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Packets:
     """Lengths of packets in flits of the first plane, and how often each comes.
-
-    Attributes
-    ----------
-    flits
-        Lengths.
-    weights
-        Any positive numbers, one for each length; empty: all alike.
 
     Raises
     ------
@@ -262,8 +243,8 @@ class Packets:
         No length, a length below 1, or weights that do not fit.
     """
 
-    flits: tuple[int, ...]
-    weights: tuple[float, ...] = ()
+    flits: tuple[int, ...] = field("Lengths")
+    weights: tuple[float, ...] = field("Any positive numbers, one for each length; empty: all alike", default=())
 
     def __post_init__(self) -> None:
         problems = []
@@ -303,7 +284,7 @@ class Packets:
         return Packets(flits=lengths, weights=self.weights)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Bernoulli:
     """A node makes a packet in each of its cycles with the same probability."""
 
@@ -317,14 +298,9 @@ class Bernoulli:
         return {"kind": "bernoulli"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OnOff:
     """Bursts: Bernoulli at a higher rate while a node is on; on and off periods last geometrically.
-
-    Attributes
-    ----------
-    on_cycles, off_cycles
-        Mean lengths in cycles of the nodes.
 
     Raises
     ------
@@ -332,6 +308,7 @@ class OnOff:
         A length below one cycle.
     """
 
+    # Mean lengths in cycles of the nodes.
     on_cycles: float
     off_cycles: float
 

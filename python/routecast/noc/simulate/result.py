@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.evaluate.plain import plain
+from routecast.quantity.schema import value
 
 __all__ = ["Estimate", "Latency", "PlaneResult", "Simulated", "estimate"]
 
@@ -17,7 +19,7 @@ __all__ = ["Estimate", "Latency", "PlaneResult", "Simulated", "estimate"]
 # Means of replications with their 95 % intervals (semantics S10).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Estimate:
     """A mean and the half-width of its 95 % interval, which is NaN where there is none."""
 
@@ -57,7 +59,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(value=mean, half_width=quantile * math.sqrt(variance / count))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Latency:
     """A latency in cycles of the nodes: its mean over all measured, and its percentiles as the mean of replications.
 
@@ -71,7 +73,7 @@ class Latency:
     max_cycles: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaneResult:
     """One plane.
 
@@ -136,7 +138,7 @@ class PlaneResult:
         return {name: plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Simulated:
     """A fabric at one load, over all planes and replications. Flits are those of the first plane.
 
@@ -172,7 +174,7 @@ class Simulated:
     flit_latency_cycles: Estimate | None
     power: Estimate
     energy_per_flit: Estimate
-    planes: tuple[PlaneResult, ...] = field(repr=False)
+    planes: tuple[PlaneResult, ...] = dataclasses.field(repr=False)
     replications: int
     node_hz: float | None = None
 

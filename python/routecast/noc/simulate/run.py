@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 
 __all__ = ["Run"]
 
 _MOST_CYCLES = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Run:
     """Phases in cycles of each plane's own clock, so that a slowed-down plane settles like a fast one.
-
-    Attributes
-    ----------
-    seed
-        Of all random streams: one seed, one result.
-    replications
-        Independent runs with other streams; their spread gives the intervals.
-    warmup_cycles
-        Before anything counts.
-    measure_cycles
-        Whose packets count.
-    drain_cycles
-        At most so many more, until they have arrived; sources go on meanwhile.
-    batches
-        Parts of the measurement, whose means give the interval of latency where there is one replication.
 
     Raises
     ------
@@ -37,12 +22,16 @@ class Run:
         A value out of range; all of them are named.
     """
 
-    seed: int = 1
-    replications: int = 5
-    warmup_cycles: int = 10_000
-    measure_cycles: int = 20_000
-    drain_cycles: int = 100_000
-    batches: int = 20
+    seed: int = field("Of all random streams: one seed, one result", default=1)
+    replications: int = field("Independent runs with other streams; their spread gives the intervals", default=5)
+    warmup_cycles: int = field("Before anything counts, cycles", default=10_000)
+    measure_cycles: int = field("Whose packets count, cycles", default=20_000)
+    drain_cycles: int = field(
+        "At most so many more, until they have arrived, cycles; sources go on meanwhile", default=100_000
+    )
+    batches: int = field(
+        "Parts of the measurement, whose means give the interval of latency where there is one replication", default=20
+    )
 
     def __post_init__(self) -> None:
         ranges = (

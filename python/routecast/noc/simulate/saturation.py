@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from routecast.noc.simulate.fabric import Fabric
 from routecast.noc.simulate.result import Estimate, Simulated
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.simulator import Progress, simulate, sweep
+from routecast.quantity.schema import field, value
 
 __all__ = ["Saturation", "overload_throughput", "saturation"]
 
@@ -21,27 +22,19 @@ _PARTS = 5
 _GROSS = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Saturation:
-    """The largest load that a fabric carries, between two loads.
+    """The largest load that a fabric carries, between two loads."""
 
-    Attributes
-    ----------
-    flits_node_cycle
-        The largest offered load that was carried, in flits of the first plane per node and cycle of the nodes.
-    factor
-        The same as a multiple of the fabric's traffic.
-    saturated_factor
-        The least multiple that was not carried. The search begins where the busiest link or node is full, or nodes make
-        a packet in every cycle; if all below is carried, it is that.
-    simulated
-        Every load that was tried, in rising order.
-    """
-
-    flits_node_cycle: float
-    factor: float
-    saturated_factor: float
-    simulated: tuple[Simulated, ...]
+    flits_node_cycle: float = field(
+        "The largest offered load that was carried, in flits of the first plane per node and cycle of the nodes"
+    )
+    factor: float = field("The same as a multiple of the fabric's traffic")
+    saturated_factor: float = field(
+        "The least multiple that was not carried. The search begins where the busiest link or node is full, or "
+        "nodes make a packet in every cycle; if all below is carried, it is that"
+    )
+    simulated: tuple[Simulated, ...] = field("Every load that was tried, in rising order")
 
 
 def saturation(

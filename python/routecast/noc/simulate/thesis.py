@@ -11,7 +11,6 @@ elsewhere over it, it would be loaded 1.08 times.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
@@ -23,6 +22,7 @@ from routecast.noc.simulate.simulator import Progress, simulate_all
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot
+from routecast.quantity.schema import field, value
 
 __all__ = ["TABLE_6_1", "DvfsRow", "PrintedRow", "table_6_1"]
 
@@ -30,7 +30,7 @@ _ALPHA_MAX = 3.0
 _SHARE = 0.6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PrintedRow:
     """A row as the thesis prints it: load, power without and with DVFS, their ratio, and alpha squared."""
 
@@ -51,33 +51,18 @@ TABLE_6_1 = (
 """Table 6.1 as printed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DvfsRow:
-    """A row of the table, simulated; powers are relative to that at load 1.
+    """A row of the table, simulated; powers are relative to that at load 1."""
 
-    Attributes
-    ----------
-    load
-        Load of the bottleneck link at full clock.
-    alpha
-        min(1/load, 3).
-    without_dvfs, with_dvfs
-        Power at full clock, and at 1/alpha of it.
-    ratio
-        The one over the other.
-    theory
-        alpha squared.
-    thesis
-        The printed row.
-    """
-
-    load: float
-    alpha: float
+    load: float = field("Load of the bottleneck link at full clock")
+    alpha: float = field("min(1/load, 3)")
+    # Power at full clock, and at 1/alpha of it.
     without_dvfs: Estimate
     with_dvfs: Estimate
-    ratio: Estimate
-    theory: float
-    thesis: PrintedRow
+    ratio: Estimate = field("The one over the other")
+    theory: float = field("Alpha squared")
+    thesis: PrintedRow = field("The printed row")
 
 
 def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:

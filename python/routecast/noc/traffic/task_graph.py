@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import ByteRate
 from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 # An application as a task graph: who sends how much to whom.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Flow:
     """What one task sends to another."""
 
@@ -45,23 +45,9 @@ class Flow:
     rate_bytes_per_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TaskGraph:
     """Tasks (cores) and the flows between them.
-
-    Parameters
-    ----------
-    name : str
-    tasks : tuple of str
-        Their names, each once.
-    flows : tuple of Flow
-        At most one from a task to another.
-    source : tuple of str
-        Where the figures are from.
-    notes : tuple of str
-        What the sources disagree on and what was chosen.
-    grid : tuple of tuple of str
-        Rows of task names as they stand on the routers, ``""`` for a free tile; empty where no mapping is stated.
 
     Raises
     ------
@@ -70,11 +56,14 @@ class TaskGraph:
     """
 
     name: str
-    tasks: tuple[str, ...]
-    flows: tuple[Flow, ...]
-    source: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    grid: tuple[tuple[str, ...], ...] = ()
+    tasks: tuple[str, ...] = field("Their names, each once")
+    flows: tuple[Flow, ...] = field("At most one from a task to another")
+    source: tuple[str, ...] = field("Where the figures are from", default=())
+    notes: tuple[str, ...] = field("What the sources disagree on and what was chosen", default=())
+    grid: tuple[tuple[str, ...], ...] = field(
+        'Rows of task names as they stand on the routers, ``""`` for a free tile; empty where no mapping is stated',
+        default=(),
+    )
 
     def __post_init__(self) -> None:
         problems = [

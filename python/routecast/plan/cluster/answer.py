@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from routecast.errors import ModelProblem
@@ -18,6 +18,7 @@ from routecast.plan.cluster.saving.model import Saving, always_on
 from routecast.plan.cluster.saving.offline import each_step, fewest_joules
 from routecast.plan.cluster.saving.online import online
 from routecast.plan.cluster.step.dispatch import schedule
+from routecast.quantity.schema import field, value
 
 __all__ = ["KWH_J", "ClusterAnswer", "Progress", "answer", "goal_designs", "plain_designs", "savings_of"]
 
@@ -25,40 +26,25 @@ KWH_J = 3.6e6
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ClusterAnswer:
-    """The plan for a cluster.
-
-    Parameters
-    ----------
-    case : ClusterCase
-    bound : Schedule
-        Each step's cheapest machines, whatever they cost: no design needs less energy ((8.10)-(8.11)).
-    design : Design
-        Of least energy within the budget (goal program).
-    others : tuple of Design
-        Designs I to IV, and the goal program at further budgets.
-    always_on_j : float
-        Energy of the design's machines over the horizon if none is ever switched off.
-    day_savings : tuple of Saving
-        The algorithms over the day that is planned for.
-    trace_savings : tuple of Saving
-        The algorithms over the whole trace; empty where there is none.
-    mean_j : float or None
-        Energy of the design on the mean day, where a quantile is planned for.
-    notes : tuple of str
-        What was left out, and why.
-    """
+    """The plan for a cluster."""
 
     case: ClusterCase
-    bound: Schedule
-    design: Design
-    others: tuple[Design, ...]
-    always_on_j: float
-    day_savings: tuple[Saving, ...] = ()
-    trace_savings: tuple[Saving, ...] = ()
-    mean_j: float | None = None
-    notes: tuple[str, ...] = ()
+    bound: Schedule = field(
+        "Each step's cheapest machines, whatever they cost: no design needs less energy ((8.10)-(8.11))"
+    )
+    design: Design = field("Of least energy within the budget (goal program)")
+    others: tuple[Design, ...] = field("Designs I to IV, and the goal program at further budgets")
+    always_on_j: float = field("Energy of the design's machines over the horizon if none is ever switched off, J")
+    day_savings: tuple[Saving, ...] = field("The algorithms over the day that is planned for", default=())
+    trace_savings: tuple[Saving, ...] = field(
+        "The algorithms over the whole trace; empty where there is none", default=()
+    )
+    mean_j: float | None = field(
+        "Energy of the design on the mean day, where a quantile is planned for, J", default=None
+    )
+    notes: tuple[str, ...] = field("What was left out, and why", default=())
 
     @property
     def designs(self) -> tuple[Design, ...]:

@@ -11,41 +11,28 @@ The thesis' symbol N_k·α_t is the whole number n_kt of machines of group k tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from routecast.quantity.schema import field, value
 
 __all__ = ["ClusterProblem", "Design", "MachineGroup", "Schedule"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MachineGroup:
-    """Machines of one type.
-
-    Parameters
-    ----------
-    name : str
-    capacity_bps : float
-        R_k, what one machine routes, > 0.
-    power_w : float
-        P_k, what one draws at full load.
-    price : float
-        C_k, in whatever currency the budget has.
-    idle_w : float or None
-        What one draws switched on without load; it rises linearly with its load to ``power_w``. None: ``power_w`` at
-        any load, as in the thesis.
-    boot_s, boot_energy_j : float
-        Time from switching on until it routes, and the energy that this takes beyond ``idle_w``.
-    available : int or None
-        How many can be had; None for any number.
-    """
+    """Machines of one type."""
 
     name: str
-    capacity_bps: float
-    power_w: float
-    price: float
-    idle_w: float | None = None
+    capacity_bps: float = field("R_k, what one machine routes, > 0, bit/s")
+    power_w: float = field("P_k, what one draws at full load, W")
+    price: float = field("C_k, in whatever currency the budget has")
+    idle_w: float | None = field(
+        "What one draws switched on without load, W; it rises linearly with its load to ``power_w``. None: "
+        "``power_w`` at any load, as in the thesis",
+        default=None,
+    )
+    # Time from switching on until it routes, and the energy that this takes beyond ``idle_w``.
     boot_s: float = 0.0
     boot_energy_j: float = 0.0
-    available: int | None = None
+    available: int | None = field("How many can be had; None for any number", default=None)
 
     @property
     def unloaded_w(self) -> float:
@@ -53,29 +40,21 @@ class MachineGroup:
         return self.power_w if self.idle_w is None else self.idle_w
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ClusterProblem:
-    """What to plan for.
-
-    Parameters
-    ----------
-    groups : tuple of MachineGroup
-    traffic_bps : tuple of float
-        T_t, the traffic that the machines must be able to route in each step.
-    step_s : float
-        Length of a step.
-    budget : float or None
-        I, the most that the machines may cost; None for no limit.
-    spare : int
-        Machines that may fail without loss of capacity: every step keeps its capacity without the ``spare`` largest
-        machines that are on (N+1: 1).
-    """
+    """What to plan for."""
 
     groups: tuple[MachineGroup, ...]
-    traffic_bps: tuple[float, ...]
-    step_s: float
-    budget: float | None = None
-    spare: int = 0
+    traffic_bps: tuple[float, ...] = field(
+        "T_t, the traffic that the machines must be able to route in each step, bit/s"
+    )
+    step_s: float = field("Length of a step, s")
+    budget: float | None = field("I, the most that the machines may cost; None for no limit", default=None)
+    spare: int = field(
+        "Machines that may fail without loss of capacity: every step keeps its capacity without the ``spare`` "
+        "largest machines that are on (N+1: 1)",
+        default=0,
+    )
 
     @property
     def duration_s(self) -> float:
@@ -83,59 +62,28 @@ class ClusterProblem:
         return self.step_s * len(self.traffic_bps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Schedule:
-    """Which machines are on when.
+    """Which machines are on when."""
 
-    Parameters
-    ----------
-    on : tuple of tuple of int
-        n_kt: for each step the number of machines of each group that are on.
-    energy_j : float
-        Of the machines over the horizon, boots included where ``boots`` counts any.
-    boots : int
-        Machines switched on, over the horizon.
-    switchings : int
-        Machines switched on or off, over the horizon.
-    """
-
-    on: tuple[tuple[int, ...], ...]
-    energy_j: float
-    boots: int = 0
-    switchings: int = 0
+    on: tuple[tuple[int, ...], ...] = field("n_kt: for each step the number of machines of each group that are on")
+    energy_j: float = field("Of the machines over the horizon, boots included where ``boots`` counts any, J")
+    boots: int = field("Machines switched on, over the horizon", default=0)
+    switchings: int = field("Machines switched on or off, over the horizon", default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Design:
-    """A fleet with the schedule that the energy-saving algorithm gives it.
+    """A fleet with the schedule that the energy-saving algorithm gives it."""
 
-    Parameters
-    ----------
-    name : str
-        ``"Design-I"`` … as in the thesis, sec. 8.3.2.
-    fleet : tuple of int
-        N_k, machines of each group.
-    price : float
-        Σ C_k N_k.
-    schedule : Schedule
-    bound_j : float
-        No fleet within the same constraints needs less energy (proven).
-    seconds : float
-        Time that finding it took.
-    price_is_least : bool
-        Whether no fleet of the same energy costs less (proven).
-    is_interrupted : bool
-        Whether the search was ended by the user before its time.
-    """
-
-    name: str
-    fleet: tuple[int, ...]
-    price: float
+    name: str = field('``"Design-I"`` … as in the thesis, sec. 8.3.2')
+    fleet: tuple[int, ...] = field("N_k, machines of each group")
+    price: float = field("Σ C_k N_k")
     schedule: Schedule
-    bound_j: float = 0.0
-    seconds: float = 0.0
-    price_is_least: bool = False
-    is_interrupted: bool = False
+    bound_j: float = field("No fleet within the same constraints needs less energy (proven), J", default=0.0)
+    seconds: float = field("Time that finding it took", default=0.0)
+    price_is_least: bool = field("Whether no fleet of the same energy costs less (proven)", default=False)
+    is_interrupted: bool = field("Whether the search was ended by the user before its time", default=False)
 
     @property
     def energy_j(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +20,7 @@ from routecast.plan.cluster.saving.model import SavingRules
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import BitRate, Count, Duration, Energy, Number, Parsed, Power, Span
 from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
@@ -158,7 +159,7 @@ class ClusterFile(FileModel):
     saving: SavingTable = SavingTable()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TrafficChange:
     """What a command line puts in the place of ``[traffic]``; None leaves what the file says."""
 
@@ -171,46 +172,26 @@ class TrafficChange:
     peak_bps: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ClusterCase:
-    """A cluster file, read.
-
-    Parameters
-    ----------
-    name : str
-    problem : ClusterProblem
-        With the day (or the whole series) that is planned for, headroom included.
-    day : TrafficSeries
-        That day, without headroom.
-    mean : TrafficSeries or None
-        The mean day at the same scale where a quantile is planned for.
-    trace : TrafficSeries or None
-        Whole days of the series in its own steps, its highest step scaled to ``peak``; None where the series has no
-        dates or less than a day.
-    rules : SavingRules
-    budgets : tuple of float
-        Further budgets to compare with.
-    currency : str
-    gap_ratio, seconds : float
-        Where to stop looking for the best fleet.
-    headroom_ratio : float
-        Of the plan.
-    sources : tuple of str
-        Of the groups and of the traffic.
-    """
+    """A cluster file, read."""
 
     name: str
-    problem: ClusterProblem
-    day: TrafficSeries
-    mean: TrafficSeries | None
-    trace: TrafficSeries | None
+    problem: ClusterProblem = field("With the day (or the whole series) that is planned for, headroom included")
+    day: TrafficSeries = field("That day, without headroom")
+    mean: TrafficSeries | None = field("The mean day at the same scale where a quantile is planned for")
+    trace: TrafficSeries | None = field(
+        "Whole days of the series in its own steps, its highest step scaled to ``peak``; None where the series "
+        "has no dates or less than a day"
+    )
     rules: SavingRules
-    budgets: tuple[float, ...] = ()
+    budgets: tuple[float, ...] = field("Further budgets to compare with", default=())
     currency: str = "$"
+    # Where to stop looking for the best fleet.
     gap_ratio: float = 0.001
     seconds: float = 60.0
-    headroom_ratio: float = 0.0
-    sources: tuple[str, ...] = ()
+    headroom_ratio: float = field("Of the plan", default=0.0)
+    sources: tuple[str, ...] = field("Of the groups and of the traffic", default=())
 
     @property
     def repeats(self) -> bool:

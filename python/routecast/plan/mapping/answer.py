@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from routecast.errors import ModelProblem, TransientProblem
@@ -14,6 +13,7 @@ from routecast.plan.mapping.loads import engine_loads, memory_loads
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping
 from routecast.plan.mapping.reading import MappingCase
 from routecast.plan.mapping.search import Answered, Progress, all_in_one, map_processor, round_robin
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
 __all__ = ["Checked", "MappingAnswer", "answer", "checked"]
@@ -25,55 +25,29 @@ DIFFERS = 0.05
 """A simulation farther from the prediction than this part is said to differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Checked:
-    """A mapping with what it forwards when all ports are full.
-
-    Parameters
-    ----------
-    mapping : Mapping
-    predicted_pps : float
-        The least of its bounds: what the integer program counts with.
-    limit : str
-        What that bound is of.
-    solved_pps : float
-        In closed form, threads waiting for each other counted in.
-    simulated_pps : float or None
-        Packet by packet.
-    trouble : str
-        Why the mapping does not fit the processor; empty where it does.
-    """
+    """A mapping with what it forwards when all ports are full."""
 
     mapping: Mapping
-    predicted_pps: float
-    limit: str
-    solved_pps: float | None = None
-    simulated_pps: float | None = None
-    trouble: str = ""
+    predicted_pps: float = field("The least of its bounds: what the integer program counts with, frames/s")
+    limit: str = field("What that bound is of")
+    solved_pps: float | None = field(
+        "In closed form, threads waiting for each other counted in, frames/s", default=None
+    )
+    simulated_pps: float | None = field("Packet by packet, frames/s", default=None)
+    trouble: str = field("Why the mapping does not fit the processor; empty where it does", default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MappingAnswer:
-    """The best mapping of a router file, beside others.
-
-    Parameters
-    ----------
-    found : Answered
-    best : Checked
-    others : tuple of Checked
-        As in the file, round robin, all in one.
-    offered_pps : float
-        Of the trials: line rate on all ports.
-    document : dict
-        What the router file said.
-    notes : tuple of str
-    """
+    """The best mapping of a router file, beside others."""
 
     found: Answered
     best: Checked
-    others: tuple[Checked, ...]
-    offered_pps: float
-    document: dict[str, Any]
+    others: tuple[Checked, ...] = field("As in the file, round robin, all in one")
+    offered_pps: float = field("Of the trials: line rate on all ports, frames/s")
+    document: dict[str, Any] = field("What the router file said")
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from routecast.plan.mapping.model import Mapping
+from routecast.quantity.schema import field, value
 from routecast.router.network_processor.model import Run, steps_of
 
 __all__ = ["EngineLoad", "MemoryLoad", "engine_loads", "memory_loads"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EngineLoad:
-    """What one stage takes of one engine.
-
-    Parameters
-    ----------
-    engine : int
-    stage : str
-        Its blocks.
-    threads : int
-        That run it there.
-    busy_ratio : float
-        Of the engine's time that it works for the stage.
-    threads_ratio : float
-        Of those threads that have a frame, waits for others apart.
-    """
+    """What one stage takes of one engine."""
 
     engine: int
-    stage: str
-    threads: int
-    busy_ratio: float
-    threads_ratio: float
+    stage: str = field("Its blocks")
+    threads: int = field("That run it there")
+    busy_ratio: float = field("Of the engine's time that it works for the stage")
+    threads_ratio: float = field("Of those threads that have a frame, waits for others apart")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MemoryLoad:
     """What is kept in a memory, and how much of its channels' time that takes."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.network_processor import expectation, network_processor
 from routecast.router.network_processor.expectation import Expectation
@@ -15,62 +14,37 @@ NEXT_NEIGHBOUR = "next neighbour"
 """What people call a ring of registers between an engine and the next one (:attr:`Link.memory` is empty)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MappingProblem:
-    """Blocks and states, and the processor that they are to share.
-
-    Parameters
-    ----------
-    name : str
-    processor : NetworkProcessor
-    blocks : tuple of Block
-        In the order of the way.
-    states : tuple of State
-        With the memory that each is in now.
-    ring : Link
-        Between stages: cycles, length and size of a handle; its memory is chosen.
-    rings : tuple of str
-        Memories that rings may be in; "" for the registers of the next engine, which join two stages of one engine
-        each with neighbouring numbers.
-    movable : frozenset of str
-        States that may be moved to another memory.
-    frame_bytes : float
-        Size of the frames that throughput is maximised for.
-    most_stages : int
-        Stages that may share an engine, at most.
-    port_queue_frames : int
-        Frames that a queue manager keeps for each port; it plays no part in the mapping.
-    """
+    """Blocks and states, and the processor that they are to share."""
 
     name: str
     processor: NetworkProcessor
-    blocks: tuple[Block, ...]
-    states: tuple[State, ...]
-    ring: Link = field(default_factory=Link)
-    rings: tuple[str, ...] = ("",)
-    movable: frozenset[str] = frozenset()
-    frame_bytes: float = 64.0
-    most_stages: int = 2
-    port_queue_frames: int = 0
+    blocks: tuple[Block, ...] = field("In the order of the way")
+    states: tuple[State, ...] = field("With the memory that each is in now")
+    ring: Link = field(
+        "Between stages: cycles, length and size of a handle; its memory is chosen", default_factory=Link
+    )
+    rings: tuple[str, ...] = field(
+        'Memories that rings may be in; "" for the registers of the next engine, which join two stages of one '
+        "engine each with neighbouring numbers",
+        default=("",),
+    )
+    movable: frozenset[str] = field("States that may be moved to another memory", default=frozenset())
+    frame_bytes: float = field("Size of the frames that throughput is maximised for, B", default=64.0)
+    most_stages: int = field("Stages that may share an engine, at most", default=2)
+    port_queue_frames: int = field(
+        "Frames that a queue manager keeps for each port; it plays no part in the mapping", default=0
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Mapping:
-    """Stages with engines, threads and rings, and states with memories.
+    """Stages with engines, threads and rings, and states with memories."""
 
-    Parameters
-    ----------
-    name : str
-        ``"optimum"``, ``"round robin"``, …
-    problem : MappingProblem
-    stages : tuple of Stage
-        In the order of the way.
-    states : tuple of State
-    """
-
-    name: str
+    name: str = field('``"optimum"``, ``"round robin"``, …')
     problem: MappingProblem
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] = field("In the order of the way")
     states: tuple[State, ...]
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.files import router_table
 from routecast.router.load_table import read_load
@@ -29,28 +30,17 @@ _ANY_STAGES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MappingCase:
-    """What a router file asks for.
-
-    Parameters
-    ----------
-    problem : MappingProblem
-    own : Mapping or None
-        The one that the file itself says, where that is one.
-    trouble : str
-        Why it is none.
-    load : OfferedLoad
-        Frames and flows to check mappings with; where the file has no load, frames of 64 B between all ports.
-    document : dict
-        What the file says.
-    """
+    """What a router file asks for."""
 
     problem: MappingProblem
-    own: Mapping | None
-    trouble: str = ""
-    load: OfferedLoad
-    document: dict[str, Any]
+    own: Mapping | None = field("The one that the file itself says, where that is one")
+    trouble: str = field("Why it is none", default="")
+    load: OfferedLoad = field(
+        "Frames and flows to check mappings with; where the file has no load, frames of 64 B between all ports"
+    )
+    document: dict[str, Any] = field("What the file says")
 
 
 def read_mapping(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from routecast.errors import ModelProblem, RoutecastError
 from routecast.plan.mapping.model import Mapping, MappingProblem
 from routecast.plan.mapping.program import Program, Undecided
 from routecast.quantity import format_pps, format_ratio
+from routecast.quantity.schema import field, value
 from routecast.router.network_processor.model import Stage
 
 __all__ = ["Answered", "InfeasibleMapping", "Progress", "all_in_one", "map_processor", "round_robin"]
@@ -130,32 +131,20 @@ _SPARE = (0.1, 0.25, 0.5, 1.0)
 _NEARLY = (1.0 - 1e-9, 0.97, 0.92)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Answered:
-    """The best mapping that was found.
-
-    Parameters
-    ----------
-    best : Mapping
-    pps : float
-        What it carries at most: the least of its bounds.
-    bound_pps : float
-        No mapping carries more.
-    programs : int
-        Integer programs that were solved.
-    seconds : float
-    spared : tuple of Mapping
-        Others as good, or nearly, by their bounds, which have threads to spare: where the bounds of engines and threads
-        lie close together none of the two is reached.
-    notes : tuple of str
-    """
+    """The best mapping that was found."""
 
     best: Mapping
-    pps: float
-    bound_pps: float
-    programs: int
+    pps: float = field("What it carries at most: the least of its bounds")
+    bound_pps: float = field("No mapping carries more, frames/s")
+    programs: int = field("Integer programs that were solved")
     seconds: float
-    spared: tuple[Mapping, ...] = ()
+    spared: tuple[Mapping, ...] = field(
+        "Others as good, or nearly, by their bounds, which have threads to spare: where the bounds of engines and"
+        " threads lie close together none of the two is reached",
+        default=(),
+    )
     notes: tuple[str, ...] = ()
 
     @property

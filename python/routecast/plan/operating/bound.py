@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from routecast.evaluate.solve.fluid import solve_fluid
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.candidates import Candidate
 from routecast.plan.operating.setting import Setting
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["CAPACITY_MARGIN", "Outlook", "Outlooks"]
@@ -29,23 +30,15 @@ CAPACITY_MARGIN = 0.05
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Outlook:
-    """What is known of a router at a load before it is evaluated.
+    """What is known of a router at a load before it is evaluated."""
 
-    Parameters
-    ----------
-    least_w : float
-        It draws no less, whatever its queues do.
-    lossless_pps : float
-        Rate of this load that it carries without overload, by closed form.
-    is_overloaded : bool
-        Whether it loses more than is allowed for certain: a load lower by the margin would be too much already.
-    """
-
-    least_w: float
-    lossless_pps: float
-    is_overloaded: bool
+    least_w: float = field("It draws no less, whatever its queues do, W")
+    lossless_pps: float = field("Rate of this load that it carries without overload, by closed form, frames/s")
+    is_overloaded: bool = field(
+        "Whether it loses more than is allowed for certain: a load lower by the margin would be too much already"
+    )
 
 
 class Outlooks:

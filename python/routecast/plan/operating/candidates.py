@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from routecast.errors import ModelProblem, Problem
-from routecast.plan.operating.choices import Choices
-from routecast.plan.operating.setting import Setting, set_up
+from routecast.plan.operating.setting import Choices, Setting, set_up
+from routecast.quantity.schema import value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 from routecast.router.variants import vary
@@ -19,7 +18,7 @@ __all__ = ["Candidate", "candidates"]
 _MOST = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Candidate:
     """A setting and the router that is run so."""
 

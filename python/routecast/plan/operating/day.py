@@ -6,7 +6,6 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from routecast.plan.operating.search import Judged, Progress, judge
 from routecast.plan.operating.setting import Setting
 from routecast.plan.operating.targets import Target
 from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "Course",
@@ -155,7 +155,7 @@ def switchings(path: Sequence[int]) -> int:
     return sum(before != after for before, after in itertools.pairwise(path))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Switching:
     """What changing the setting costs: its energy, and the least time for which a new setting stays."""
 
@@ -163,71 +163,38 @@ class Switching:
     dwell_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Course:
-    """A setting for each step of a day.
-
-    Parameters
-    ----------
-    name : str
-    settings : tuple of Setting
-    power_w : tuple of float
-        Mean power in each step.
-    energy_j : float
-        Of all steps, without switchings.
-    switchings : int
-    switching_j : float
-        Energy of the switchings.
-    missed : tuple of int
-        Steps in which a target is not met.
-    """
+    """A setting for each step of a day."""
 
     name: str
     settings: tuple[Setting, ...]
-    power_w: tuple[float, ...]
-    energy_j: float
+    power_w: tuple[float, ...] = field("Mean power in each step, W")
+    energy_j: float = field("Of all steps, without switchings, J")
     switchings: int
-    switching_j: float
-    missed: tuple[int, ...] = ()
+    switching_j: float = field("Energy of the switchings, J")
+    missed: tuple[int, ...] = field("Steps in which a target is not met", default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DayPlan:
-    """A plan over a day, and what it is measured against.
-
-    Parameters
-    ----------
-    step_s : float
-    rates_pps : tuple of float
-        Intended load of each step.
-    targets : tuple of Target
-    plan : Course
-        The least energy with the price of switchings and the dwell.
-    per_step : Course
-        The fewest watts in each step, as if switching were free.
-    always : Course
-        All cores at the highest clock without sleep, polling where that is a choice.
-    values : tuple of tuple of float
-        What the plan's trial of each step shows of each target.
-    checks : tuple of Checked
-        Of the plan's steps; empty without a check.
-    evaluated, places : int
-        Pairs of rate and setting that were evaluated, and all that there are.
-    is_whole : bool
-        Whether the planning came to its end; otherwise it is the best of what was known by then, unchecked.
-    """
+    """A plan over a day, and what it is measured against."""
 
     step_s: float
-    rates_pps: tuple[float, ...]
+    rates_pps: tuple[float, ...] = field("Intended load of each step, frames/s")
     targets: tuple[Target, ...]
-    plan: Course
-    per_step: Course
-    always: Course
-    values: tuple[tuple[float, ...], ...]
-    checks: tuple[Checked, ...]
+    plan: Course = field("The least energy with the price of switchings and the dwell")
+    per_step: Course = field("The fewest watts in each step, as if switching were free")
+    always: Course = field("All cores at the highest clock without sleep, polling where that is a choice")
+    values: tuple[tuple[float, ...], ...] = field("What the plan's trial of each step shows of each target")
+    checks: tuple[Checked, ...] = field("Of the plan's steps; empty without a check")
+    # Pairs of rate and setting that were evaluated, and all that there are.
     evaluated: int
     places: int
-    is_whole: bool = True
+    is_whole: bool = field(
+        "Whether the planning came to its end; otherwise it is the best of what was known by then, unchecked",
+        default=True,
+    )
 
 
 def plan_day(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from routecast.errors import RoutecastError, TransientProblem
 from routecast.evaluate.simulate import Simulate
@@ -14,6 +14,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.candidates import Candidate
 from routecast.plan.operating.targets import Target
+from routecast.quantity.schema import field, value
 
 __all__ = ["Check", "Checked", "Evaluate", "Simulating", "solving"]
 
@@ -32,7 +33,7 @@ def solving(candidate: Candidate, load: OfferedLoad) -> Trial | None:
     return Solve(model=candidate.model).trial(load, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Simulating:
     """Answers by simulation, each candidate with the same seed: the same frames at the same instants (S8).
 
@@ -49,7 +50,7 @@ class Simulating:
 
     duration_s: float
     seed: int = 1
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     def __call__(self, candidate: Candidate, load: OfferedLoad) -> Trial | None:
         """Simulate a candidate."""
@@ -84,31 +85,18 @@ class Simulating:
         return min(0.005 + 4.0 * math.sqrt((dispersion + 1.0) / frames), 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Checked:
-    """A candidate looked at again, with other random numbers and for longer.
+    """A candidate looked at again, with other random numbers and for longer."""
 
-    Parameters
-    ----------
-    power_w : tuple of (float, float, float)
-        Mean of the replications and its 95 % interval.
-    values : tuple of (float, float, float)
-        The same for each target's quantity.
-    is_met : bool
-        Whether every target is met up to the upper end of its interval.
-    replications : int
-    duration_s : float
-        Of each.
-    """
-
-    power_w: tuple[float, float, float]
-    values: tuple[tuple[float, float, float], ...]
-    is_met: bool
+    power_w: tuple[float, float, float] = field("Mean of the replications and its 95 % interval, W")
+    values: tuple[tuple[float, float, float], ...] = field("The same for each target's quantity")
+    is_met: bool = field("Whether every target is met up to the upper end of its interval")
     replications: int
-    duration_s: float
+    duration_s: float = field("Of each, s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Check:
     """The last word on a setting: independent replications, longer than those of the search.
 
@@ -125,7 +113,7 @@ class Check:
 
     duration_s: float
     seeds: tuple[int, ...]
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     def runs(self) -> tuple[Simulating, ...]:
         """Return the replications to be run."""

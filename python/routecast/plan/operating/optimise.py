@@ -6,7 +6,6 @@ import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +13,13 @@ from routecast.errors import ModelProblem, Problem
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlooks
 from routecast.plan.operating.candidates import Candidate, candidates
-from routecast.plan.operating.choices import Choices, choices_of
 from routecast.plan.operating.day import DayPlan, Switching, plan_day
 from routecast.plan.operating.evaluation import Check, Evaluate, Simulating, solving
 from routecast.plan.operating.search import Appraised, Found, Progress, search
+from routecast.plan.operating.setting import Choices, choices_of
 from routecast.plan.operating.targets import NO_LOSS, Target
 from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 
@@ -77,7 +77,7 @@ _LONGEST = 100.0
 _LEAST_RATE = 1e-4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Machine:
     """A router with what may be chosen of it, and everything that the choices make of it."""
 
@@ -87,32 +87,20 @@ class Machine:
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Effort:
-    """How thoroughly is evaluated.
+    """How thoroughly is evaluated."""
 
-    Parameters
-    ----------
-    evaluator : {"simulate", "solve"}
-        Who answers during the search; what it finds is checked by simulation either way.
-    duration_s : float
-        Simulated time of a trial; replications of the check are four times as long.
-    seed : int
-        Of the search; the check takes those that follow.
-    replications : int
-        Of the check, at least 2; 0 leaves it out.
-    is_exhaustive : bool
-        Evaluate everything that is not overloaded, for a whole Pareto front.
-    workers : int
-        Threads; 0 for one per core of this machine.
-    """
-
-    evaluator: Literal["simulate", "solve"] = "simulate"
-    duration_s: float = 0.1
-    seed: int = 1
-    replications: int = 5
-    is_exhaustive: bool = False
-    workers: int = 0
+    evaluator: Literal["simulate", "solve"] = field(
+        "Who answers during the search; what it finds is checked by simulation either way", default="simulate"
+    )
+    duration_s: float = field(
+        "Simulated time of a trial, s; replications of the check are four times as long", default=0.1
+    )
+    seed: int = field("Of the search; the check takes those that follow", default=1)
+    replications: int = field("Of the check, at least 2; 0 leaves it out", default=5)
+    is_exhaustive: bool = field("Evaluate everything that is not overloaded, for a whole Pareto front", default=False)
+    workers: int = field("Threads; 0 for one per core of this machine", default=0)
 
     def __post_init__(self) -> None:
         if self.replications == 1 or self.replications < 0:
@@ -166,7 +154,7 @@ def machine_of(
     subject, folder
         As of :func:`routecast.router.files.parse_router`.
     pool, lingers_s
-        As of :func:`routecast.plan.operating.choices.choices_of`.
+        As of :func:`routecast.plan.operating.setting.choices_of`.
 
     Raises
     ------

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from routecast.evaluate.trial import Trial
 from routecast.experiment.executor import Threads, answer_of
@@ -21,6 +21,7 @@ from routecast.plan.operating.candidates import Candidate
 from routecast.plan.operating.evaluation import Check, Checked, Evaluate
 from routecast.plan.operating.setting import Setting
 from routecast.plan.operating.targets import Target
+from routecast.quantity.schema import field, value
 
 __all__ = ["Appraised", "Found", "Judged", "Progress", "judge", "latency_quantity", "search"]
 
@@ -28,31 +29,18 @@ __all__ = ["Appraised", "Found", "Judged", "Progress", "judge", "latency_quantit
 # Judged: a candidate with its trial, what the targets say of it, and the front of those that nothing beats.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Judged:
-    """A candidate that was evaluated.
-
-    Parameters
-    ----------
-    candidate : Candidate
-    least_w : float
-        Bound on its power that was known before.
-    power_w : float
-        Mean power; NaN where the trial gives none.
-    values : tuple of float
-        What the trial shows of each target's quantity; NaN where unknown.
-    excess : float
-        How far the worst of them is beyond its limit, as a share of the limit; 0 where all targets are met.
-    trial : Trial or None
-        None where no trial came to a steady state.
-    """
+    """A candidate that was evaluated."""
 
     candidate: Candidate
-    least_w: float
-    power_w: float
-    values: tuple[float, ...]
-    excess: float
-    trial: Trial | None
+    least_w: float = field("Bound on its power that was known before, W")
+    power_w: float = field("Mean power, W; NaN where the trial gives none")
+    values: tuple[float, ...] = field("What the trial shows of each target's quantity; NaN where unknown")
+    excess: float = field(
+        "How far the worst of them is beyond its limit, as a share of the limit; 0 where all targets are met"
+    )
+    trial: Trial | None = field("None where no trial came to a steady state")
 
     @property
     def setting(self) -> Setting:
@@ -133,7 +121,7 @@ _NEAR = 0.05
 """Candidates this close above a limit are checked too: noise may have pushed them over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Appraised:
     """A candidate with what is known of it before it is evaluated."""
 
@@ -141,38 +129,22 @@ class Appraised:
     outlook: Outlook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Found:
-    """What a search came to.
-
-    Parameters
-    ----------
-    targets : tuple of Target
-    best : Judged or None
-        The setting with the fewest watts that meets all targets; None if none does.
-    check : Checked or None
-        Its check; None without one.
-    judged : tuple of Judged
-        All that were evaluated, in the order of their bounds.
-    rejected : tuple of (Judged, Checked)
-        Settings with fewer watts in the search that their check turned down.
-    overloaded : tuple of Appraised
-        Settings that the closed form rules out.
-    enumerated, pruned : int
-        All settings, and those not evaluated because their bound is above the best.
-    is_whole : bool
-        Whether the search came to its end.
-    """
+    """What a search came to."""
 
     targets: tuple[Target, ...]
-    best: Judged | None
-    check: Checked | None
-    judged: tuple[Judged, ...]
-    rejected: tuple[tuple[Judged, Checked], ...]
-    overloaded: tuple[Appraised, ...]
+    best: Judged | None = field("The setting with the fewest watts that meets all targets; None if none does")
+    check: Checked | None = field("Its check; None without one")
+    judged: tuple[Judged, ...] = field("All that were evaluated, in the order of their bounds")
+    rejected: tuple[tuple[Judged, Checked], ...] = field(
+        "Settings with fewer watts in the search that their check turned down"
+    )
+    overloaded: tuple[Appraised, ...] = field("Settings that the closed form rules out")
+    # All settings, and those not evaluated because their bound is above the best.
     enumerated: int
     pruned: int
-    is_whole: bool = True
+    is_whole: bool = field("Whether the search came to its end", default=True)
 
     @property
     def front(self) -> tuple[Judged, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration, format_ratio, parse_duration_s
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["NO_LOSS", "QUANTITIES", "Target", "parse_targets"]
 
@@ -22,18 +22,9 @@ _TARGET = re.compile(r"\s*(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|<|=|==|>=|>)\s*
 _RATIO = re.compile(r"(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(?P<percent>%?)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Target:
     """A bound on what a trial shows.
-
-    Parameters
-    ----------
-    quantity : str
-        One of :data:`QUANTITIES`.
-    limit : float
-        Seconds for latencies, a ratio 0..1 for loss.
-    or_equal : bool
-        Whether the limit itself is still good enough (``<=``, ``=``).
 
     Examples
     --------
@@ -42,9 +33,9 @@ class Target:
     ('p99', 0.0001, 'p99 < 100 us')
     """
 
-    quantity: str
-    limit: float
-    or_equal: bool = False
+    quantity: str = field("One of QUANTITIES")
+    limit: float = field("Seconds for latencies, a ratio 0..1 for loss")
+    or_equal: bool = field("Whether the limit itself is still good enough (``<=``, ``=``)", default=False)
 
     def value(self, trial: Trial) -> float:
         """Return what a trial shows of the quantity; NaN where its evaluator does not know or nothing arrived."""

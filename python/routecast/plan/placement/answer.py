@@ -20,6 +20,7 @@ from routecast.plan.placement.search import most_by_work
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.server_view import stages_of
 from routecast.plan.placement.whole import Placement, router_of
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.virtual.machines import Cores
 
@@ -40,32 +41,16 @@ BETTER = 0.02
 """A simulated figure is better than another if it is so by this part."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Judged:
-    """What simulation says of the best mappings by prediction.
-
-    Parameters
-    ----------
-    best : Ranked
-    first : Ranked
-        The best by prediction.
-    others : tuple of Ranked
-        The next best by prediction.
-    tried : int
-        Mappings, each way of pinning one.
-    met : bool or None
-        Whether target and latency are held; None if nothing is asked or known.
-    least_latency_s : float
-        Of all that were tried.
-    is_interrupted : bool
-    """
+    """What simulation says of the best mappings by prediction."""
 
     best: Ranked
-    first: Ranked
-    others: tuple[Ranked, ...]
-    tried: int
-    met: bool | None
-    least_latency_s: float = math.nan
+    first: Ranked = field("The best by prediction")
+    others: tuple[Ranked, ...] = field("The next best by prediction")
+    tried: int = field("Mappings, each way of pinning one")
+    met: bool | None = field("Whether target and latency are held; None if nothing is asked or known")
+    least_latency_s: float = field("Of all that were tried, s", default=math.nan)
     is_interrupted: bool = False
 
 
@@ -198,32 +183,17 @@ class _Judge:
 # What sharing costs and which link is fullest: the figures behind the words of an answer (thesis, sec. 3.4.1).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Seat:
-    """Where an element is, and what sharing costs it.
-
-    Parameters
-    ----------
-    element, server : str
-    threads : mapping of str to Cores
-        Cores of its threads, ``()`` for all.
-    shares_server : tuple of str
-        Other elements on the server.
-    shares_cores : tuple of str
-        Those of them that may run on a core of its own.
-    carries_pps : float
-        What the element itself takes when its server is full: its part of the load.
-    alone_pps : float
-        The same if it were alone on the server; NaN where it cannot be.
-    """
+    """Where an element is, and what sharing costs it."""
 
     element: str
     server: str
-    threads: Mapping[str, Cores]
-    shares_server: tuple[str, ...]
-    shares_cores: tuple[str, ...]
-    carries_pps: float
-    alone_pps: float
+    threads: Mapping[str, Cores] = field("Cores of its threads, ``()`` for all")
+    shares_server: tuple[str, ...] = field("Other elements on the server")
+    shares_cores: tuple[str, ...] = field("Those of them that may run on a core of its own")
+    carries_pps: float = field("What the element itself takes when its server is full: its part of the load, frames/s")
+    alone_pps: float = field("The same if it were alone on the server, frames/s; NaN where it cannot be")
 
     @property
     def cost_ratio(self) -> float:
@@ -231,27 +201,17 @@ class Seat:
         return 1.0 - self.carries_pps / self.alone_pps if self.alone_pps > 0.0 else math.nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Sharing:
-    """What elements on one server cost each other.
-
-    Parameters
-    ----------
-    server : str
-    elements : tuple of str
-    share_cores : bool
-        Whether any two of them may run on the same core.
-    carries_pps : float
-        Load of the whole system that the server carries.
-    apart_pps : float
-        What it would be if each were alone on a server like it; NaN where they cannot be.
-    """
+    """What elements on one server cost each other."""
 
     server: str
     elements: tuple[str, ...]
-    share_cores: bool
-    carries_pps: float
-    apart_pps: float
+    share_cores: bool = field("Whether any two of them may run on the same core")
+    carries_pps: float = field("Load of the whole system that the server carries, frames/s")
+    apart_pps: float = field(
+        "What it would be if each were alone on a server like it, frames/s; NaN where they cannot be"
+    )
 
     @property
     def cost_ratio(self) -> float:
@@ -259,22 +219,13 @@ class Sharing:
         return 1.0 - self.carries_pps / self.apart_pps if self.apart_pps > 0.0 else math.nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LinkUse:
-    """A link between servers.
-
-    Parameters
-    ----------
-    name : str
-    used_ratio : float
-        At the load.
-    capacity_pps : float
-        Load of the whole system that fills it.
-    """
+    """A link between servers."""
 
     name: str
-    used_ratio: float
-    capacity_pps: float
+    used_ratio: float = field("At the load")
+    capacity_pps: float = field("Load of the whole system that fills it, frames/s")
 
 
 def seats_of(
@@ -394,54 +345,31 @@ Progress = Callable[[int, int, str], None]
 _STEPS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PlacementAnswer:
-    """The best mapping of a problem.
-
-    Parameters
-    ----------
-    problem : PlacementProblem
-    best : Ranked
-    predicted_best : Ranked
-        The best by prediction; another than ``best`` where simulation puts that first.
-    met : bool or None
-        Whether the target and the latency are held; None if nothing is asked, or it is not known.
-    tried : int
-        Mappings that were simulated, each way of pinning one.
-    least_latency_s : float
-        Simulated, of all that were tried; NaN where latency was not asked for.
-    bound : float
-        By prediction no mapping is better, as far as ``bound_says``.
-    bound_says : str
-    by_work : float
-        Frames per second that no mapping, no pinning and no scheduler can go beyond with these costs.
-    runners_up : tuple of Ranked
-    runners_say : str
-        Among which mappings these are the next best.
-    seats : tuple of Seat
-    sharing : tuple of Sharing
-    links : tuple of LinkUse
-    seconds : float
-        Of the search.
-    predictions : int
-    notes : tuple of str
-    """
+    """The best mapping of a problem."""
 
     problem: PlacementProblem
     best: Ranked
-    predicted_best: Ranked
-    met: bool | None = None
-    tried: int = 0
-    least_latency_s: float = math.nan
-    bound: float
+    predicted_best: Ranked = field("The best by prediction; another than ``best`` where simulation puts that first")
+    met: bool | None = field(
+        "Whether the target and the latency are held; None if nothing is asked, or it is not known", default=None
+    )
+    tried: int = field("Mappings that were simulated, each way of pinning one", default=0)
+    least_latency_s: float = field(
+        "Simulated, of all that were tried, s; NaN where latency was not asked for", default=math.nan
+    )
+    bound: float = field("By prediction no mapping is better, as far as ``bound_says``")
     bound_says: str
-    by_work: float
+    by_work: float = field(
+        "Frames per second that no mapping, no pinning and no scheduler can go beyond with these costs"
+    )
     runners_up: tuple[Ranked, ...]
-    runners_say: str
+    runners_say: str = field("Among which mappings these are the next best")
     seats: tuple[Seat, ...]
     sharing: tuple[Sharing, ...]
     links: tuple[LinkUse, ...]
-    seconds: float
+    seconds: float = field("Of the search")
     predictions: int
     notes: tuple[str, ...] = ()
 
@@ -470,16 +398,16 @@ class PlacementAnswer:
             "target_pps": goal.target_pps,
             "latency_target_s": goal.latency_s,
             "met": self.met,
-            "best": _ranked(self.best),
+            "best": self.best,
             "decided_by": "simulation" if self.is_by_simulation else "prediction",
-            "predicted_best": _ranked(self.predicted_best),
+            "predicted_best": self.predicted_best,
             "simulated_mappings": self.tried,
             "least_latency_s": self.least_latency_s,
             "bound": self.bound,
             "bound_says": self.bound_says,
             "gap_ratio": self.gap_ratio,
             "by_work_pps": self.by_work,
-            "runners_up": [_ranked(one) for one in self.runners_up],
+            "runners_up": self.runners_up,
             "runners_say": self.runners_say,
             "elements": self.seats,
             "sharing": self.sharing,
@@ -559,21 +487,3 @@ def _met(problem: PlacementProblem, one: Ranked) -> bool | None:
     if limit_s is None or not math.isfinite(late_s):
         return None
     return late_s <= limit_s * (1.0 + 1e-9)
-
-
-def _ranked(one: Ranked) -> dict[str, Any]:
-    prediction = one.prediction
-    return {
-        "value": one.value,
-        "servers": one.placement.servers,
-        "pins": one.placement.pins,
-        "pinned": one.choice,
-        "offered_pps": prediction.offered_pps,
-        "forwarded_pps": prediction.forwarded_pps,
-        "lossless_pps": prediction.lossless_pps,
-        "latency_s": prediction.latency_s,
-        "bottleneck": prediction.bottleneck,
-        "reason": prediction.reason,
-        "resources": prediction.resources,
-        "simulated": one.check,
-    }

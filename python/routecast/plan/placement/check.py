@@ -7,8 +7,8 @@ if that is carried.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
@@ -16,6 +16,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.simulate import Simulate
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.whole import Placement, load_of, router_of
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
 __all__ = ["DIFFERS", "LOST", "SEEDS", "Checked", "Shown", "Trials"]
@@ -33,34 +34,23 @@ _MORE = 1.25
 _MOST_STEPS = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Checked:
-    """Prediction and simulation of a placement.
+    """Prediction and simulation of a placement."""
 
-    Parameters
-    ----------
-    rate : {"lossless", "forwarded"}
-        What ``predicted_pps`` and ``simulated_pps`` are: the greatest load without loss (in simulation: of which at
-        most 1 % is lost), or what is forwarded of ``offered_pps``.
-    predicted_pps, simulated_pps : float
-        NaN where the simulation could not be run.
-    offered_pps : float
-        The file's load, or the target.
-    forwarded_pps, latency_s : float
-        Simulated at ``offered_pps``; mean latency.
-    seeds : tuple of int
-    trouble : str
-        Why there is no simulation.
-    """
-
-    rate: Literal["lossless", "forwarded"]
+    rate: Literal["lossless", "forwarded"] = field(
+        "What ``predicted_pps`` and ``simulated_pps`` are: the greatest load without loss (in simulation: of "
+        "which at most 1 % is lost), or what is forwarded of ``offered_pps``"
+    )
+    # NaN where the simulation could not be run.
     predicted_pps: float
     simulated_pps: float
-    offered_pps: float
+    offered_pps: float = field("The file's load, or the target, frames/s")
+    # Simulated at ``offered_pps``; mean latency.
     forwarded_pps: float = math.nan
     latency_s: float = math.nan
     seeds: tuple[int, ...] = SEEDS
-    trouble: str = ""
+    trouble: str = field("Why there is no simulation", default="")
 
     @property
     def difference_ratio(self) -> float:
@@ -73,26 +63,19 @@ class Checked:
         return abs(self.difference_ratio) > DIFFERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Shown:
-    """What one or several trials show.
-
-    Parameters
-    ----------
-    forwarded_pps, latency_s : float
-    loss_ratio : float
-        Part of the load that was asked for that was dropped, or that no wire could bring.
-    """
+    """What one or several trials show."""
 
     forwarded_pps: float
-    loss_ratio: float
+    loss_ratio: float = field("Part of the load that was asked for that was dropped, or that no wire could bring")
     latency_s: float
 
 
 _Key = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[int, ...]], ...]]
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Trials:
     """Simulations for one problem, each made once.
 
@@ -102,8 +85,8 @@ class Trials:
     """
 
     problem: PlacementProblem
-    _known: dict[tuple[_Key, float, int], Shown] = field(default_factory=dict)
-    _models: dict[_Key, RouterModel] = field(default_factory=dict)
+    _known: dict[tuple[_Key, float, int], Shown] = dataclasses.field(default_factory=dict)
+    _models: dict[_Key, RouterModel] = dataclasses.field(default_factory=dict)
 
     def at(self, placement: Placement, rate_pps: float) -> Shown:
         """Return the means of all seeds at a load.

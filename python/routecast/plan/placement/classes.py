@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
 from routecast.plan.placement.server_load import ServerLoads
+from routecast.quantity.schema import field, value
 
 __all__ = ["Classes", "Column", "TooMany", "classes_of", "columns_above", "meant", "obeys", "threads_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Alike:
     """Elements that may change places: ``names`` of one ``group``."""
 
@@ -25,7 +25,7 @@ class Alike:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Hosts:
     """Servers that may change places."""
 
@@ -33,25 +33,16 @@ class Hosts:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Classes:
-    """A placement problem up to symmetry.
-
-    Parameters
-    ----------
-    alike : tuple of Alike
-    hosts : tuple of Hosts
-    apart, together : tuple of frozenset of int
-        Numbers of classes of elements, for each rule.
-    allowed : tuple of frozenset of int
-        For each class of elements, the classes of servers that it may be on.
-    """
+    """A placement problem up to symmetry."""
 
     alike: tuple[Alike, ...]
     hosts: tuple[Hosts, ...]
+    # Numbers of classes of elements, for each rule.
     apart: tuple[frozenset[int], ...]
     together: tuple[frozenset[int], ...]
-    allowed: tuple[frozenset[int], ...]
+    allowed: tuple[frozenset[int], ...] = field("For each class of elements, the classes of servers that it may be on")
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -127,7 +118,7 @@ def _numbers(rule: frozenset[str], alike: list[Alike]) -> frozenset[int]:
 # What may be on a server: numbers of elements of each class that obey the rules of a single server.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Column:
     """So many elements of each class on a server of a class."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import highspy
 
@@ -18,6 +18,7 @@ from routecast.plan.placement.mapping import Mapped, mapped
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.quantity import format_duration, format_pps
+from routecast.quantity.schema import field, value
 
 __all__ = ["Asked", "InfeasiblePlacement", "asked_of", "evenly_arranged", "exists", "irreducible"]
 
@@ -63,22 +64,13 @@ class InfeasiblePlacement(RoutecastError):
         return "\n".join([head, *lines, *filter(None, (self.hint,))])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Asked:
-    """Something that a placement must obey.
+    """Something that a placement must obey."""
 
-    Parameters
-    ----------
-    place : str
-        Where the file says it.
-    said : str
-    drop : callable
-        Returns the problem without it.
-    """
-
-    place: str
+    place: str = field("Where the file says it")
     said: str
-    drop: Callable[[PlacementProblem], PlacementProblem]
+    drop: Callable[[PlacementProblem], PlacementProblem] = field("Returns the problem without it")
 
 
 def asked_of(problem: PlacementProblem) -> list[Asked]:
@@ -118,13 +110,13 @@ def asked_of(problem: PlacementProblem) -> list[Asked]:
             )
         )
     for group in problem.servers:
-        for field, said in (
+        for limit, said in (
             ("slots", f'{group.slots} machines fit on "{group.name}"'),
             ("memory_bytes", f'"{group.name}" has {_bytes(group.memory_bytes)}'),
         ):
-            if getattr(group, field) is not None:
-                place = f"server {group.name}.{field.removesuffix('_bytes')}"
-                found.append(Asked(place=place, said=said, drop=_server_without(group.name, field)))
+            if getattr(group, limit) is not None:
+                place = f"server {group.name}.{limit.removesuffix('_bytes')}"
+                found.append(Asked(place=place, said=said, drop=_server_without(group.name, limit)))
     found += [_of_list("apart", rule, "no two on one server") for rule in rules.apart]
     found += [_of_list("together", rule, "on one server") for rule in rules.together]
     for name, where in rules.on.items():

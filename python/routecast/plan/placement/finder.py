@@ -24,6 +24,7 @@ from routecast.plan.placement.search import Found, Search, TooManyKinds, most_by
 from routecast.plan.placement.server_load import Pins, ServerLoads
 from routecast.plan.placement.whole import Placement, load_of, router_of
 from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
 
 __all__ = ["Finder", "Ranked", "contradiction"]
 
@@ -43,21 +44,12 @@ _MOST_LISTED = 400
 _BEST = "best"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Forwarded:
-    """What a mapping forwards.
-
-    Parameters
-    ----------
-    mapping : Mapped
-    choice : str
-        Way of pinning, on every server.
-    placement : Placement
-    prediction : Prediction
-    """
+    """What a mapping forwards."""
 
     mapping: Mapped
-    choice: str
+    choice: str = field("Way of pinning, on every server")
     placement: Placement
     prediction: Prediction
 
@@ -183,28 +175,30 @@ _BY_WORK = "from work alone, as if cores never waited nor slowed each other: a w
 _INTERRUPTED = "the search was interrupted: the mapping is the best until then"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Ranked:
-    """A mapping with what is predicted for it.
+    """A mapping with what is predicted for it."""
 
-    Parameters
-    ----------
-    placement : Placement
-    value : float
-        Of the objective.
-    prediction : Prediction
-        At the offered load (or the target).
-    choice : dict of str to str
-        Way of pinning of each server that is used.
-    check : Checked or None
-        By simulation.
-    """
+    SUMMARY = (
+        "value",
+        "servers=placement.servers",
+        "pins=placement.pins",
+        "pinned=choice",
+        "offered_pps=prediction.offered_pps",
+        "forwarded_pps=prediction.forwarded_pps",
+        "lossless_pps=prediction.lossless_pps",
+        "latency_s=prediction.latency_s",
+        "bottleneck=prediction.bottleneck",
+        "reason=prediction.reason",
+        "resources=prediction.resources",
+        "simulated=check",
+    )
 
     placement: Placement
-    value: float
-    prediction: Prediction
-    choice: dict[str, str]
-    check: Checked | None = None
+    value: float = field("Of the objective")
+    prediction: Prediction = field("At the offered load (or the target)")
+    choice: dict[str, str] = field("Way of pinning of each server that is used")
+    check: Checked | None = field("By simulation", default=None)
 
 
 class Finder:

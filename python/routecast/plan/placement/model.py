@@ -12,10 +12,10 @@ functions is described in the same way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from routecast.load.frames import FrameMix
+from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.machines import Cores, Server
 from routecast.router.virtual.technology import Technology
@@ -56,42 +56,23 @@ def numbered(name: str, number: int) -> tuple[str, ...]:
     return (name,) if number == 1 else tuple(f"{name} {one}" for one in range(1, number + 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ServerGroup:
-    """Servers of one type.
-
-    Parameters
-    ----------
-    name : str
-    number : int
-    cores : int
-    technology : Technology
-        What their machines run on.
-    speed_ratio : float
-        Speed of a core relative to the technology's reference machine.
-    idle_w, busy_w : float
-        What a server draws switched on without load, and with all cores busy; linear between. A server without
-        elements is off.
-    price : float
-        Of a server that carries elements.
-    memory_bytes : float or None
-        None: no limit.
-    slots : int or None
-        Machines that fit on it; None: no limit.
-    interrupt_cores, switch_cores : Cores
-        As of :class:`~routecast.router.virtual.machines.Server`.
-    """
+    """Servers of one type."""
 
     name: str
     number: int = 1
     cores: int = 2
-    technology: Technology
-    speed_ratio: float = 1.0
+    technology: Technology = field("What their machines run on")
+    speed_ratio: float = field("Speed of a core relative to the technology's reference machine", default=1.0)
+    # What a server draws switched on without load, and with all cores busy; linear between. A server without elements
+    # is off.
     idle_w: float = 0.0
     busy_w: float = 0.0
-    price: float = 0.0
-    memory_bytes: float | None = None
-    slots: int | None = None
+    price: float = field("Of a server that carries elements", default=0.0)
+    memory_bytes: float | None = field("None: no limit, B", default=None)
+    slots: int | None = field("Machines that fit on it; None: no limit", default=None)
+    # As of Server.
     interrupt_cores: Cores = ()
     switch_cores: Cores = ()
 
@@ -112,40 +93,25 @@ class ServerGroup:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ElementGroup:
-    """Elements of one kind, alike: each a machine.
-
-    Parameters
-    ----------
-    name : str
-    kind : {"balancer", "router", "function"}
-        A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``.
-    count : int
-    function : str
-        Name of the function's costs, of kind ``function``; empty: the group's name.
-    functions : mapping of str to ServiceCost
-        Costs where they differ from the technology's.
-    vcpus : int
-    interfaces : int
-        Of a function: 2 where frames leave by another interface than they came by. A balancer has two, a router one.
-    ports : int
-        Outer ports of an element at the edge of a chain.
-    memory_bytes : float
-    cores : Cores
-        Cores that all its threads must use; ``()``: the planner chooses.
-    """
+    """Elements of one kind, alike: each a machine."""
 
     name: str
-    kind: Kind
+    kind: Kind = field(
+        "A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``"
+    )
     count: int = 1
-    function: str = ""
-    functions: Mapping[str, ServiceCost] = field(default_factory=dict)
+    function: str = field("Name of the function's costs, of kind ``function``; empty: the group's name", default="")
+    functions: Mapping[str, ServiceCost] = field("Costs where they differ from the technology's", default_factory=dict)
     vcpus: int = 1
-    interfaces: int = 2
-    ports: int = 1
+    interfaces: int = field(
+        "Of a function: 2 where frames leave by another interface than they came by. A balancer has two, a router one",
+        default=2,
+    )
+    ports: int = field("Outer ports of an element at the edge of a chain", default=1)
     memory_bytes: float = 0.0
-    cores: Cores = ()
+    cores: Cores = field("Cores that all its threads must use; ``()``: the planner chooses", default=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,23 +131,16 @@ class ElementGroup:
         return {"balancer": 2, "router": 1}.get(self.kind, self.interfaces)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Chain:
-    """The elements that frames pass, in order.
-
-    Parameters
-    ----------
-    name : str
-    stages : tuple of str
-        Groups of elements. Where the last is the first again, frames leave by the element of their egress port;
-        elsewhere any element of a stage takes them, all evenly.
-    share : float
-        Of the load, relative to other chains.
-    """
+    """The elements that frames pass, in order."""
 
     name: str
-    stages: tuple[str, ...]
-    share: float = 1.0
+    stages: tuple[str, ...] = field(
+        "Groups of elements. Where the last is the first again, frames leave by the element of their egress port;"
+        " elsewhere any element of a stage takes them, all evenly"
+    )
+    share: float = field("Of the load, relative to other chains", default=1.0)
 
     @property
     def returns(self) -> bool:
@@ -189,24 +148,19 @@ class Chain:
         return len(self.stages) > 1 and self.stages[0] == self.stages[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Joined:
-    """What joins the servers.
+    """What joins the servers."""
 
-    Parameters
-    ----------
-    by : {"switch", "cables"}
-        ``switch``: a link from each server to a switch that carries all that these bring. ``cables``: a link between
-        any two servers.
-    link_bps : float
-        Rate of each link, each direction.
-    between : tuple of (str, str, float)
-        Cables between servers of two groups that have another rate.
-    """
-
-    by: Literal["switch", "cables"] = "switch"
-    link_bps: float = 1e9
-    between: tuple[tuple[str, str, float], ...] = ()
+    by: Literal["switch", "cables"] = field(
+        "``switch``: a link from each server to a switch that carries all that these bring. ``cables``: a link "
+        "between any two servers",
+        default="switch",
+    )
+    link_bps: float = field("Rate of each link, each direction, bit/s", default=1e9)
+    between: tuple[tuple[str, str, float], ...] = field(
+        "Cables between servers of two groups that have another rate", default=()
+    )
 
     def cable_bps(self, one: str, other: str) -> float:
         """Return the rate of a cable between servers of two groups."""
@@ -216,96 +170,66 @@ class Joined:
         return self.link_bps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Rules:
-    """What a placement must obey. Names are of elements, or of groups for all their elements.
+    """What a placement must obey. Names are of elements, or of groups for all their elements."""
 
-    Parameters
-    ----------
-    together, apart : tuple of tuple of str
-        Elements on one server; elements of which no two are on one server.
-    on : mapping of str to tuple of str
-        Elements and the servers (or groups) that they may be on.
-    most_servers : int or None
-    shared_cores : bool
-        Whether a core may serve several threads.
-    cores_per_thread : int or None
-        Cores that each thread may use (thesis fig. 3.12: 1v1p, 1v2p); None: the planner chooses.
-    pins : tuple of PinChoice
-        Ways of pinning that are tried on each server.
-    """
-
+    # Elements on one server; elements of which no two are on one server.
     together: tuple[tuple[str, ...], ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
-    on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    on: Mapping[str, tuple[str, ...]] = field(
+        "Elements and the servers (or groups) that they may be on", default_factory=dict
+    )
     most_servers: int | None = None
-    shared_cores: bool = True
-    cores_per_thread: int | None = None
-    pins: tuple[PinChoice, ...] = ("free", "machines", "threads", "alone")
+    shared_cores: bool = field("Whether a core may serve several threads", default=True)
+    cores_per_thread: int | None = field(
+        "Cores that each thread may use (thesis fig. 3.12: 1v1p, 1v2p); None: the planner chooses", default=None
+    )
+    pins: tuple[PinChoice, ...] = field(
+        "Ways of pinning that are tried on each server", default=("free", "machines", "threads", "alone")
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Goal:
-    """What is best, and where the search ends.
+    """What is best, and where the search ends."""
 
-    Parameters
-    ----------
-    objective : {"throughput", "servers", "watts", "price"}
-        The most frames; or the least of one of the others under ``target_pps``.
-    throughput : {"lossless", "forwarded"}
-        Which rate is meant: the greatest that overloads nothing, or what leaves at the offered load, in overload too.
-    target_pps : float or None
-    latency_s : float or None
-        The greatest mean latency at the target (objective throughput: at the offered load).
-    seconds, gap_ratio : float
-        Where the search ends.
-    runners_up : int
-        Mappings that are answered besides the best.
-    """
-
-    objective: Objective = "throughput"
-    throughput: Throughput = "lossless"
+    objective: Objective = field(
+        "The most frames; or the least of one of the others under ``target_pps``", default="throughput"
+    )
+    throughput: Throughput = field(
+        "Which rate is meant: the greatest that overloads nothing, or what leaves at the offered load, in overload too",
+        default="lossless",
+    )
     target_pps: float | None = None
-    latency_s: float | None = None
+    latency_s: float | None = field(
+        "The greatest mean latency at the target (objective throughput: at the offered load), s", default=None
+    )
+    # Where the search ends.
     seconds: float = 10.0
     gap_ratio: float = 0.001
-    runners_up: int = 2
+    runners_up: int = field("Mappings that are answered besides the best", default=2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PlacementProblem:
-    """A placement to be found.
-
-    Parameters
-    ----------
-    name : str
-    servers : tuple of ServerGroup
-    elements : tuple of ElementGroup
-    chains : tuple of Chain
-    frames : FrameMix
-    offered_pps : float
-        Load over all outer ports.
-    outer_bps : float
-        Rate of an outer port.
-    balancing : {"round_robin", "flow_hash", "local"}
-        How frames are spread over the elements of a stage; ``local``: over those on the same server, of a chain that
-        returns.
-    joined : Joined
-    rules : Rules
-    goal : Goal
-    """
+    """A placement to be found."""
 
     name: str
     servers: tuple[ServerGroup, ...]
     elements: tuple[ElementGroup, ...]
     chains: tuple[Chain, ...]
     frames: FrameMix
-    offered_pps: float
-    outer_bps: float = 1e9
-    balancing: Balancing = "round_robin"
-    joined: Joined = field(default_factory=Joined)
-    rules: Rules = field(default_factory=Rules)
-    goal: Goal = field(default_factory=Goal)
+    offered_pps: float = field("Load over all outer ports, frames/s")
+    outer_bps: float = field("Rate of an outer port, bit/s", default=1e9)
+    balancing: Balancing = field(
+        "How frames are spread over the elements of a stage; ``local``: over those on the same server, of a chain"
+        " that returns",
+        default="round_robin",
+    )
+    joined: Joined = Joined()
+    rules: Rules = Rules()
+    goal: Goal = Goal()
 
     def element(self, name: str) -> ElementGroup:
         """Return a group of elements by its name."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.evaluate.trial import Resource, Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
 __all__ = ["Prediction", "predict", "predict_lossless_pps", "predict_without_loss"]
@@ -21,33 +21,18 @@ _LOW_PPS = 1000.0
 """A load at which nothing is full: the greatest one without overload does not depend on it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Prediction:
-    """What is predicted for a router at a load.
+    """What is predicted for a router at a load."""
 
-    Parameters
-    ----------
-    offered_pps, forwarded_pps : float
-        At the load.
-    lossless_pps : float
-        The greatest load that overloads nothing.
-    latency_s : float
-        Mean, at the load; NaN where the closed form knows none.
-    resources : tuple of Resource
-        By capacity, the least first.
-    drops_pps : mapping of str to float
-    bottleneck : str
-        The resource of least capacity.
-    reason : str
-    """
-
+    # At the load.
     offered_pps: float
     forwarded_pps: float
-    lossless_pps: float
-    latency_s: float
-    resources: tuple[Resource, ...]
+    lossless_pps: float = field("The greatest load that overloads nothing, frames/s")
+    latency_s: float = field("Mean, at the load, s; NaN where the closed form knows none")
+    resources: tuple[Resource, ...] = field("By capacity, the least first")
     drops_pps: Mapping[str, float]
-    bottleneck: str
+    bottleneck: str = field("The resource of least capacity")
     reason: str
 
     def capacity_pps(self, resource: str) -> float:

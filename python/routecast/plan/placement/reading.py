@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +18,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Count, Duration, FrameRate, Number, Power, Size
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.schema import schema_of
+from routecast.quantity.schema import field, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, functions_over, technology_from
 from routecast.router.virtual.technology import Technology
@@ -339,20 +338,12 @@ def _plan(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Probl
         yield Problem("plan.target", 'is given, but the objective is throughput: set objective = "servers"')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PlacementCase:
-    """A placement file, read.
-
-    Parameters
-    ----------
-    name : str
-    problems : tuple of PlacementProblem
-        One for each frame size.
-    currency : str
-    """
+    """A placement file, read."""
 
     name: str
-    problems: tuple[PlacementProblem, ...]
+    problems: tuple[PlacementProblem, ...] = field("One for each frame size")
     currency: str = "$"
 
 

@@ -8,10 +8,10 @@ what is predicted, over all placements and the ways of pinning that are tried; i
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import highspy
 import numpy as np
@@ -25,6 +25,7 @@ from routecast.plan.placement.mapping import Mapped, neighbours
 from routecast.plan.placement.model import Objective, PlacementProblem
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.server_view import stages_of
+from routecast.quantity.schema import field, value
 
 __all__ = ["Found", "Search", "TooManyKinds", "most_by_work"]
 
@@ -135,25 +136,13 @@ class TooManyKinds(RoutecastError):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Found:
-    """The best mapping.
+    """The best mapping."""
 
-    Parameters
-    ----------
-    servers : tuple of (Column, int)
-        What is on how many servers.
-    value : float
-        What is maximised or minimised.
-    bound : float
-        No mapping is better than that.
-    seconds : float
-    is_interrupted : bool
-    """
-
-    servers: tuple[tuple[Column, int], ...]
-    value: float
-    bound: float
+    servers: tuple[tuple[Column, int], ...] = field("What is on how many servers")
+    value: float = field("What is maximised or minimised")
+    bound: float = field("No mapping is better than that")
     seconds: float = 0.0
     is_interrupted: bool = False
 
@@ -199,7 +188,7 @@ class Undecided(Exception):
     """Time was over before it was known whether there is a placement."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Cover:
     """Programs over the same columns.
 
@@ -216,9 +205,9 @@ class Cover:
     columns: Sequence[Column]
     most_servers: int | None = None
     pair_pps: Callable[[Column, Column], float] | None = None
-    pairs: dict[Pair, float] = field(default_factory=dict)
+    pairs: dict[Pair, float] = dataclasses.field(default_factory=dict)
     solved: int = 0
-    _number: dict[Column, int] = field(default_factory=dict)
+    _number: dict[Column, int] = dataclasses.field(default_factory=dict)
 
     def least(
         self,
@@ -426,7 +415,7 @@ _PROGRAM_S = 2.0
 Told = Callable[[float, float], None]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Search:
     """Searches for one problem; what they predict is shared.
 
@@ -443,11 +432,11 @@ class Search:
     classes: Classes
     loads: ServerLoads
     told: Told | None = None
-    columns: list[Column] = field(default_factory=list)
+    columns: list[Column] = dataclasses.field(default_factory=list)
     cover: Cover | None = None
-    high: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    exact: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    begin_s: float = field(default_factory=time.perf_counter)
+    high: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    exact: NDArray[np.bool_] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=bool))
+    begin_s: float = dataclasses.field(default_factory=time.perf_counter)
     best: tuple[float, Chosen] | None = None
     bound: float = math.inf
 

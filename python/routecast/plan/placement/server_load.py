@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from routecast.plan.placement.server_view import (
     uplink_bps,
     wire_shares,
 )
+from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.costs import added
 from routecast.router.virtual.machines import Cores
@@ -194,40 +194,24 @@ _MAKERS: dict[PinChoice, Callable[[Mapping[str, float], list[float]], Pins | Non
 _MARGIN = 1.0 + 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Carries:
-    """What a server carries with certain elements on it.
+    """What a server carries with certain elements on it."""
 
-    Parameters
-    ----------
-    capacity_pps : float
-        The greatest load of the whole system that does not overload it; infinite where nothing comes to it, 0 where its
-        threads cannot be pinned as the rules want.
-    choice : str
-        Way of pinning that is best.
-    pins : Pins
-        By thread, of elements ``"0"``, ``"1"``, …
-    """
-
-    capacity_pps: float
-    choice: str
-    pins: Pins = field(default_factory=dict)
+    capacity_pps: float = field(
+        "The greatest load of the whole system that does not overload it, frames/s; infinite where nothing comes "
+        "to it, 0 where its threads cannot be pinned as the rules want"
+    )
+    choice: str = field("Way of pinning that is best")
+    pins: Pins = field('By thread, of elements ``"0"``, ``"1"``, …', default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Work:
-    """Least work of an element on a server, in seconds of a core for a frame of the whole load.
+    """Least work of an element on a server, in seconds of a core for a frame of the whole load."""
 
-    Parameters
-    ----------
-    total_s : float
-        Of all its threads.
-    thread_s : float
-        Of the thread that works most: it has one core at a time.
-    """
-
-    total_s: float
-    thread_s: float
+    total_s: float = field("Of all its threads, s")
+    thread_s: float = field("Of the thread that works most: it has one core at a time, s")
 
 
 class ServerLoads:

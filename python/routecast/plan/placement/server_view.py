@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad
 from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem, ServerGroup
+from routecast.quantity.schema import field, value
 from routecast.router.model import Port, ResourcePool, Route, RouterModel, TaskUnit
 from routecast.router.multistage.check import balance_function
 from routecast.router.virtual.assembly import Assembly
@@ -46,21 +47,15 @@ __all__ = [
 _MOST_HASHES = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Laid:
-    """What was laid of one chain.
-
-    Parameters
-    ----------
-    chain : Chain
-    assembly : Assembly
-    entries : tuple of (str, str, float)
-        Port, task unit that takes the chain's frames there, and how many (share of the whole load).
-    """
+    """What was laid of one chain."""
 
     chain: Chain
     assembly: Assembly
-    entries: tuple[tuple[str, str, float], ...] = field(default=())
+    entries: tuple[tuple[str, str, float], ...] = field(
+        "Port, task unit that takes the chain's frames there, and how many (share of the whole load)", default=()
+    )
 
 
 def machine_of(group: ElementGroup, name: str, server: str) -> Machine:
@@ -183,27 +178,15 @@ def _renamed(task: TaskUnit, names: Mapping[str, str]) -> TaskUnit:
 # frames, and of these the share that the ``x`` elements of stage ``j − 1`` here send does not cross a wire.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Stage:
-    """A stage of a chain as one server sees it.
-
-    Parameters
-    ----------
-    group : str
-    here : int
-        Elements on this server.
-    arrival : float
-        What each of them takes, as share of the whole load.
-    from_elsewhere : float
-        Part of it that comes from elements on other servers.
-    to_each, to_elsewhere : float
-        Where a frame goes next: to each element of the next stage that is here, or to another server.
-    """
+    """A stage of a chain as one server sees it."""
 
     group: str
-    here: int
-    arrival: float
-    from_elsewhere: float
+    here: int = field("Elements on this server")
+    arrival: float = field("What each of them takes, as share of the whole load")
+    from_elsewhere: float = field("Part of it that comes from elements on other servers")
+    # Where a frame goes next: to each element of the next stage that is here, or to another server.
     to_each: float
     to_elsewhere: float
 
@@ -277,22 +260,17 @@ UPLINK = "link"
 SERVER = "server"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ServerView:
-    """A server with its elements.
+    """A server with its elements."""
 
-    Parameters
-    ----------
-    model : RouterModel
-        Its pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in the order that they were given in.
-    load : OfferedLoad
-    weight : float
-        Frames that come to the server for each frame of the whole load, those that come again included.
-    """
-
-    model: RouterModel
+    model: RouterModel = field(
+        'Its pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in the order that they were given in'
+    )
     load: OfferedLoad
-    weight: float
+    weight: float = field(
+        "Frames that come to the server for each frame of the whole load, those that come again included"
+    )
 
 
 def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence[ElementGroup]) -> ServerView | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad
@@ -18,6 +17,7 @@ from routecast.plan.placement.server_view import (
     pinned,
     put_together,
 )
+from routecast.quantity.schema import field, value
 from routecast.router.model import Route, RouteKind, RouterModel
 from routecast.router.multistage import Interconnect, multistage_router
 from routecast.router.virtual.assembly import Assembly
@@ -28,20 +28,14 @@ __all__ = ["Placement", "load_of", "router_of"]
 _SPREAD: dict[str, RouteKind] = {"round_robin": "round_robin", "flow_hash": "rss", "local": "round_robin"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Placement:
-    """Which element is on which server, and on which cores.
+    """Which element is on which server, and on which cores."""
 
-    Parameters
-    ----------
-    servers : mapping of str to str
-        For each element, in the order of the file, its server.
-    pins : mapping of str to Cores
-        Cores of threads (``"lb 1 vcpu 0"``, ``"lb 1 backend 0"``) that may not use all.
-    """
-
-    servers: Mapping[str, str]
-    pins: Mapping[str, Cores] = field(default_factory=dict)
+    servers: Mapping[str, str] = field("For each element, in the order of the file, its server")
+    pins: Mapping[str, Cores] = field(
+        'Cores of threads (``"lb 1 vcpu 0"``, ``"lb 1 backend 0"``) that may not use all', default_factory=dict
+    )
 
     def on(self, server: str) -> tuple[str, ...]:
         """Return the elements on a server."""

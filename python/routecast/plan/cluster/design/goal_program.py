@@ -11,7 +11,6 @@ import heapq
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from routecast.plan.cluster.design.heuristics import check_budget, least_budget,
 from routecast.plan.cluster.infeasible import check
 from routecast.plan.cluster.model import ClusterProblem, Design, Schedule
 from routecast.plan.cluster.step.dispatch import Dispatcher, schedule
+from routecast.quantity.schema import field, value
 
 __all__ = ["Progress", "goal_program", "least_budget", "optimal_bound"]
 
@@ -353,26 +353,16 @@ _SCHEDULE_S = 1.0
 """Time that the schedule may still take after an interruption."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Progress:
-    """How far a goal program is.
-
-    Parameters
-    ----------
-    elapsed_s : float
-    best_j, bound_j : float
-        Energy of the best fleet so far, and what no fleet can go below.
-    price : float
-        Price of the best fleet so far.
-    goal : str
-        ``"energy"`` or ``"price"``.
-    """
+    """How far a goal program is."""
 
     elapsed_s: float
+    # Energy of the best fleet so far, and what no fleet can go below.
     best_j: float
     bound_j: float
-    price: float
-    goal: str
+    price: float = field("Price of the best fleet so far")
+    goal: str = field('``"energy"`` or ``"price"``')
 
     @property
     def gap_ratio(self) -> float:

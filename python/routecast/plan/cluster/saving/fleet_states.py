@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from routecast.errors import ModelProblem, Problem
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.step.power import group_arrays
+from routecast.quantity.schema import field, value
 
 __all__ = ["MOST_STATES", "FleetStates", "fleet_states"]
 
@@ -29,26 +29,16 @@ TOLERANCE = 1e-9
 """Share of a load that may be missing: sums of capacities are rounded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FleetStates:
-    """Every state of a fleet.
+    """Every state of a fleet."""
 
-    Parameters
-    ----------
-    on : array, states x groups
-        n_k: machines of each group that are on.
-    capacity_bps : array, a value for each state
-        What a state routes, without its ``spare`` largest machines.
-    fixed_w : array, a value for each state
-        What a state draws without load.
-    filling : tuple of (array, float)
-        Capacity of one group in each state and W per bit/s of its load, from the group that needs the least.
-    """
-
-    on: States
-    capacity_bps: Floats
-    fixed_w: Floats
-    filling: tuple[tuple[Floats, float], ...]
+    on: States = field("n_k: machines of each group that are on, states x groups")
+    capacity_bps: Floats = field("What each state routes, without its ``spare`` largest machines, bit/s")
+    fixed_w: Floats = field("What each state draws without load, W")
+    filling: tuple[tuple[Floats, float], ...] = field(
+        "Capacity of one group in each state and W per bit/s of its load, from the group that needs the least"
+    )
 
     def carrying(self, load_bps: float) -> npt.NDArray[np.bool_]:
         """Return which states carry a load."""

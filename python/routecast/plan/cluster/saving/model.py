@@ -3,71 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from routecast.load.series import DAY_S
 from routecast.plan.cluster.model import ClusterProblem, Schedule
+from routecast.quantity.schema import field, value
 
 __all__ = ["Knowledge", "Saving", "SavingRules", "always_on", "expected_bps"]
 
 Knowledge = Literal["present", "past", "day before"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SavingRules:
-    """How machines may be switched.
+    """How machines may be switched."""
 
-    Parameters
-    ----------
-    rule : {"worth", "fewest"}
-        On-line only. ``"fewest"``: the differential algorithm (Li 2012, sec. 8.1), as few machines as will do are
-        switched, and only on or only off. ``"worth"``: machines are switched once that pays back, see ``payback_s``.
-    knows : {"present", "past", "day before"}
-        On-line only: which load a step is planned for, see :func:`expected_bps`. The thesis' algorithm knows the
-        present one.
-    headroom_ratio : float
-        On-line only: by how much more than the expected load the machines must route.
-    payback_s : float
-        What a switching must save to be worth it: as much as the machine draws at full load in this time. A figure
-        of the operator's, for wear and trouble; it is weighed, but not counted as energy.
-    tolerance_ratio : float
-        On-line ``"worth"`` only: by which part more energy than off-line may be spent on switching less. The payback
-        doubles in a day while less was spent so far, and halves while more was; it begins with ``payback_s`` and
-        stays within a twentieth and twenty times of it. 0: it stays as it is.
-    min_on_s : float
-        Least time from switching on to switching off.
-    """
-
-    rule: Literal["worth", "fewest"] = "worth"
-    knows: Knowledge = "present"
-    headroom_ratio: float = 0.0
-    payback_s: float = 40.0
-    tolerance_ratio: float = 0.028
-    min_on_s: float = 0.0
+    rule: Literal["worth", "fewest"] = field(
+        'On-line only. ``"fewest"``: the differential algorithm (Li 2012, sec. 8.1), as few machines as will do '
+        'are switched, and only on or only off. ``"worth"``: machines are switched once that pays back, see '
+        "``payback_s``",
+        default="worth",
+    )
+    knows: Knowledge = field(
+        "On-line only: which load a step is planned for, see expected_bps. The thesis' algorithm knows the present one",
+        default="present",
+    )
+    headroom_ratio: float = field(
+        "On-line only: by how much more than the expected load the machines must route", default=0.0
+    )
+    payback_s: float = field(
+        "What a switching must save to be worth it: as much as the machine draws at full load in this time, s. A "
+        "figure of the operator's, for wear and trouble; it is weighed, but not counted as energy",
+        default=40.0,
+    )
+    tolerance_ratio: float = field(
+        'On-line ``"worth"`` only: by which part more energy than off-line may be spent on switching less. The '
+        "payback doubles in a day while less was spent so far, and halves while more was; it begins with "
+        "``payback_s`` and stays within a twentieth and twenty times of it. 0: it stays as it is",
+        default=0.028,
+    )
+    min_on_s: float = field("Least time from switching on to switching off, s", default=0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Saving:
-    """What an algorithm makes of a fleet and a trace.
-
-    Parameters
-    ----------
-    name : str
-    schedule : Schedule
-    missed_steps : int
-        Steps in which some traffic found no machine.
-    missed_ratio : float
-        Share of all traffic that found none.
-    note : str
-        What its name does not say; empty where there is nothing.
-    """
+    """What an algorithm makes of a fleet and a trace."""
 
     name: str
     schedule: Schedule
-    missed_steps: int = 0
-    missed_ratio: float = 0.0
-    note: str = ""
+    missed_steps: int = field("Steps in which some traffic found no machine", default=0)
+    missed_ratio: float = field("Share of all traffic that found none", default=0.0)
+    note: str = field("What its name does not say; empty where there is nothing", default="")
 
 
 def expected_bps(traffic_bps: Sequence[float], step_s: float, rules: SavingRules) -> tuple[float, ...]:

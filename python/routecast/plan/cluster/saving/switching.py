@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from routecast.plan.cluster.model import ClusterProblem, Schedule
 from routecast.plan.cluster.step.power import group_arrays, power_w
+from routecast.quantity.schema import value
 
 __all__ = [
     "SwitchingCosts",
@@ -28,7 +28,7 @@ Joules = npt.NDArray[np.float64]
 On = Sequence[Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SwitchingCosts:
     """Joules of switching one machine of each group on, and off."""
 

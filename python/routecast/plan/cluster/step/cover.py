@@ -19,6 +19,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
+from routecast.quantity.schema import value
+
 __all__ = [
     "Floats",
     "Ints",
@@ -268,7 +270,7 @@ def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints,
 # Tried out are the largest group g of the base and how many of g are among the others: groups × (spare + 1) tables.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class _Split:
     before: Ints
     group: int
@@ -357,7 +359,7 @@ _BLOCK = 1_000_000
 """Sums that are looked at together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class _Case:
     """Which others there are, which group is neither full nor idle, and how many of it stand by.
 

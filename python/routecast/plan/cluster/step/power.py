@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.step.cover import Floats, Ints
+from routecast.quantity.schema import field, value
 
 __all__ = ["GroupArrays", "group_arrays", "power_w"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class GroupArrays:
-    """The groups of a problem as arrays of shape (groups,).
+    """The groups of a problem as arrays of shape (groups,)."""
 
-    Parameters
-    ----------
-    capacity_bps, power_w, price : array
-        R_k, P_k, C_k.
-    idle_w : array
-        Power without load; P_k where a group draws the same at any load.
-    slope_j : array
-        Energy of one bit on top of ``idle_w``.
-    """
-
+    # R_k, P_k, C_k.
     capacity_bps: Floats
     power_w: Floats
     price: Floats
-    idle_w: Floats
-    slope_j: Floats
+    idle_w: Floats = field("Power without load, W; P_k where a group draws the same at any load")
+    slope_j: Floats = field("Energy of one bit on top of ``idle_w``, J")
 
 
 def group_arrays(problem: ClusterProblem) -> GroupArrays:

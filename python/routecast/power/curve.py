@@ -1,4 +1,4 @@
-"""Power interpolated between measured loads, such as the 11 of a SPECpower_ssj2008 result."""
+"""Power over load: linear, by a form function, or interpolated between measured loads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,48 @@ from itertools import pairwise
 from typing import Annotated, Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.power.form import PUBLISHED_FORM, Form
 from routecast.power.model import SCOPE, OperatingPoint
 from routecast.quantity.fields import Length, Power, Ratio
 from routecast.quantity.schema import field, value
 
-__all__ = ["Interpolation", "PiecewisePower"]
+__all__ = ["FormPower", "Interpolation", "LinearPower", "PiecewisePower"]
+
+
+@value
+class LinearPower:
+    """P = P_idle + (P_full - P_idle) · load. The coarsest model; servers lie above it at half load."""
+
+    idle_w: Power = field('power without load, such as "80 W"')
+    full_w: Power = field('power at full load, such as "200 W"')
+    scope: str = field(SCOPE, default="server")
+
+    def __post_init__(self) -> None:
+        if self.full_w < self.idle_w:
+            raise ModelProblem("linear power model", [Problem("full_w", "is less than idle")])
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power at the point's load."""
+        return self.idle_w + (self.full_w - self.idle_w) * point.load_ratio
+
+
+@value
+class FormPower:
+    """P = P_idle + (P_active - P_idle) · x(load): one core, one frequency (paper 003, eq. 5)."""
+
+    idle_w: Power = field('power without load, such as "80 W"')
+    active_w: Power = field('power of a core that is never idle, such as "200 W"')
+    form: Form = field('"published", or a table', default=PUBLISHED_FORM)
+    scope: str = field(SCOPE, default="server")
+
+    def __post_init__(self) -> None:
+        if self.active_w < self.idle_w:
+            raise ModelProblem("power model", [Problem("active_w", "is less than idle")])
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power at the point's load."""
+        return self.idle_w + (self.active_w - self.idle_w) * self.form.at(point.load_ratio)
+
 
 Interpolation = Literal["linear", "smooth"]
 
