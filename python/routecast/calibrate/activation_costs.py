@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
 from routecast.errors import FitProblem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.router.model import Activation, RandomTime, RouterModel, ServiceCost
 from routecast.router.multicore import multicore
 from routecast.router.softirq import NAPI_WEIGHT, softirq
@@ -62,25 +62,16 @@ AT_ONCE_S = 1e-12
 NEVER_LIMITS_BPS = 1e15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PollCosts:
-    """What a frame, a poll and an interrupt cost one core, in seconds, and how it polls.
-
-    Parameters
-    ----------
-    per_packet_s, per_poll_s, per_interrupt_s : float
-    budget_frames : int
-        Frames of a poll, at most.
-    manner : {"until_empty", "until_short", "exhaustive"}
-        When interrupts are enabled again; see the module. An empty poll's own time counts with the interrupt that began
-        the polling: there is one of each.
-    """
+    """What a frame, a poll and an interrupt cost one core, in seconds, and how it polls."""
 
     per_packet_s: float
     per_poll_s: float
     per_interrupt_s: float
-    budget_frames: int
-    manner: PollManner
+    budget_frames: int = field("Frames of a poll, at most")
+    # see the module. An empty poll's own time counts with the interrupt that began the polling: there is one of each.
+    manner: PollManner = field("When interrupts are enabled again")
 
     @property
     def maximum_pps(self) -> float:
@@ -197,24 +188,14 @@ COSTS = 3
 """Rate of the links of a router whose core alone is of interest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ActivationCosts:
-    """What a frame, an interrupt and a wake-up cost one core.
+    """What a frame, an interrupt and a wake-up cost one core."""
 
-    Parameters
-    ----------
-    per_packet_s : float
-        ``c``, work for a frame, seconds.
-    per_interrupt_s : float
-        ``C``, work for an interrupt and the poll that it starts, seconds.
-    wakeup_s : float
-        ``W``, from a frame that finds the core idle until the core works, seconds: moderation of the card, exit from a
-        sleep state. The core is idle meanwhile.
-    """
-
-    per_packet_s: float
-    per_interrupt_s: float
-    wakeup_s: float
+    per_packet_s: float = field("``c``, work for a frame, seconds")
+    per_interrupt_s: float = field("``C``, work for an interrupt and the poll that it starts, seconds")
+    # moderation of the card, exit from a sleep state. The core is idle meanwhile.
+    wakeup_s: float = field("``W``, from a frame that finds the core idle until the core works, seconds")
 
     @property
     def maximum_pps(self) -> float:
@@ -254,26 +235,17 @@ class ActivationCosts:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FittedActivation:
-    """Costs that explain an idle curve.
-
-    Parameters
-    ----------
-    costs : ActivationCosts
-    low, high : ActivationCosts
-        Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s; NaN where as many points as
-        costs leave nothing to tell the noise from, and from 0 to infinity where no point depends on the cost: a wake-up
-        whose interrupt is free delays frames and leaves the idle time as it is.
-    rates_pps, idle_ratio : tuple of float
-        The points that were fitted.
-    """
+    """Costs that explain an idle curve."""
 
     costs: ActivationCosts
-    low: ActivationCosts
-    high: ActivationCosts
-    rates_pps: tuple[float, ...]
-    idle_ratio: tuple[float, ...]
+    # NaN where as many points as costs leave nothing to tell the noise from, and from 0 to infinity where no point
+    # depends on the cost: a wake-up whose interrupt is free delays frames and leaves the idle time as it is.
+    low: ActivationCosts = field("Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s")
+    high: ActivationCosts = field("Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s")
+    rates_pps: tuple[float, ...] = field("The points that were fitted")
+    idle_ratio: tuple[float, ...] = field("The points that were fitted")
 
     @property
     def residuals(self) -> tuple[float, ...]:

@@ -12,34 +12,25 @@ from routecast.calibrate.next_points import NextPoint
 from routecast.calibrate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity.schema import field, value
 
 __all__ = ["Advice", "Asked", "advise"]
 
 Size: TypeAlias = tuple[float, FrameMix | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Asked:
-    """What is to be known of a router: all that was held out, or these cores and frames.
+    """What is to be known of a router: all that was held out, or these cores and frames."""
 
-    Parameters
-    ----------
-    cores : tuple of int
-        Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``.
-    frames : tuple of FrameMix
-        Empty: those of the rows.
-    goal_pps, goal_bps : float or None
-        What is to be known is instead how few cores forward so many frames, or bits with gap and preamble, per second.
-    most_cores : int or None
-        Cores that there are to measure on; None: as many as rows or ``cores`` name, and twice those that calibrated
-        where nothing else does.
-    """
-
-    cores: tuple[int, ...] = ()
-    frames: tuple[FrameMix, ...] = ()
+    # those of the rows that do not calibrate; without such rows all up to ``most_cores``.
+    cores: tuple[int, ...] = field("Empty", default=())
+    frames: tuple[FrameMix, ...] = field("Empty: those of the rows", default=())
+    # What is to be known is instead how few cores forward so many frames, or bits with gap and preamble, per second.
     goal_pps: float | None = None
     goal_bps: float | None = None
-    most_cores: int | None = None
+    # None: as many as rows or ``cores`` name, and twice those that calibrated where nothing else does.
+    most_cores: int | None = field("Cores that there are to measure on", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

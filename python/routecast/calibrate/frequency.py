@@ -10,29 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from routecast.errors import FitProblem
+from routecast.quantity.schema import field, value
 
 __all__ = ["FittedFrequency", "FrequencyLaw", "fit_frequency"]
 
 PARAMETERS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrequencyLaw:
-    """Time for a frame at a clock.
+    """Time for a frame at a clock."""
 
-    Parameters
-    ----------
-    packet_cycles : float
-        ``n``, cycles of the core for a frame.
-    memory_s : float
-        ``m``, seconds for a frame that the clock does not change.
-    """
-
-    packet_cycles: float
-    memory_s: float
+    packet_cycles: float = field("``n``, cycles of the core for a frame")
+    memory_s: float = field("``m``, seconds for a frame that the clock does not change")
 
     @classmethod
     def at(cls, *, frequency_hz: float, rate_pps: float, memory_ratio: float) -> FrequencyLaw:
@@ -61,24 +53,15 @@ class FrequencyLaw:
         return (buffer_frames + 1) * self.frame_s(frequency_hz)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FittedFrequency:
-    """A law fitted to measured maxima.
-
-    Parameters
-    ----------
-    law : FrequencyLaw
-    low, high : FrequencyLaw
-        Ends of the 95 % interval of each parameter by itself (Student's t); NaN with two samples, which leave nothing
-        to tell the noise from.
-    misfit_ratio : float
-        Root mean square of the relative errors of the rates.
-    """
+    """A law fitted to measured maxima."""
 
     law: FrequencyLaw
-    low: FrequencyLaw
-    high: FrequencyLaw
-    misfit_ratio: float
+    # NaN with two samples, which leave nothing to tell the noise from.
+    low: FrequencyLaw = field("Ends of the 95 % interval of each parameter by itself (Student's t)")
+    high: FrequencyLaw = field("Ends of the 95 % interval of each parameter by itself (Student's t)")
+    misfit_ratio: float = field("Root mean square of the relative errors of the rates")
 
 
 def fit_frequency(frequencies_hz: Sequence[float], rates_pps: Sequence[float], *, series: str = "") -> FittedFrequency:
@@ -134,9 +117,9 @@ def _check(frequencies_hz: Sequence[float], rates_pps: Sequence[float], series: 
         message = f"{len(frequencies_hz)} clocks and {len(rates_pps)} rates: give one rate for each clock"
         raise FitProblem(series, message)
     for number, (clock, rate) in enumerate(zip(frequencies_hz, rates_pps, strict=True), start=1):
-        for what, value in (("clock", clock), ("rate", rate)):
-            if not (math.isfinite(value) and value > 0.0):
-                raise FitProblem(series, f"sample {number}: a {what} of {value}; allowed is a finite number > 0")
+        for what, amount in (("clock", clock), ("rate", rate)):
+            if not (math.isfinite(amount) and amount > 0.0):
+                raise FitProblem(series, f"sample {number}: a {what} of {amount}; allowed is a finite number > 0")
     if len(set(frequencies_hz)) < PARAMETERS:
         message = "all samples are at one clock: cycles and memory differ only at a second one, so measure there too"
         raise FitProblem(series, message)

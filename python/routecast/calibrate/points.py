@@ -10,7 +10,6 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,6 +17,7 @@ from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
 from routecast.quantity.bounded_file import read_text
+from routecast.quantity.schema import field, value
 
 __all__ = ["COLUMNS", "Layout", "Point", "parse_points", "read_points", "read_router_points"]
 
@@ -49,27 +49,18 @@ __all__ = ["COLUMNS", "Layout", "Point", "parse_points", "read_points", "read_ro
 _HASH_ENTRIES = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Layout:
-    """Which queues cores poll, and which part of the work only few of them can do.
+    """Which queues cores poll, and which part of the work only few of them can do."""
 
-    Parameters
-    ----------
-    polls_ports : bool
-        Whether cores poll receive queues that are dealt out over all of them.
-    narrow_share_ratio : float
-        Share of the work on each frame that at most ``narrow_cores`` cores can do, 0 to 1.
-    narrow_cores : int
-    transmits_by_modulo : bool
-        Whether the driver picks transmit rings by the remainder of the hash.
-    shared_queue : bool or None
-        Whether frames pass a queue that several cores put them into or take them from, under a lock; None: not known.
-    """
-
-    polls_ports: bool = False
+    polls_ports: bool = field("Whether cores poll receive queues that are dealt out over all of them", default=False)
+    # Share of the work on each frame that at most ``narrow_cores`` cores can do, 0 to 1.
     narrow_share_ratio: float = 0.0
     narrow_cores: int = 1
-    transmits_by_modulo: bool = False
+    transmits_by_modulo: bool = field(
+        "Whether the driver picks transmit rings by the remainder of the hash", default=False
+    )
+    # Whether frames pass a queue that several cores put them into or take them from, under a lock; None: not known.
     shared_queue: bool | None = None
 
     def further_queues(self, cores: int, ports: int) -> float:
@@ -139,54 +130,30 @@ _MEASURING_SLACK = 1.01
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Point:
-    """One measured maximum throughput and the conditions that it was measured under.
+    """One measured maximum throughput and the conditions that it was measured under."""
 
-    Parameters
-    ----------
-    cores : int
-        Cores that process frames, >= 1.
-    frame_bytes : float
-        Frame size with FCS (S1), >= 64; for a mix its mean.
-    throughput_pps : float
-        Most frames per second forwarded, over all ports, under overload. NaN where it is only to be predicted.
-    flows : int or None
-        Flows, crafted to fall on the cores in turn, odd ones one way and even ones the other (paper 000, sec.
-        VI-A); None: so many that every core is saturated.
-    link_bps : float or None
-        Rate of one port in one direction; None: links do not limit.
-    ports : int
-        How many ports offer load.
-    nic_cap_pps : float or None
-        Frames per second that the NICs together can take in, where known.
-    series : str
-        Which machine and function: points of one series share their parameters.
-    calibrate : bool
-        Whether the point may be used to calibrate.
-    standard_error_ratio : float or None
-        Standard error of the measured rate over the rate, where it is known.
-    reported_pps : float
-        What another model says that the router forwards; NaN where none says anything.
-    frame_mix : FrameMix or None
-        The mix whose mean is ``frame_bytes``.
-    layout : Layout
-        How the work is laid out over the cores, where that is known.
-    """
-
-    cores: int
-    frame_bytes: float
-    throughput_pps: float
+    cores: int = field("Cores that process frames, >= 1")
+    frame_bytes: float = field("Frame size with FCS (S1), >= 64; for a mix its mean")
+    # NaN where it is only to be predicted.
+    throughput_pps: float = field("Most frames per second forwarded, over all ports, under overload")
+    # Flows, crafted to fall on the cores in turn, odd ones one way and even ones the other (paper 000, sec. VI-A);
+    # None: so many that every core is saturated.
     flows: int | None = None
-    link_bps: float | None = None
-    ports: int = 2
-    nic_cap_pps: float | None = None
-    series: str = ""
-    calibrate: bool = False
-    standard_error_ratio: float | None = None
-    reported_pps: float = math.nan
-    frame_mix: FrameMix | None = None
-    layout: Layout = field(default_factory=Layout)
+    link_bps: float | None = field("Rate of one port in one direction; None: links do not limit", default=None)
+    ports: int = field("How many ports offer load", default=2)
+    nic_cap_pps: float | None = field("Frames per second that the NICs together can take in, where known", default=None)
+    series: str = field("Which machine and function: points of one series share their parameters", default="")
+    calibrate: bool = field("Whether the point may be used to calibrate", default=False)
+    standard_error_ratio: float | None = field(
+        "Standard error of the measured rate over the rate, where it is known", default=None
+    )
+    reported_pps: float = field(
+        "What another model says that the router forwards; NaN where none says anything", default=math.nan
+    )
+    frame_mix: FrameMix | None = field("The mix whose mean is ``frame_bytes``", default=None)
+    layout: Layout = field("How the work is laid out over the cores, where that is known", default_factory=Layout)
 
     @property
     def working_cores(self) -> int:

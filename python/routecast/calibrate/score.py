@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import weighted_quantiles
 from routecast.quantity.quantile import quantile
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,26 +108,15 @@ cores that the calibration found (PCIe, memory, a virtual machine behind the rou
 their share of a link, the others their core."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Prediction:
-    """What a calibrated router should forward at a point's conditions.
+    """What a calibrated router should forward at a point's conditions."""
 
-    Parameters
-    ----------
-    point : Point
-        The conditions (its measured rate is not looked at).
-    throughput_pps : float
-        Predicted maximum throughput, frames per second over all ports.
-    limit : Limit
-        The resource that limits.
-    intervals : Intervals
-        Prediction intervals of one measurement, frames per second; empty where the law knows none.
-    """
-
-    point: Point
-    throughput_pps: float
-    limit: Limit
-    intervals: Intervals = field(default_factory=dict)
+    point: Point = field("The conditions (its measured rate is not looked at)")
+    throughput_pps: float = field("Predicted maximum throughput, frames per second over all ports")
+    limit: Limit = field("The resource that limits")
+    # empty where the law knows none.
+    intervals: Intervals = field("Prediction intervals of one measurement, frames per second", default_factory=dict)
 
     @property
     def low_pps(self) -> float:

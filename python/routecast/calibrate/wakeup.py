@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 
 if TYPE_CHECKING:
@@ -49,25 +50,14 @@ MakeRouter = Callable[[float, RandomTime | None, Interruptions | None], RouterMo
 """Makes the router from its time per frame (seconds), wake-up and interruptions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LatencyPoint:
-    """Latency as measured under one load.
-
-    Parameters
-    ----------
-    load : OfferedLoad
-    completion_s : float
-        Time per frame in overload, the share of interruptions in it.
-    quantiles_s : tuple of float
-        Latency at the probabilities :data:`QUANTILES`.
-    make_router : callable
-        Makes the model of the router that was loaded.
-    """
+    """Latency as measured under one load."""
 
     load: OfferedLoad
-    completion_s: float
-    quantiles_s: tuple[float, ...]
-    make_router: MakeRouter
+    completion_s: float = field("Time per frame in overload, the share of interruptions in it")
+    quantiles_s: tuple[float, ...] = field("Latency at the probabilities :data:`QUANTILES`")
+    make_router: MakeRouter = field("Makes the model of the router that was loaded")
 
     @property
     def gaps(self) -> float:

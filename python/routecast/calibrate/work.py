@@ -15,6 +15,7 @@ from statistics import fmean, median, variance
 from typing import TYPE_CHECKING
 
 from routecast.errors import FitProblem
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,26 +42,16 @@ class WorkPoint:
         return median(self.rates_pps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FittedWork:
-    """The calibrated time per frame.
+    """The calibrated time per frame."""
 
-    Parameters
-    ----------
-    base_s, per_work_s : float
-        ``T_0`` in seconds per frame, ``T_x`` in seconds per frame and unit of work.
-    base_sd_s, per_work_sd_s : float
-        Their standard errors.
-    repeatability_ratio : float
-        Relative standard deviation of a single repeated measurement.
-    """
-
-    base_s: float
-    per_work_s: float
-    base_sd_s: float
-    per_work_sd_s: float
+    base_s: float = field("``T_0`` in seconds per frame, ``T_x`` in seconds per frame and unit of work")
+    per_work_s: float = field("``T_0`` in seconds per frame, ``T_x`` in seconds per frame and unit of work")
+    base_sd_s: float = field("Their standard errors")
+    per_work_sd_s: float = field("Their standard errors")
     correlation: float
-    repeatability_ratio: float
+    repeatability_ratio: float = field("Relative standard deviation of a single repeated measurement")
 
     def seconds(self, work: float) -> float:
         """Return the time per frame."""

@@ -30,6 +30,7 @@ from routecast.load.offered import line_rate_pps
 from routecast.load.popularity import Popularity
 from routecast.quantity import format_bps, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["Estimate", "chosen_directions", "estimate", "in_the_manner_of", "memory_channels"]
 
@@ -251,53 +252,26 @@ def in_the_manner_of(hardware: Hardware, function: NetworkFunction) -> NetworkFu
 _NORMAL_95 = 1.959964
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Estimate:
-    """A function on a host.
+    """A function on a host."""
 
-    Parameters
-    ----------
-    function, hardware : str
-        Names.
-    direction : str or None
-        None: all directions, by their shares.
-    frames : FrameMix
-    popularity : Popularity
-    cores : int
-    frequency_hz : float
-        Clock of a core, as :attr:`giga` counts it.
-    giga : float
-        1e9, or 1024e6 where 1 GHz is to be 1024 MHz, as in Baldi & Sapio 2018.
-    remote_ratio : float
-        Share of packets that lie in the other socket's L3 (sec. 4.2): > 0 is the platform-specific estimate.
-    tables : tuple of TableSize
-    operations : tuple of StepEstimate
-        All directions one after the other.
-    call_cycles : float
-        Of calling the function, per packet.
-    limits : tuple of Limit
-        The tightest first.
-    frame_growth_bytes : float
-        Bytes that frames are longer, on average, when they leave.
-    notes : tuple of str
-        What the reader must know.
-    """
-
-    function: str
-    hardware: str
-    direction: str | None
+    function: str = field("Names")
+    hardware: str = field("Names")
+    direction: str | None = field("None: all directions, by their shares")
     frames: FrameMix
     popularity: Popularity
     cores: int
-    frequency_hz: float
-    giga: float
-    remote_ratio: float
+    frequency_hz: float = field("Clock of a core, as :attr:`giga` counts it")
+    giga: float = field("1e9, or 1024e6 where 1 GHz is to be 1024 MHz, as in Baldi & Sapio 2018")
+    # 4.2): > 0 is the platform-specific estimate.
+    remote_ratio: float = field("Share of packets that lie in the other socket's L3 (sec")
     tables: tuple[TableSize, ...]
-    operations: tuple[StepEstimate, ...]
-    call_cycles: float
-    limits: tuple[Limit, ...]
-    frame_growth_bytes: float = 0.0
-    notes: tuple[str, ...] = ()
+    operations: tuple[StepEstimate, ...] = field("All directions one after the other")
+    call_cycles: float = field("Of calling the function, per packet")
+    limits: tuple[Limit, ...] = field("The tightest first")
+    frame_growth_bytes: float = field("Bytes that frames are longer, on average, when they leave", default=0.0)
+    notes: tuple[str, ...] = field("What the reader must know", default=())
 
     @property
     def cycles(self) -> float:

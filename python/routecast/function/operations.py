@@ -20,6 +20,7 @@ from routecast.errors import Problem
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import Access, Hardware, OperationCost
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["ASSUMED", "OPERATIONS", "Parameter", "assumption_notes", "cost_on", "mapping_problems"]
 
@@ -76,27 +77,15 @@ class Parameter:
     default: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Operation:
-    """One elementary operation.
-
-    Parameters
-    ----------
-    name : str
-    meaning : str
-    parameters : mapping of str to Parameter
-        In the order of the paper.
-    row : int or None
-        Number in Table 1 of Baldi & Sapio 2018; None: not there.
-    source : str
-        Where the operation is defined.
-    """
+    """One elementary operation."""
 
     name: str
     meaning: str
-    parameters: Mapping[str, Parameter]
-    row: int | None = None
-    source: str = "Baldi & Sapio 2018, sec. 2.1"
+    parameters: Mapping[str, Parameter] = field("In the order of the paper")
+    row: int | None = field("Number in Table 1 of Baldi & Sapio 2018; None: not there", default=None)
+    source: str = field("Where the operation is defined", default="Baldi & Sapio 2018, sec. 2.1")
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from routecast.function.work import LINE_BYTES, StepWork, Touch
 from routecast.hardware.model import Hardware, LevelName
 from routecast.hardware.residency import Stream, batch_waiting_cycles, residency
 from routecast.load.popularity import Popularity
+from routecast.quantity.schema import field, value
 
 __all__ = ["StepEstimate", "places_of_lines", "step_estimate"]
 
@@ -101,43 +102,28 @@ def _streams(works: Sequence[tuple[float, StepWork]], hardware: Hardware, popula
     return tuple(streams)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StepEstimate:
-    """What one step costs, per packet of its direction.
-
-    Parameters
-    ----------
-    direction, operation, table, why : str
-    share : float
-        Of all packets, those of this direction.
-    times : float
-    parameters : mapping of str to float
-        Averages over the frame sizes.
-    cycles : float
-        Of the operation, data in L1.
-    lines_by_level, table_lines_by_level : mapping of level to float
-        Lines of memory found in each level: of frames and tables, and of tables alone.
-    stall_cycles_by_level : mapping of level to float
-        Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``).
-    table_stall_cycles : float
-        Those for lines of tables.
-    residual_ratio : float
-        Of the operation's fit on this host; NaN where it was not fitted.
-    """
+    """What one step costs, per packet of its direction."""
 
     direction: str
     operation: str
     table: str
     why: str
-    share: float
+    share: float = field("Of all packets, those of this direction")
     times: float
-    parameters: Mapping[str, float]
-    cycles: float
-    lines_by_level: Mapping[LevelName, float]
-    table_lines_by_level: Mapping[LevelName, float]
-    stall_cycles_by_level: Mapping[LevelName, float]
-    table_stall_cycles: float
-    residual_ratio: float
+    parameters: Mapping[str, float] = field("Averages over the frame sizes")
+    cycles: float = field("Of the operation, data in L1")
+    lines_by_level: Mapping[LevelName, float] = field(
+        "Lines of memory found in each level: of frames and tables, and of tables alone"
+    )
+    table_lines_by_level: Mapping[LevelName, float] = field(
+        "Lines of memory found in each level: of frames and tables, and of tables alone"
+    )
+    # all 0 where the cycles hold them already (``stalls = "separate"``).
+    stall_cycles_by_level: Mapping[LevelName, float] = field("Cycles that the core waits for them")
+    table_stall_cycles: float = field("Those for lines of tables")
+    residual_ratio: float = field("Of the operation's fit on this host; NaN where it was not fitted")
 
     @property
     def stall_cycles(self) -> float:

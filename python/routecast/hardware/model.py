@@ -15,12 +15,14 @@ An elementary operation (Baldi & Sapio 2018, sec. 2.1) has its meaning and param
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from routecast.hardware.formula import Formula
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "Access",
@@ -58,34 +60,27 @@ class Cpu:
         return self.sockets * self.cores_per_socket
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MemoryLevel:
     """One level of the memory hierarchy and what a core pays for a line that is found there.
 
     Costs come on top of the operations' own cycles, which hold for data in L1; each is ``_cycles`` of the core plus
     ``_s`` seconds that do not scale with its clock.
-
-    Parameters
-    ----------
-    name : {"L1", "L2", "L3", "DRAM"}
-    size_bytes : float
-        Bytes that one core's data can occupy (of L3: the part that it gets); infinite for DRAM.
-    dependent_cycles, dependent_s : float
-        Each access waits for the one before (pointer chase).
-    batched_cycles, batched_s : float
-        Random lines asked for together in a batch, with prefetch: the misses overlap.
-    streamed_cycles, streamed_s : float
-        Lines in the order of their addresses; the hardware prefetcher helps.
     """
 
     name: LevelName
-    size_bytes: float = math.inf
-    dependent_cycles: float = 0.0
-    dependent_s: float = 0.0
-    batched_cycles: float = 0.0
-    batched_s: float = 0.0
-    streamed_cycles: float = 0.0
-    streamed_s: float = 0.0
+    # the part that it gets); infinite for DRAM.
+    size_bytes: float = field("Bytes that one core's data can occupy (of L3", default=math.inf)
+    dependent_cycles: float = field("Each access waits for the one before (pointer chase)", default=0.0)
+    dependent_s: float = field("Each access waits for the one before (pointer chase)", default=0.0)
+    batched_cycles: float = field(
+        "Random lines asked for together in a batch, with prefetch: the misses overlap", default=0.0
+    )
+    batched_s: float = field(
+        "Random lines asked for together in a batch, with prefetch: the misses overlap", default=0.0
+    )
+    streamed_cycles: float = field("Lines in the order of their addresses; the hardware prefetcher helps", default=0.0)
+    streamed_s: float = field("Lines in the order of their addresses; the hardware prefetcher helps", default=0.0)
     source: str = ""
 
     def line_cycles(self, pattern: str, frequency_hz: float) -> float:
@@ -113,57 +108,34 @@ class MemoryTiming:
         return (2.0 * self.cas_latency_cycles + 3.0) / self.data_rate_per_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Access:
-    """Lines of memory that an operation touches.
+    """Lines of memory that an operation touches."""
 
-    Parameters
-    ----------
-    of : {"table", "frame"}
-        ``table``: where in the table is decided by the packet's flow. ``frame``: lines of the frame itself, which
-        comes round again when every frame in flight has had its turn.
-    lines : Formula
-        Lines touched by one execution.
-    table_lines : Formula or None
-        Lines that the whole table occupies (``of = "table"``).
-    pattern : {"dependent", "batched", "streamed"}
-        Which cost of :class:`MemoryLevel` a line has.
-    """
-
-    of: AccessKind
-    lines: Formula
-    table_lines: Formula | None = None
-    pattern: Literal["dependent", "batched", "streamed"] = "batched"
+    # where in the table is decided by the packet's flow. ``frame``: lines of the frame itself, which comes round again
+    # when every frame in flight has had its turn.
+    of: AccessKind = field("``table``")
+    lines: Formula = field("Lines touched by one execution")
+    table_lines: Formula | None = field('Lines that the whole table occupies (``of = "table"``)', default=None)
+    pattern: Literal["dependent", "batched", "streamed"] = field(
+        "Which cost of :class:`MemoryLevel` a line has", default="batched"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OperationCost:
-    """Mapping of one elementary operation to this host (Baldi & Sapio 2018, sec. 2.2).
-
-    Parameters
-    ----------
-    operation : str
-    cycles : Formula
-        Core cycles of one execution, data in L1, over the operation's parameters.
-    accesses : tuple of Access
-    remote : OperationCost or None
-        Cost where the frame lies in the other socket's L3 (sec. 4.2); None: the same.
-    residual_ratio : float
-        Root mean square of the fit's relative residuals; NaN where the formula was not fitted.
-    samples : int
-        Measurements behind the formula; 0 where it was not fitted.
-    factor : float
-        Correction learnt from measured functions; multiplies ``cycles``.
-    source : str
-    """
+    """Mapping of one elementary operation to this host (Baldi & Sapio 2018, sec. 2.2)."""
 
     operation: str
-    cycles: Formula
+    cycles: Formula = field("Core cycles of one execution, data in L1, over the operation's parameters")
     accesses: tuple[Access, ...] = ()
-    remote: OperationCost | None = None
-    residual_ratio: float = math.nan
-    samples: int = 0
-    factor: float = 1.0
+    remote: OperationCost | None = field(
+        "Cost where the frame lies in the other socket's L3 (sec. 4.2); None: the same.", default=None
+    )
+    # NaN where the formula was not fitted.
+    residual_ratio: float = field("Root mean square of the fit's relative residuals", default=math.nan)
+    samples: int = field("Measurements behind the formula; 0 where it was not fitted", default=0)
+    factor: float = field("Correction learnt from measured functions; multiplies ``cycles``", default=1.0)
     source: str
 
 
@@ -217,28 +189,20 @@ class MeasuredFunction:
     frame_bytes: int
     traffic: str
     cycles: float
-    tables: Mapping[str, int] = field(default_factory=dict)
+    tables: Mapping[str, int] = dataclasses.field(default_factory=dict)
     spread_ratio: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Refinement:
-    """What measured functions taught about this host beside :attr:`OperationCost.factor`.
+    """What measured functions taught about this host beside :attr:`OperationCost.factor`."""
 
-    Parameters
-    ----------
-    measured : tuple of MeasuredFunction
-        Every measurement that the factors come from: a new one is fitted together with them.
-    levels : mapping of str to float
-        Factor on the cost of a line found in that level.
-    functions : mapping of str to (float, float)
-        By ``"function/direction"``: factor on the cycles of its operations and on its stalls, what its own code does
-        differently from its operations on their own.
-    """
-
-    measured: tuple[MeasuredFunction, ...] = ()
-    levels: Mapping[str, float] = field(default_factory=dict)
-    functions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    # a new one is fitted together with them.
+    measured: tuple[MeasuredFunction, ...] = field("Every measurement that the factors come from", default=())
+    levels: Mapping[str, float] = field("Factor on the cost of a line found in that level", default_factory=dict)
+    # factor on the cycles of its operations and on its stalls, what its own code does differently from its operations
+    # on their own.
+    functions: Mapping[str, tuple[float, float]] = field('By ``"function/direction"``', default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,12 +221,12 @@ class Hardware:
     operations: Mapping[str, OperationCost]
     stalls: Literal["separate", "added"]
     memory: MemoryTiming | None = None
-    call: CallCost = field(default_factory=CallCost)
+    call: CallCost = dataclasses.field(default_factory=CallCost)
     nics: tuple[Nic, ...] = ()
-    refinement: Refinement = field(default_factory=Refinement)
+    refinement: Refinement = dataclasses.field(default_factory=Refinement)
     memory_bytes: float = math.inf
     frames_in_flight: int = 4096
     frame_stride_bytes: int = 2112
     source: str = ""
     notes: tuple[str, ...] = ()
-    facts: Mapping[str, object] = field(default_factory=dict)
+    facts: Mapping[str, object] = dataclasses.field(default_factory=dict)

@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -28,6 +29,7 @@ from routecast.hardware.model import Access, CallCost, Cpu, Hardware, LevelName,
 from routecast.hardware.probe_facts import cpu_name, host_facts, network_cards, packages
 from routecast.hardware.probe_native import native
 from routecast.quantity.quantile import quantile
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "Probed",
@@ -73,26 +75,16 @@ def scatter_ratio(repeats: Sequence[float]) -> float:
 # Was the host quiet enough while it was probed? Repeats, steal time, interruptions and clock decide.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NoiseLimits:
-    """Up to here a host is quiet.
+    """Up to here a host is quiet."""
 
-    Parameters
-    ----------
-    scatter_ratio : float
-        (median − minimum) / median of a measurement's repeats, at the upper quartile over all measurements.
-    steal_ratio : float
-        Share of the time that the hypervisor ran something else (``steal`` of ``/proc/stat``).
-    interruptions_per_s : float
-        Involuntary context switches of the probe's thread.
-    clock_ratio : float
-        (greatest − least) / median of the core's clock.
-    """
-
+    # (median − minimum) / median of a measurement's repeats, at the upper quartile over all measurements.
     scatter_ratio: float = 0.10
+    # Share of the time that the hypervisor ran something else (``steal`` of ``/proc/stat``).
     steal_ratio: float = 0.01
-    interruptions_per_s: float = 20.0
-    clock_ratio: float = 0.03
+    interruptions_per_s: float = field("Involuntary context switches of the probe's thread", default=20.0)
+    clock_ratio: float = field("(greatest − least) / median of the core's clock", default=0.03)
 
 
 NOISE_LIMITS = NoiseLimits()
@@ -201,7 +193,7 @@ class Shape:
     terms: tuple[Formula, ...]
     accesses: tuple[Access, ...] = ()
     at_greatest: str = ""
-    in_use: Mapping[str, str] = field(default_factory=dict)
+    in_use: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,26 +385,14 @@ _LEVELS: tuple[LevelName, ...] = ("L1", "L2", "L3", "DRAM")
 _PATTERNS = {"dependent": "latency", "batched": "batched", "streamed": "streamed"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LevelFit:
-    """The fitted levels.
+    """The fitted levels."""
 
-    Parameters
-    ----------
-    levels : tuple of MemoryLevel
-        L1, L2, L3, DRAM; L3 is missing where the host has none.
-    residual_ratio : mapping of str to float
-        Root mean square of the relative residuals, by pattern.
-    l1_cycles : mapping of str to float
-        The cost in L1 that all costs stand on top of, by pattern.
-    notes : tuple of str
-        What a reader must know.
-    """
-
-    levels: tuple[MemoryLevel, ...]
-    residual_ratio: Mapping[str, float]
-    l1_cycles: Mapping[str, float]
-    notes: tuple[str, ...] = ()
+    levels: tuple[MemoryLevel, ...] = field("L1, L2, L3, DRAM; L3 is missing where the host has none")
+    residual_ratio: Mapping[str, float] = field("Root mean square of the relative residuals, by pattern")
+    l1_cycles: Mapping[str, float] = field("The cost in L1 that all costs stand on top of, by pattern")
+    notes: tuple[str, ...] = field("What a reader must know", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,7 +406,7 @@ class _Curve:
 class _Steps:
     """Steps of one curve at given capacities, and the squared relative residuals."""
 
-    steps: Numbers = field(repr=False)
+    steps: Numbers = dataclasses.field(repr=False)
     squares: float
     points: int
 
@@ -577,24 +557,14 @@ _MOST_MEMORY_BYTES = 1 << 30
 _MEMORY_SHARE = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Probed:
-    """A probed host.
-
-    Parameters
-    ----------
-    hardware : Hardware
-    noise : Noise
-    fit : LevelFit
-    outcome : mapping
-        What was measured, as the core told it.
-    duration_s : float
-    """
+    """A probed host."""
 
     hardware: Hardware
     noise: Noise
     fit: LevelFit
-    outcome: Mapping[str, Any]
+    outcome: Mapping[str, Any] = field("What was measured, as the core told it")
     duration_s: float
 
 

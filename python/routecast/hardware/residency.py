@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from routecast.errors import ModelProblem, Problem
 from routecast.hardware.model import AccessKind, LevelName, MemoryLevel
 from routecast.load.popularity import Popularity
+from routecast.quantity.schema import field, value
 
 __all__ = ["LINE_BYTES", "Stream", "batch_waiting_cycles", "distinct_lines", "residency"]
 
@@ -106,34 +107,19 @@ LINE_BYTES = 64
 _BISECTIONS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Stream:
-    """Lines of one kind that a core uses while it forwards packets.
+    """Lines of one kind that a core uses while it forwards packets."""
 
-    Parameters
-    ----------
-    name : str
-        Streams of one name use the same lines: their accesses add up.
-    kind : {"table", "frame"}
-        ``table``: the packet's flow decides which line. ``frame``: all lines in turn, round and round.
-    accesses : float
-        Lines used per packet.
-    lines : float
-        Lines that the table has, or all frames together.
-    popularity : Popularity
-        How often each key of a table comes.
-    keys : float or None
-        Keys that lie in the table; where a hash puts them, several may share a line, and some lines have none. At most
-        ``popularity.flows`` of them are used. None: the flows are the keys, or if these are not given, each line is one
-        key's and all lines are used.
-    """
-
-    name: str
-    kind: AccessKind
-    accesses: float
-    lines: float
-    popularity: Popularity = field(default_factory=Popularity)
-    keys: float | None = None
+    name: str = field("Streams of one name use the same lines: their accesses add up")
+    # the packet's flow decides which line. ``frame``: all lines in turn, round and round.
+    kind: AccessKind = field("``table``")
+    accesses: float = field("Lines used per packet")
+    lines: float = field("Lines that the table has, or all frames together")
+    popularity: Popularity = field("How often each key of a table comes", default_factory=Popularity)
+    # where a hash puts them, several may share a line, and some lines have none. At most ``popularity.flows`` of them
+    # are used. None: the flows are the keys, or if these are not given, each line is one key's and all lines are used.
+    keys: float | None = field("Keys that lie in the table", default=None)
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""

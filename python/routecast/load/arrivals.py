@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 
 __all__ = ["Arrivals"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Arrivals:
     """How the frames of one port follow each other; the mean rate is the load's.
-
-    Parameters
-    ----------
-    kind : {"cbr", "poisson", "on_off", "bursts", "trace"}
-        ``cbr``: equal gaps; ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of
-        ``burst_frames`` (mean; geometric) at ``peak_ratio`` times the mean rate, exponential pauses between.
-        ``bursts``: bursts of exactly ``burst_frames`` at the rate of the link, at equal distances (RFC 2544 sec. 21).
-        ``trace``: the instants, sizes and flows given, once.
 
     Raises
     ------
@@ -31,7 +23,11 @@ class Arrivals:
         length or its instants go backwards.
     """
 
-    kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = "cbr"
+    # equal gaps; ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of ``burst_frames``
+    # (mean; geometric) at ``peak_ratio`` times the mean rate, exponential pauses between. ``bursts``: bursts of exactly
+    # ``burst_frames`` at the rate of the link, at equal distances (RFC 2544 sec. 21). ``trace``: the instants, sizes
+    # and flows given, once.
+    kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = field("``cbr``", default="cbr")
     burst_frames: float = 1.0
     peak_ratio: float = 1.0
     trace_time_s: tuple[float, ...] = ()

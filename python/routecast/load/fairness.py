@@ -8,10 +8,10 @@ max-min share: which of the two is fair is for the reader to say, so both are he
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,28 +24,18 @@ __all__ = ["Fairness", "jain_index", "max_min_share", "min_max_ratio", "passed_s
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Fairness:
-    """How fairly the flows of a trial were served.
+    """How fairly the flows of a trial were served."""
 
-    Parameters
-    ----------
-    passed : tuple of float
-        Share of each flow that came out, 0 to 1: the percentages of the thesis' Table 3.1.
-    jain : float
-        Jain's index of the shares passed: 1 where all are alike, ``1/n`` where one flow passes and the others starve.
-    min_max : float
-        Least share passed over the largest, 0 to 1.
-    max_min : float
-        Least fraction of its max-min share that a flow got: 1 where what came out is max-min fair.
-    spread_points : float
-        Root mean square deviation of the shares passed from the share of all frames that passed, percentage points.
-    """
-
-    passed: tuple[float, ...]
-    jain: float
-    min_max: float
-    max_min: float
+    # the percentages of the thesis' Table 3.1.
+    passed: tuple[float, ...] = field("Share of each flow that came out, 0 to 1")
+    # 1 where all are alike, ``1/n`` where one flow passes and the others starve.
+    jain: float = field("Jain's index of the shares passed")
+    min_max: float = field("Least share passed over the largest, 0 to 1")
+    # 1 where what came out is max-min fair.
+    max_min: float = field("Least fraction of its max-min share that a flow got")
+    # Root mean square deviation of the shares passed from the share of all frames that passed, percentage points.
     spread_points: float
 
     @classmethod

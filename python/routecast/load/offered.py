@@ -7,12 +7,13 @@ nothing of the router: ports are numbers, in the order in which the model lists 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
+from routecast.quantity.schema import field, value
 
 __all__ = ["WIRE_OVERHEAD_BYTES", "OfferedLoad", "RateStep", "line_rate_pps"]
 
@@ -39,24 +40,9 @@ class RateStep:
     rate_pps: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OfferedLoad:
     """What is offered to a router.
-
-    Parameters
-    ----------
-    rate_pps : float
-        Intended load: frames per second over all ports together, split over the flows by their weights. A
-        port carries at most its line rate, so the offered load can be smaller.
-    frames : FrameMix
-        Frame sizes in bytes, FCS included.
-    flows : FlowSet
-        The flows, the ports that they enter and leave by, and their RSS hash values.
-    arrivals : Arrivals
-        The arrival process of each port's frames. A trace brings its own instants, sizes and flows;
-        ``rate_pps`` and ``frames`` then describe it on average.
-    steps : tuple of RateStep
-        Changes of the intended load during the trial, in order of time (RFC 2544 sec. 26.5).
 
     Raises
     ------
@@ -64,11 +50,20 @@ class OfferedLoad:
         The rate is not a finite number > 0, a trace names a flow that there is not, or the steps are not in order.
     """
 
-    rate_pps: float
-    frames: FrameMix = field(default_factory=lambda: FrameMix.fixed(64))
-    flows: FlowSet = field(default_factory=lambda: FlowSet.crafted(1))
-    arrivals: Arrivals = field(default_factory=Arrivals.cbr)
-    steps: tuple[RateStep, ...] = ()
+    # frames per second over all ports together, split over the flows by their weights. A port carries at most its line
+    # rate, so the offered load can be smaller.
+    rate_pps: float = field("Intended load")
+    frames: FrameMix = field("Frame sizes in bytes, FCS included", default_factory=lambda: FrameMix.fixed(64))
+    flows: FlowSet = field(
+        "The flows, the ports that they enter and leave by, and their RSS hash values",
+        default_factory=lambda: FlowSet.crafted(1),
+    )
+    # A trace brings its own instants, sizes and flows; ``rate_pps`` and ``frames`` then describe it on average.
+    arrivals: Arrivals = field("The arrival process of each port's frames", default_factory=Arrivals.cbr)
+    # 26.5).
+    steps: tuple[RateStep, ...] = field(
+        "Changes of the intended load during the trial, in order of time (RFC 2544 sec", default=()
+    )
 
     def __post_init__(self) -> None:
         problems = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from routecast.errors import ModelProblem, Problem, QuantityProblem
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,18 +29,9 @@ _RANKS_ALONE = 256
 _BINS_PER_DECADE = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Popularity:
     """Which flow the next packet is of.
-
-    Parameters
-    ----------
-    kind : {"uniform", "zipf"}
-        ``uniform``: every flow alike. ``zipf``: flow i (1, 2, …) with a probability proportional to ``i**-exponent``.
-    flows : int or None
-        How many flows there are; None: as many as the table that they are looked up in has entries.
-    exponent : float
-        Of Zipf's law, 0 to 10; at 0 it is uniform. Packets per destination of an access network have about 1.
 
     Raises
     ------
@@ -48,9 +39,12 @@ class Popularity:
         A value is out of range.
     """
 
-    kind: Literal["uniform", "zipf"] = "uniform"
-    flows: int | None = None
-    exponent: float = 1.0
+    # every flow alike. ``zipf``: flow i (1, 2, …) with a probability proportional to ``i**-exponent``.
+    kind: Literal["uniform", "zipf"] = field("``uniform``", default="uniform")
+    # None: as many as the table that they are looked up in has entries.
+    flows: int | None = field("How many flows there are", default=None)
+    # at 0 it is uniform. Packets per destination of an access network have about 1.
+    exponent: float = field("Of Zipf's law, 0 to 10", default=1.0)
 
     def __post_init__(self) -> None:
         """Refuse what is no popularity."""

@@ -14,12 +14,12 @@ import signal
 import struct
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self
 
 from routecast.errors import EnvironmentProblem
+from routecast.quantity.schema import field, value
 from routecast.testbed import netns, state
 from routecast.testbed.document import InterfacesFile, NamespacesFile
 from routecast.testbed.placement import Placement, place
@@ -75,43 +75,24 @@ class IdlePolling:
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TesterPort:
-    """One port of the tester.
-
-    Parameters
-    ----------
-    name, interface : str
-    netns : str or None
-        Name of the interface's namespace.
-    mac, ipv4, ipv6 : str
-        The tester's addresses; ``ipv6`` is empty where there is none.
-    device_mac : str
-        The device's port at the other end of the wire.
-    networks_ipv4, networks_ipv6 : tuple of str
-        Further networks that the device routes to this port.
-    wire_bps : float
-        Rate of the wire.
-    is_virtual : bool
-        The wire has no rate of its own: the tester keeps it.
-    mtu : int
-        Longest IP packet, in bytes.
-    """
+    """One port of the tester."""
 
     __test__ = False
 
     name: str
     interface: str
-    netns: str | None
-    mac: str
-    ipv4: str
-    ipv6: str
-    device_mac: str
-    networks_ipv4: tuple[str, ...]
-    networks_ipv6: tuple[str, ...]
-    wire_bps: float
-    is_virtual: bool
-    mtu: int
+    netns: str | None = field("Name of the interface's namespace")
+    mac: str = field("The tester's addresses; ``ipv6`` is empty where there is none")
+    ipv4: str = field("The tester's addresses; ``ipv6`` is empty where there is none")
+    ipv6: str = field("The tester's addresses; ``ipv6`` is empty where there is none")
+    device_mac: str = field("The device's port at the other end of the wire")
+    networks_ipv4: tuple[str, ...] = field("Further networks that the device routes to this port")
+    networks_ipv6: tuple[str, ...] = field("Further networks that the device routes to this port")
+    wire_bps: float = field("Rate of the wire")
+    is_virtual: bool = field("The wire has no rate of its own: the tester keeps it")
+    mtu: int = field("Longest IP packet, in bytes")
 
 
 class Bed:

@@ -5,12 +5,14 @@ A reason makes a trial invalid: it says something of the tester, not of the devi
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from routecast.quantity import format_duration
+from routecast.quantity.schema import field, value
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.counted import Counted, Slice
 from routecast.testbed.watch import Reading
@@ -18,35 +20,22 @@ from routecast.testbed.watch import Reading
 __all__ = ["Limits", "Seen", "notes_of", "reasons_against"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Limits:
-    """Bounds beyond which a trial is no result.
+    """Bounds beyond which a trial is no result."""
 
-    Parameters
-    ----------
-    rate_ratio : float
-        How far the rate may be from the wanted one; one frame is always allowed.
-    edge_s : float
-        How much longer or shorter than wanted the time from the first to the last frame may be whatever its length:
-        a burst of half a millisecond is known to no more.
-    late_s : float
-        How much later than due a frame may leave: what was held up leaves in one burst, whose loss is the tester's.
-    late_ratio : float
-        Share of frames that left late, however little, above which a note says so.
-    steal_ratio : float
-        Share of the time that the hypervisor may take from a core that is used.
-    clock_step_s : float
-        Jump of the wall clock that is worth a note.
-    stall_s : float
-        Shortest pause in reception that is called a stall, if it is also far longer than the gap between frames.
-    """
-
-    rate_ratio: float = 0.001
+    rate_ratio: float = field("How far the rate may be from the wanted one; one frame is always allowed", default=0.001)
+    # How much longer or shorter than wanted the time from the first to the last frame may be whatever its length: a
+    # burst of half a millisecond is known to no more.
     edge_s: float = 20e-6
-    late_s: float = 5e-3
-    late_ratio: float = 0.01
-    steal_ratio: float = 0.05
-    clock_step_s: float = 1e-3
+    # what was held up leaves in one burst, whose loss is the tester's.
+    late_s: float = field("How much later than due a frame may leave", default=5e-3)
+    late_ratio: float = field(
+        "Share of frames that left late, however little, above which a note says so", default=0.01
+    )
+    steal_ratio: float = field("Share of the time that the hypervisor may take from a core that is used", default=0.05)
+    clock_step_s: float = field("Jump of the wall clock that is worth a note", default=1e-3)
+    # Shortest pause in reception that is called a stall, if it is also far longer than the gap between frames.
     stall_s: float = 1e-3
 
 
@@ -68,8 +57,8 @@ class Seen:
     cores: Mapping[str, int]
     device_netns: str | None = None
     device_ports: Sequence[str] = ()
-    beside_generator: Mapping[str, bool] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    beside_generator: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    limits: Limits = dataclasses.field(default_factory=Limits)
     is_reset: bool = False
 
     def link_change(self, port: TesterPort, name: str) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
@@ -24,6 +24,7 @@ from routecast.hardware.probe_facts import host_facts
 from routecast.hardware.probe_native import native
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.load.popularity import Popularity
+from routecast.quantity.schema import field, value
 
 __all__ = ["InMemory"]
 
@@ -37,43 +38,25 @@ _QUEUE = "queue"
 _QUANTILES = ("min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class InMemory:
-    """Trials of a function of ``crates/probe`` on this host.
+    """Trials of a function of ``crates/probe`` on this host."""
 
-    Parameters
-    ----------
-    function : str
-        Its name there: ``NetworkFunction.runs_as``.
-    direction : str
-    tables : mapping of str to int
-        Entries by table; those that are not named have the function's own size.
-    popularity : Popularity or None
-        Which entry a frame asks for. None: the load's flows, each an entry.
-    cores : tuple of int
-        Processors, each with a ring and tables of its own.
-    saturate : bool
-        Every trial tells the capacity, whatever the load's rate.
-    pages : {"huge", "normal"}
-        Pages of tables and frames.
-    queue_frames, frames_in_flight : int
-        Places in front of each core; buffers of each ring.
-    seed : int
-    progress : callable or None
-        Told the finished share of each trial, 0..1.
-    """
-
-    function: str
+    function: str = field("Its name there: ``NetworkFunction.runs_as``")
     direction: str = "forward"
-    tables: Mapping[str, int] = field(default_factory=dict)
-    popularity: Popularity | None = None
-    cores: tuple[int, ...] = (0,)
-    saturate: bool = False
-    pages: Literal["huge", "normal"] = "huge"
-    queue_frames: int = 4096
-    frames_in_flight: int = 4096
+    tables: Mapping[str, int] = field(
+        "Entries by table; those that are not named have the function's own size", default_factory=dict
+    )
+    popularity: Popularity | None = field(
+        "Which entry a frame asks for. None: the load's flows, each an entry.", default=None
+    )
+    cores: tuple[int, ...] = field("Processors, each with a ring and tables of its own", default=(0,))
+    saturate: bool = field("Every trial tells the capacity, whatever the load's rate", default=False)
+    pages: Literal["huge", "normal"] = field("Pages of tables and frames", default="huge")
+    queue_frames: int = field("Places in front of each core; buffers of each ring", default=4096)
+    frames_in_flight: int = field("Places in front of each core; buffers of each ring", default=4096)
     seed: int = 1
-    progress: Callable[[float], object] | None = None
+    progress: Callable[[float], object] | None = field("Told the finished share of each trial, 0..1", default=None)
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Run the function at ``load`` for ``duration_s`` seconds of its clock.

@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.testbed.cachegrind import CACHES, cachegrind_sums, refuse_no_valgrind
 from routecast.testbed.in_memory import InMemory
 
@@ -27,22 +27,14 @@ MANY_PACKETS = 4096
 _CHILD = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PacketCounts:
-    """What one packet takes on average.
+    """What one packet takes on average."""
 
-    Parameters
-    ----------
-    instructions, reads, writes : float
-        Executed instructions, and those of them that read or write memory.
-    packets : int
-        Over how many the counts are a mean.
-    """
-
-    instructions: float
-    reads: float
-    writes: float
-    packets: int
+    instructions: float = field("Executed instructions, and those of them that read or write memory")
+    reads: float = field("Executed instructions, and those of them that read or write memory")
+    writes: float = field("Executed instructions, and those of them that read or write memory")
+    packets: int = field("Over how many the counts are a mean")
 
 
 def count_instructions(

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -16,6 +16,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Prob
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted, windows
@@ -33,30 +34,18 @@ __all__ = ["Measure", "Phases"]
 # The phases of a trial (RFC 2544 sec. 23).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Phases:
-    """The phases of a trial around the counted frames (RFC 2544 sec. 23).
+    """The phases of a trial around the counted frames (RFC 2544 sec. 23)."""
 
-    Parameters
-    ----------
-    learning_frames : int
-        Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
-    wait_before_s : float
-        Pause after them. Without one, they are sent only if the device may not know them: before the first trial,
-        after a reset, after a minute.
-    warmup_s : float
-        How long frames are sent before they are counted.
-    residual_wait_s : float
-        Pause for frames that are still in the device.
-    restabilise_s : float
-        Pause after the trial, before the next one.
-    """
-
+    # Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
     learning_frames: int = 4
-    wait_before_s: float = 0.0
-    warmup_s: float = 0.0
-    residual_wait_s: float = 0.05
-    restabilise_s: float = 0.0
+    # Without one, they are sent only if the device may not know them: before the first trial, after a reset, after a
+    # minute.
+    wait_before_s: float = field("Pause after them", default=0.0)
+    warmup_s: float = field("How long frames are sent before they are counted", default=0.0)
+    residual_wait_s: float = field("Pause for frames that are still in the device", default=0.05)
+    restabilise_s: float = field("Pause after the trial, before the next one", default=0.0)
 
     def __post_init__(self) -> None:
         problems = [

@@ -18,6 +18,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import End, Namespaces
@@ -88,27 +89,15 @@ class BackToBack(Namespaces):
         return DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=self.folder)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Check:
-    """One finding of a self-test.
-
-    Parameters
-    ----------
-    name : {"maximum", "rate", "latency"}
-    back_end : str
-        How frames were sent.
-    frame_bytes : int
-    where : str
-        On which core frames were received: ``"same core"``, ``"other core"``.
-    trial : Trial or None
-        None where the back end is not to be had; ``reason`` says why.
-    """
+    """One finding of a self-test."""
 
     name: Literal["maximum", "rate", "latency"]
-    back_end: str
+    back_end: str = field("How frames were sent")
     frame_bytes: int
-    where: str
-    trial: Trial | None
+    where: str = field('On which core frames were received: ``"same core"``, ``"other core"``')
+    trial: Trial | None = field("None where the back end is not to be had; ``reason`` says why")
     reason: str = ""
 
     @property

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from routecast.errors import EnvironmentProblem
+from routecast.quantity.schema import field, value
 
 __all__ = ["Device", "DevicePort", "DeviceSite", "Missing", "run_command"]
 
@@ -36,69 +37,47 @@ class Missing:
         return f"{Path(self.program).name}: {self.why or f'apt install {self.package}'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DevicePort:
-    """One port of the device under test, and the port of the tester that it is joined to.
+    """One port of the device under test, and the port of the tester that it is joined to."""
 
-    Parameters
-    ----------
-    interface : str
-        Name of the device's interface, in the device's namespace.
-    mac : str
-        Its MAC address.
-    ipv4, ipv6 : str
-        Its addresses with their prefix lengths: ``"198.18.1.1/24"``, ``"2001:2:0:1::1/64"``. The test bed does not
-        set them: a router does it, a bridge does not.
-    neighbour_mac, neighbour_ipv4, neighbour_ipv6 : str
-        The tester's port at the other end, without prefix lengths. It answers no ARP and no neighbour solicitation:
-        a device that needs them sets static neighbours.
-    networks_ipv4, networks_ipv6 : tuple of str
-        Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).
-    """
-
-    interface: str
-    mac: str
-    ipv4: str
-    ipv6: str
-    neighbour_mac: str
-    neighbour_ipv4: str
-    neighbour_ipv6: str
-    networks_ipv4: tuple[str, ...] = ()
-    networks_ipv6: tuple[str, ...] = ()
+    interface: str = field("Name of the device's interface, in the device's namespace")
+    mac: str = field("Its MAC address")
+    # ``"198.18.1.1/24"``, ``"2001:2:0:1::1/64"``. The test bed does not set them: a router does it, a bridge does not.
+    ipv4: str = field("Its addresses with their prefix lengths")
+    ipv6: str = field("Its addresses with their prefix lengths")
+    # It answers no ARP and no neighbour solicitation: a device that needs them sets static neighbours.
+    neighbour_mac: str = field("The tester's port at the other end, without prefix lengths")
+    neighbour_ipv4: str = field("The tester's port at the other end, without prefix lengths")
+    neighbour_ipv6: str = field("The tester's port at the other end, without prefix lengths")
+    networks_ipv4: tuple[str, ...] = field(
+        "Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).", default=()
+    )
+    networks_ipv6: tuple[str, ...] = field(
+        "Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).", default=()
+    )
 
 
 def _forget(process: int, command: str) -> None:
     """Record nothing: for sites that no test bed made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DeviceSite:
-    """Where a device under test runs.
+    """Where a device under test runs."""
 
-    Parameters
-    ----------
-    netns : str or None
-        Name of the network namespace below ``/run/netns``; None is the namespace of this process.
-    ports : tuple of DevicePort
-        In the order in which loads number them.
-    cpu : int or None
-        The core of the device's work; None where it may not be chosen.
-    priority : int
-        SCHED_FIFO priority for the threads that forward; 0 leaves them at the ordinary scheduler.
-    shares_core : bool
-        Whether the generator works on ``cpu`` too, while no thread of the device does: one that polls always does.
-    folder : Path
-        Scratch files of the device; it is removed with the test bed.
-    on_spawn : callable
-        Told the process id and the command of each process that is spawned, so that a leftover is found and ended.
-    """
-
-    netns: str | None
-    ports: tuple[DevicePort, ...]
-    cpu: int | None
-    priority: int
-    folder: Path
-    shares_core: bool = False
+    # None is the namespace of this process.
+    netns: str | None = field("Name of the network namespace below ``/run/netns``")
+    ports: tuple[DevicePort, ...] = field("In the order in which loads number them")
+    cpu: int | None = field("The core of the device's work; None where it may not be chosen")
+    # 0 leaves them at the ordinary scheduler.
+    priority: int = field("SCHED_FIFO priority for the threads that forward")
+    folder: Path = field("Scratch files of the device; it is removed with the test bed")
+    # one that polls always does.
+    shares_core: bool = field(
+        "Whether the generator works on ``cpu`` too, while no thread of the device does", default=False
+    )
+    # Told the process id and the command of each process that is spawned, so that a leftover is found and ended.
     on_spawn: Callable[[int, str], None] = _forget
 
     @property

@@ -14,6 +14,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.quantity.schema import field, value
 from routecast.testbed.bed import TesterPort
 
 __all__ = ["Addressing", "Streams", "learning_streams", "streams_of"]
@@ -33,26 +34,16 @@ _MOST_FLOWS = 65_536
 _MOST_SHARES = 4_096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Addressing:
-    """How frames are addressed.
+    """How frames are addressed."""
 
-    Parameters
-    ----------
-    layer : {2, 3}
-        3: frames are sent to the MAC of the device's port, which routes them. 2: to that of the tester's other port.
-    version : {4, 6}
-        Of IP.
-    networks : int
-        Destination networks over which frames are spread at random (RFC 2544 sec. 12); 1 is that of the link alone.
-    seed : int
-        Of ports and destinations.
-    """
-
-    layer: Literal[2, 3] = 3
-    version: Literal[4, 6] = 4
-    networks: int = 1
-    seed: int = 1
+    # frames are sent to the MAC of the device's port, which routes them. 2: to that of the tester's other port.
+    layer: Literal[2, 3] = field("3", default=3)
+    version: Literal[4, 6] = field("Of IP", default=4)
+    # 12); 1 is that of the link alone.
+    networks: int = field("Destination networks over which frames are spread at random (RFC 2544 sec", default=1)
+    seed: int = field("Of ports and destinations", default=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

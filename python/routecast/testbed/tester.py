@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from routecast.errors import EnvironmentProblem
+from routecast.quantity.schema import field, value
 
 __all__ = ["BACK_ENDS", "BackEnd", "Tester", "back_ends", "notes_of", "open_tester", "said"]
 
@@ -15,21 +15,14 @@ BACK_ENDS = ("auto", "live", "af_xdp", "af_packet")
 """How frames are sent; auto takes the fastest that a port has for a load."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BackEnd:
-    """A way to send or to receive.
-
-    Parameters
-    ----------
-    name : str
-    task : {"send", "receive"}
-    why_not : str or None
-        Why this process cannot use it on this machine, whatever the interface; None where it can.
-    """
+    """A way to send or to receive."""
 
     name: str
     task: Literal["send", "receive"]
-    why_not: str | None
+    # None where it can.
+    why_not: str | None = field("Why this process cannot use it on this machine, whatever the interface")
 
 
 class Tester(Protocol):

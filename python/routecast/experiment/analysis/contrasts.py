@@ -7,32 +7,23 @@ n_i runs stand behind each term; the mean of m further runs of a combination has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from routecast.errors import RoutecastError
 from routecast.experiment.analysis.outcome import Analysis
+from routecast.quantity.schema import field, value
 
 __all__ = ["Contrast", "contrast_of_effects", "contrast_of_levels", "interval_of_further_runs"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Contrast:
-    """A weighted sum of effects or of mean responses.
-
-    Parameters
-    ----------
-    value : float
-    standard_error, low, high : float or None
-        None where there is no noise.
-    is_significant : bool or None
-        Whether its interval excludes zero.
-    """
+    """A weighted sum of effects or of mean responses."""
 
     value: float
-    standard_error: float | None
-    low: float | None
-    high: float | None
-    is_significant: bool | None
+    standard_error: float | None = field("None where there is no noise")
+    low: float | None = field("None where there is no noise")
+    high: float | None = field("None where there is no noise")
+    is_significant: bool | None = field("Whether its interval excludes zero")
 
 
 def contrast_of_effects(analysis: Analysis, weights: Mapping[str, float]) -> Contrast:

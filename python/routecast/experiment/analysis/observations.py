@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from routecast.experiment.analysis.outcome import Missing
 from routecast.experiment.factors import level_at
 from routecast.experiment.model import Factor, Results
 from routecast.experiment.runs import wire_order
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,42 +26,22 @@ _SQUARABLE = 1e60
 """Variances of squares take fourth powers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Observations:
-    """The runs of an experiment that answered.
-
-    Parameters
-    ----------
-    factors : tuple of Factor
-    design : (rows, k) array
-        Coded levels of every combination, whether it answered or not.
-    rows : (n,) array of int
-        Combination of each run that answered.
-    runs : (n,) array of int
-        Its position in ``Results.runs``.
-    replications : (n,) array of int
-    y : (n,) array
-        Its value, transformed.
-    transform : {"none", "log", "reciprocal"}
-    missing, unsteady : tuple of Missing
-    is_exact : bool
-        Whether the evaluator answers the same every time: a formula.
-    places : (n,) array of int or None
-        Place of each run in the order in which they went over the wire. None: none came after another, each had its
-        own model and random numbers.
-    """
+    """The runs of an experiment that answered."""
 
     factors: tuple[Factor, ...]
-    design: Floats
-    rows: Integers
-    runs: Integers
+    design: Floats = field("Coded levels of every combination, whether it answered or not")
+    rows: Integers = field("Combination of each run that answered")
+    runs: Integers = field("Its position in ``Results.runs``")
     replications: Integers
-    y: Floats
+    y: Floats = field("Its value, transformed")
     transform: Literal["none", "log", "reciprocal"]
     missing: tuple[Missing, ...]
     unsteady: tuple[Missing, ...]
-    is_exact: bool
-    places: Integers | None = None
+    is_exact: bool = field("Whether the evaluator answers the same every time: a formula")
+    # None: none came after another, each had its own model and random numbers.
+    places: Integers | None = field("Place of each run in the order in which they went over the wire", default=None)
 
     @property
     def is_replicated(self) -> bool:
@@ -117,9 +97,9 @@ def observe(results: Results, response: str) -> Observations:
     missing: list[Missing] = []
     unsteady: list[Missing] = []
     labels: dict[int, tuple[str, ...]] = {}
-    for position, (run, answer, value) in enumerate(zip(results.runs, results.answers, values, strict=True)):
+    for position, (run, answer, given) in enumerate(zip(results.runs, results.answers, values, strict=True)):
         why = answer.problem if response not in answer.values else ""
-        why = why or _unusable(value, transform)
+        why = why or _unusable(given, transform)
         if why or answer.unsteady:
             if run.row not in labels:
                 labels[run.row] = _row_labels(factors, design, run.row)
@@ -135,7 +115,7 @@ def observe(results: Results, response: str) -> Observations:
             continue
         rows.append(run.row)
         runs.append(position)
-        y.append(_transformed(value, transform))
+        y.append(_transformed(given, transform))
     return Observations(
         factors=factors,
         design=design,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from routecast.experiment.analysis.observations import Observations
 from routecast.experiment.analysis.outcome import Screened, Screening
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,29 +47,16 @@ _ENOUGH_TO_CHOOSE = 2000
 """The degree is chosen on at most this many runs; the expansion is then fitted to all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Chaos:
-    """A fitted expansion.
+    """A fitted expansion."""
 
-    Parameters
-    ----------
-    degrees : (terms, k) array of int
-        Degree of each term in each factor; the first is the constant.
-    coefficients : (terms,) array
-    spread : (terms, terms) array
-        Its transpose times itself is the covariance of the coefficients, in units of the errors' variance.
-    unexplained : float
-        Mean square of the errors of left-out runs.
-    quality_ratio : float
-        Q2: 1 minus that over the variance of the response.
-    degree : int
-    """
-
-    degrees: Integers
+    degrees: Integers = field("Degree of each term in each factor; the first is the constant")
     coefficients: Floats
+    # Its transpose times itself is the covariance of the coefficients, in units of the errors' variance.
     spread: Floats
-    unexplained: float
-    quality_ratio: float
+    unexplained: float = field("Mean square of the errors of left-out runs")
+    quality_ratio: float = field("Q2: 1 minus that over the variance of the response")
     degree: int
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.experiment.answer.responses import needs_flows, read_response, said_at
 from routecast.experiment.executor.threads import stop_if_ended
 from routecast.experiment.model import Answer, EvaluatorKind, Response, Results, Run
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from routecast.evaluate.steadiness import Steadiness
@@ -24,21 +24,12 @@ __all__ = ["Course", "answer", "built", "course_of", "get_ready"]
 # A run once more, with its rates over time: to show what a verdict rests on.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Course:
-    """How one run of an experiment went over time.
+    """How one run of an experiment went over time."""
 
-    Parameters
-    ----------
-    run : int
-        Position in ``Results.runs``.
-    trial : Trial
-        With its rates over time, nothing cut off.
-    verdict : Steadiness
-    """
-
-    run: int
-    trial: Trial
+    run: int = field("Position in ``Results.runs``")
+    trial: Trial = field("With its rates over time, nothing cut off")
     verdict: Steadiness
 
 

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime
+
+from routecast.quantity.schema import field, value
 
 __all__ = ["DAY_S", "TrafficSeries"]
 
 DAY_S = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TrafficSeries:
-    """Mean bit rate of each of equal steps.
+    """Mean bit rate of each of equal steps."""
 
-    Parameters
-    ----------
-    step_s : float
-        Length of a step.
-    l2_bps : tuple of float
-        Mean rate during each step; NaN where it is missing.
-    start : datetime or None
-        Begin of the first step, naive local time; None for a typical day, which begins at midnight.
-    source : str
-        Where it comes from, for reports.
-    notes : tuple of str
-        What was found and done on the way here: gaps, zeros, scaling.
-    """
-
-    step_s: float
-    l2_bps: tuple[float, ...]
-    start: datetime | None = None
-    source: str = ""
-    notes: tuple[str, ...] = ()
+    step_s: float = field("Length of a step")
+    l2_bps: tuple[float, ...] = field("Mean rate during each step; NaN where it is missing")
+    # None for a typical day, which begins at midnight.
+    start: datetime | None = field("Begin of the first step, naive local time", default=None)
+    source: str = field("Where it comes from, for reports", default="")
+    notes: tuple[str, ...] = field("What was found and done on the way here: gaps, zeros, scaling", default=())
 
     @property
     def duration_s(self) -> float:

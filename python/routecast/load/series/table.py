@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity.bounded_file import read_parquet, read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.parse import parse_bit_rate_bps
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "SERIES_UNITS_TEXT",
@@ -49,23 +49,16 @@ _NAMED_COUNTER = re.compile(r"(?i:if)(?P<wide>HC)?(?:In|Out)Octets", re.IGNORECA
 _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SeriesUnit:
-    """What a number of a series means.
+    """What a number of a series means."""
 
-    Parameters
-    ----------
-    bits : float
-        Bits that the number 1 stands for.
-    per : {"second", "step", "counter"}
-        A rate; an amount in one step; the state of a counter that only rises until it wraps.
-    counter_bits : int
-        Width of a counter (RFC 2863: ``ifInOctets`` has 32 bits, ``ifHCInOctets`` 64).
-    """
-
-    bits: float
-    per: Literal["second", "step", "counter"]
-    counter_bits: int = 64
+    bits: float = field("Bits that the number 1 stands for")
+    # an amount in one step; the state of a counter that only rises until it wraps.
+    per: Literal["second", "step", "counter"] = field("A rate")
+    counter_bits: int = field(
+        "Width of a counter (RFC 2863: ``ifInOctets`` has 32 bits, ``ifHCInOctets`` 64)", default=64
+    )
 
 
 def parse_series_unit(text: str) -> SeriesUnit:
@@ -122,27 +115,15 @@ _COMPACT = re.compile(r"(\d{8})[-_ T]?(\d{4}(?:\d{2})?)")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SeriesTable:
-    """A table of texts.
-
-    Parameters
-    ----------
-    path : str
-    names : tuple of str
-        Of the columns.
-    rows : tuple of tuple of str
-    places : tuple of str
-        Where each row stands, for messages: ``"line 17"``.
-    notes : tuple of str
-        What the file says that its readers must know: its lines ``# note: …``.
-    """
+    """A table of texts."""
 
     path: str
-    names: tuple[str, ...]
+    names: tuple[str, ...] = field("Of the columns")
     rows: tuple[tuple[str, ...], ...]
-    places: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    places: tuple[str, ...] = field('Where each row stands, for messages: ``"line 17"``')
+    notes: tuple[str, ...] = field("What the file says that its readers must know: its lines ``# note: …``", default=())
 
 
 def read_series_table(path: Path) -> SeriesTable:

@@ -12,9 +12,10 @@ import re
 import shutil
 import subprocess
 import time
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from routecast.quantity.schema import field, value
 
 __all__ = ["Finding", "Machine", "State", "cores_of"]
 
@@ -31,33 +32,19 @@ class State(StrEnum):
     UNSEEN = "unseen"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Finding:
-    """One thing that a check looked at.
+    """One thing that a check looked at."""
 
-    Parameters
-    ----------
-    check : str
-        Name of the check, ``"governor"``; with the interface where it is about one: ``"offloads eth1"``.
-    state : State
-        ``fine``; ``distorts``: measurements come out otherwise than they would; ``missing``: something cannot be done;
-        ``unseen``: this process may not look, or the machine does not say.
-    found : str
-        What is so.
-    effect : str
-        What it does to measurements; may say something where all is fine, too.
-    remedy : str
-        The command that mends it. It is printed, never executed.
-    advice : str
-        What mends it where no command does.
-    """
-
-    check: str
-    state: State
-    found: str
-    effect: str = ""
-    remedy: str = ""
-    advice: str = ""
+    # with the interface where it is about one: ``"offloads eth1"``.
+    check: str = field('Name of the check, ``"governor"``')
+    # ``distorts``: measurements come out otherwise than they would; ``missing``: something cannot be done; ``unseen``:
+    # this process may not look, or the machine does not say.
+    state: State = field("``fine``")
+    found: str = field("What is so")
+    effect: str = field("What it does to measurements; may say something where all is fine, too", default="")
+    remedy: str = field("The command that mends it. It is printed, never executed.", default="")
+    advice: str = field("What mends it where no command does", default="")
 
 
 _COMMAND_S = 10.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
+from routecast.quantity.schema import field, value
 from routecast.testbed.power.ipmi import IpmiSource, Run, run_program
 from routecast.testbed.power.meter import PowerMeter
 from routecast.testbed.power.naming import AUTO, MeterSettings, meter_of
@@ -19,31 +19,16 @@ __all__ = ["FoundMeter", "choose_meter", "find_meters", "no_power"]
 _PREFIX = "power meter "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FoundMeter:
-    """A kind of meter, and how it stands with it on this machine.
+    """A kind of meter, and how it stands with it on this machine."""
 
-    Parameters
-    ----------
-    name : str
-        As one names it.
-    title : str
-        What it is.
-    scope : str
-        What its figures cover.
-    is_readable : bool
-    why_not : str
-        Why it cannot be read, with what to do; empty if it can.
-    needs_address : bool
-        It is elsewhere: nobody can find it without being told where.
-    """
-
-    name: str
-    title: str
-    scope: str
+    name: str = field("As one names it")
+    title: str = field("What it is")
+    scope: str = field("What its figures cover")
     is_readable: bool
-    why_not: str = ""
-    needs_address: bool = False
+    why_not: str = field("Why it cannot be read, with what to do; empty if it can", default="")
+    needs_address: bool = field("It is elsewhere: nobody can find it without being told where", default=False)
 
 
 def find_meters(

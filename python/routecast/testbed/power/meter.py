@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.plain import plain
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "Metering",
@@ -31,44 +32,26 @@ _EDGE_S = 1e-6
 """Instants that are closer are the same: they come from one clock, at different moments of one call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Zone:
-    """A part of the machine with a figure of its own.
+    """A part of the machine with a figure of its own."""
 
-    Parameters
-    ----------
-    name : str
-        ``"package-0"``, ``"chassis 1U"``.
-    scope : str
-        What it covers: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …
-    is_counted : bool
-        Whether it is part of the sum. Zones within other zones are not, or watts would count twice.
-    """
-
-    name: str
-    scope: str
-    is_counted: bool = True
+    name: str = field('``"package-0"``, ``"chassis 1U"``')
+    # ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …
+    scope: str = field("What it covers")
+    # Zones within other zones are not, or watts would count twice.
+    is_counted: bool = field("Whether it is part of the sum", default=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerSpan:
-    """Mean power between two samples.
+    """Mean power between two samples."""
 
-    Parameters
-    ----------
-    from_s, to_s : float
-        On the monotonic clock.
-    zones_w : mapping of str to float
-        Mean power by zone; all counted zones are there.
-    low_w, high_w : float
-        Least and most of the sum over the counted zones that was seen in the span.
-    """
-
-    from_s: float
-    to_s: float
-    zones_w: Mapping[str, float]
-    low_w: float
-    high_w: float
+    from_s: float = field("On the monotonic clock")
+    to_s: float = field("On the monotonic clock")
+    zones_w: Mapping[str, float] = field("Mean power by zone; all counted zones are there")
+    low_w: float = field("Least and most of the sum over the counted zones that was seen in the span")
+    high_w: float = field("Least and most of the sum over the counted zones that was seen in the span")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,50 +65,25 @@ class ZonePower:
     energy_j: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerReading:
-    """Power and energy of an interval.
+    """Power and energy of an interval."""
 
-    Parameters
-    ----------
-    meter : str
-        Which meter, as it is named on the command line.
-    scope : str
-        What the figures cover.
-    mean_w, min_w, max_w : float
-        Mean over the metered time, and the least and most that was seen. A counter of energy shows no peaks within
-        a sampling interval.
-    energy_j : float
-        Energy in the metered time: ``mean_w * metered_s``.
-    interval_s : float
-        Length of the interval that was asked for.
-    metered_s : float
-        Time of it for which there are figures; less than ``interval_s`` where the meter failed on the way.
-    samples : int
-        Readings that the figures are made of.
-    quantum_w : float
-        Least step that ``mean_w`` can show; NaN where the meter does not say.
-    zones : tuple of ZonePower
-        All zones, those not part of the sum included.
-    notes : tuple of str
-        What the reader must know.
-    spans : tuple of PowerSpan
-        Power over time, for :meth:`between`.
-    """
-
-    meter: str
-    scope: str
-    mean_w: float
-    min_w: float
-    max_w: float
-    energy_j: float
-    interval_s: float
-    metered_s: float
-    samples: int
-    quantum_w: float
-    zones: tuple[ZonePower, ...]
-    notes: tuple[str, ...] = ()
-    spans: tuple[PowerSpan, ...] = ()
+    meter: str = field("Which meter, as it is named on the command line")
+    scope: str = field("What the figures cover")
+    # A counter of energy shows no peaks within a sampling interval.
+    mean_w: float = field("Mean over the metered time, and the least and most that was seen")
+    min_w: float = field("Mean over the metered time, and the least and most that was seen")
+    max_w: float = field("Mean over the metered time, and the least and most that was seen")
+    energy_j: float = field("Energy in the metered time: ``mean_w * metered_s``")
+    interval_s: float = field("Length of the interval that was asked for")
+    # less than ``interval_s`` where the meter failed on the way.
+    metered_s: float = field("Time of it for which there are figures")
+    samples: int = field("Readings that the figures are made of")
+    quantum_w: float = field("Least step that ``mean_w`` can show; NaN where the meter does not say")
+    zones: tuple[ZonePower, ...] = field("All zones, those not part of the sum included")
+    notes: tuple[str, ...] = field("What the reader must know", default=())
+    spans: tuple[PowerSpan, ...] = field("Power over time, for :meth:`between`", default=())
 
     @property
     def is_partial(self) -> bool:

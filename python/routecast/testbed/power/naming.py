@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import urllib.parse
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.testbed.power.csv_log import CsvMeter
 from routecast.testbed.power.http_watts import HttpSource
 from routecast.testbed.power.ipmi import IpmiSource
@@ -30,26 +30,17 @@ _INTERVALS_S: Final = {"rapl": RAPL_INTERVAL_S, "perf": RAPL_INTERVAL_S}
 _OTHERS_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MeterSettings:
-    """How a meter is asked.
+    """How a meter is asked."""
 
-    Parameters
-    ----------
-    interval_s : float or None
-        Time between samples; None: 0.1 s for counters of the processor, 1 s for all others.
-    scope : str or None
-        What the figures of a file or a web address cover: ``pdu`` (default), ``wall``.
-    verify_tls : bool
-        Whether the certificate of a host must be good.
-    timeout_s : float
-        For each answer of a host.
-    """
-
-    interval_s: float | None = None
-    scope: str | None = None
-    verify_tls: bool = True
-    timeout_s: float = 5.0
+    # None: 0.1 s for counters of the processor, 1 s for all others.
+    interval_s: float | None = field("Time between samples", default=None)
+    scope: str | None = field(
+        "What the figures of a file or a web address cover: ``pdu`` (default), ``wall``", default=None
+    )
+    verify_tls: bool = field("Whether the certificate of a host must be good", default=True)
+    timeout_s: float = field("For each answer of a host", default=5.0)
 
 
 def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")) -> PowerMeter:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.quantity.schema import field, value
 from routecast.testbed.power.meter import Zone
 from routecast.testbed.power.sampled import Sample
 
@@ -37,16 +37,9 @@ RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
 """What the sum may cover; ``package`` if not told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RaplCover:
     """A meter of RAPL's counters and what it adds up.
-
-    Parameters
-    ----------
-    meter : str
-        ``"rapl"`` or ``"perf"``.
-    covers : str
-        One of :data:`RAPL_SCOPES`.
 
     Raises
     ------
@@ -54,8 +47,8 @@ class RaplCover:
         There is no such scope.
     """
 
-    meter: str
-    covers: str
+    meter: str = field('``"rapl"`` or ``"perf"``')
+    covers: str = field("One of :data:`RAPL_SCOPES`")
 
     def __post_init__(self) -> None:
         if self.covers not in RAPL_SCOPES:
@@ -106,24 +99,16 @@ _COUNTER_STEPS = 2**32 - 1
 """RAPL counters have 32 bits (Intel SDM vol. 3B, 15.10.1), so the range is so many steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RaplZone:
-    """A zone that counts energy.
-
-    Parameters
-    ----------
-    folder : Path
-    name : str
-        Its name, with that of its package before it where it lies below one: ``"package-0/dram"``.
-    scope : str
-    range_uj : int
-        The largest value that the counter shows; 0 where the kernel does not tell, so that wraps cannot be undone.
-    """
+    """A zone that counts energy."""
 
     folder: Path
-    name: str
+    # ``"package-0/dram"``.
+    name: str = field("Its name, with that of its package before it where it lies below one")
     scope: str
-    range_uj: int
+    # 0 where the kernel does not tell, so that wraps cannot be undone.
+    range_uj: int = field("The largest value that the counter shows")
 
     @property
     def counter(self) -> Path:

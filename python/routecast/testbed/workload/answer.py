@@ -13,6 +13,7 @@ from typing import Any, Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "HELD_PACKETS",
@@ -53,32 +54,19 @@ class Kernel:
     entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class WorkloadCase:
-    """A kernel and its packets.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    entries : int or None
-        Entries of its table; None: its own number.
-    frames : FrameMix or None
-        Sizes of generated packets; None: those of RFC 2544, equally often, which show what a byte takes.
-    capture : pathlib.Path or None
-        A pcap or pcapng file instead of generated packets.
-    content : {"words", "random"}
-        Payload of generated packets: words by Zipf's law, which compress, or random bytes, which do not.
-    flows : int
-        Flows of generated packets; each packet belongs to any of them with equal chances.
-    seed : int
-    """
+    """A kernel and its packets."""
 
     kernel: Kernel
-    entries: int | None = None
-    frames: FrameMix | None = None
-    capture: Path | None = None
-    content: Literal["words", "random"] = "words"
-    flows: int = 1024
+    entries: int | None = field("Entries of its table; None: its own number", default=None)
+    # None: those of RFC 2544, equally often, which show what a byte takes.
+    frames: FrameMix | None = field("Sizes of generated packets", default=None)
+    capture: Path | None = field("A pcap or pcapng file instead of generated packets", default=None)
+    # words by Zipf's law, which compress, or random bytes, which do not.
+    content: Literal["words", "random"] = field("Payload of generated packets", default="words")
+    # each packet belongs to any of them with equal chances.
+    flows: int = field("Flows of generated packets", default=1024)
     seed: int = 1
 
     @property
@@ -213,64 +201,36 @@ class Tempo:
     instructions_per_cycle: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Characterisation:
-    """A kernel's answer.
-
-    Parameters
-    ----------
-    case : WorkloadCase
-    entries : int
-        Of the kernel's table; 0: it has none.
-    sizes : tuple of OfSize
-        By frame size; a capture with many sizes is told in at most 16 classes of like sizes.
-    mean : OfSize
-        Over all packets traced.
-    fit : LineFit
-        Instructions over the frame size.
-    packets, complete : int, bool
-        Packets traced, and whether these are all that were asked for.
-    static_instructions, code_bytes, for_99_percent, for_90_percent : int
-        Instructions executed at least once and their bytes; the fewest that make up 99 % and 90 % of all executed.
-    packet_lines, other_lines : int
-        Lines of 64 B touched in all: the working set of the trace.
-    data_accesses, other_accesses, instruction_accesses : float
-        Accesses to lines, per packet: what the misses are a part of.
-    cold_misses : float
-        Of ``data``, per packet: lines touched for the first time, which no cache holds.
-    misses : tuple of Misses
-    tempo : Tempo or None
-    held : int
-        Packets that the kernel goes round.
-    skipped, cut : int
-        Packets of the capture left out (not IPv4), and those that it holds in part.
-    more : bool
-        Whether the capture has more packets than were taken.
-    """
+    """A kernel's answer."""
 
     case: WorkloadCase
-    entries: int
-    sizes: tuple[OfSize, ...]
-    mean: OfSize
-    fit: LineFit
-    packets: int
-    complete: bool
-    static_instructions: int
-    code_bytes: int
-    for_99_percent: int
-    for_90_percent: int
-    packet_lines: int
-    other_lines: int
-    data_accesses: float
-    other_accesses: float
-    instruction_accesses: float
-    cold_misses: float
+    entries: int = field("Of the kernel's table; 0: it has none")
+    # a capture with many sizes is told in at most 16 classes of like sizes.
+    sizes: tuple[OfSize, ...] = field("By frame size")
+    mean: OfSize = field("Over all packets traced")
+    fit: LineFit = field("Instructions over the frame size")
+    packets: int = field("Packets traced, and whether these are all that were asked for")
+    complete: bool = field("Packets traced, and whether these are all that were asked for")
+    # the fewest that make up 99 % and 90 % of all executed.
+    static_instructions: int = field("Instructions executed at least once and their bytes")
+    code_bytes: int = field("Instructions executed at least once and their bytes")
+    for_99_percent: int = field("Instructions executed at least once and their bytes")
+    for_90_percent: int = field("Instructions executed at least once and their bytes")
+    packet_lines: int = field("Lines of 64 B touched in all: the working set of the trace")
+    other_lines: int = field("Lines of 64 B touched in all: the working set of the trace")
+    data_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
+    other_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
+    instruction_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
+    # lines touched for the first time, which no cache holds.
+    cold_misses: float = field("Of ``data``, per packet")
     misses: tuple[Misses, ...]
     tempo: Tempo | None
-    held: int
-    skipped: int
-    cut: int
-    more: bool
+    held: int = field("Packets that the kernel goes round")
+    skipped: int = field("Packets of the capture left out (not IPv4), and those that it holds in part")
+    cut: int = field("Packets of the capture left out (not IPv4), and those that it holds in part")
+    more: bool = field("Whether the capture has more packets than were taken")
 
     def instructions(self, frame_bytes: float) -> float:
         """Return instructions for a packet of a size: the mean of that size if it was traced, else the line's."""

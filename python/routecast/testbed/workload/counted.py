@@ -8,8 +8,9 @@ more letter moves the stack and the heap, and an interpreter at other addresses 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from routecast.quantity.schema import field, value
 from routecast.testbed.cachegrind import cachegrind_sums, refuse_no_valgrind
 from routecast.testbed.workload.answer import HELD_PACKETS, WorkloadCase
 from routecast.testbed.workload.characterise import child_command
@@ -26,32 +27,21 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CachegrindCounts:
-    """Means per packet; none is below 0, though a difference of two runs may be by an event or two of their loops.
+    """Means per packet; none is below 0, though a difference of two runs may be by an event or two of their loops."""
 
-    Parameters
-    ----------
-    instructions, reads, writes : float
-        An instruction that reads a place and writes it back counts as one read (cachegrind's manual, "Dr").
-    branches, mispredicted : float
-        Conditional branches, and those that cachegrind's predictor gets wrong; indirect jumps likewise in
-        ``jumps`` and ``jumps_mispredicted``.
-    d1_misses : float
-        Of a data cache of 32 KiB, 8 ways, lines of 64 B.
-    packets : int
-        Over how many the counts are a mean.
-    """
-
+    # An instruction that reads a place and writes it back counts as one read (cachegrind's manual, "Dr").
     instructions: float
     reads: float
     writes: float
-    branches: float
-    mispredicted: float
+    # indirect jumps likewise in ``jumps`` and ``jumps_mispredicted``.
+    branches: float = field("Conditional branches, and those that cachegrind's predictor gets wrong")
+    mispredicted: float = field("Conditional branches, and those that cachegrind's predictor gets wrong")
     jumps: float
     jumps_mispredicted: float
-    d1_misses: float
-    packets: int
+    d1_misses: float = field("Of a data cache of 32 KiB, 8 ways, lines of 64 B")
+    packets: int = field("Over how many the counts are a mean")
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""

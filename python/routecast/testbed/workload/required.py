@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity.schema import field, value
 from routecast.testbed.workload.answer import Characterisation
 
 __all__ = ["Required", "required"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Required:
-    """What frames of one size at a line rate ask for.
-
-    Parameters
-    ----------
-    frame_bytes : float
-    line_bps : float
-        Of the wire, its overhead of 20 B per frame included (S1).
-    packets_per_s : float
-    instructions : float
-        Of the kernel, per packet.
-    instructions_per_s : float
-    budget : float
-        Instructions per packet that one processor has time for: frequency x instructions per cycle / packets per
-        second; NaN where no frequency is given.
-    processors : int or None
-        How many of them it takes, if they shared the packets without loss.
-    """
+    """What frames of one size at a line rate ask for."""
 
     frame_bytes: float
-    line_bps: float
+    line_bps: float = field("Of the wire, its overhead of 20 B per frame included (S1)")
     packets_per_s: float
-    instructions: float
+    instructions: float = field("Of the kernel, per packet")
     instructions_per_s: float
-    budget: float = math.nan
-    processors: int | None = None
+    # frequency x instructions per cycle / packets per second; NaN where no frequency is given.
+    budget: float = field("Instructions per packet that one processor has time for", default=math.nan)
+    processors: int | None = field("How many of them it takes, if they shared the packets without loss", default=None)
 
 
 def required(

@@ -7,7 +7,6 @@ On an orthogonal design this is the sign table: every effect is the mean of the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,6 +19,7 @@ from routecast.experiment.analysis.linear_model.terms import (
     factorial_terms,
     polynomial_terms,
 )
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,24 +42,14 @@ _RUNS_PER_TERM = 2
 """A polynomial of second order is fitted to a sample that has at least this many runs for each of its terms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Choice:
-    """The model of a design.
-
-    Parameters
-    ----------
-    estimable : Estimable
-    order : int
-        The highest order of an interaction, or of the polynomial.
-    is_polynomial : bool
-    pooled : str
-        What was left out on purpose, to be taken as noise; '' where nothing was.
-    """
+    """The model of a design."""
 
     estimable: Estimable
-    order: int
+    order: int = field("The highest order of an interaction, or of the polynomial")
     is_polynomial: bool
-    pooled: str = ""
+    pooled: str = field("What was left out on purpose, to be taken as noise; '' where nothing was", default="")
 
 
 def is_sampled(kind: DesignKind, seen: Observations) -> bool:
@@ -131,39 +121,22 @@ _ROUNDING = 1e-12
 """Relative size of what sums of a few thousand doubles leave over where the exact answer is zero."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Fit:
-    """A linear model fitted by least squares.
+    """A linear model fitted by least squares."""
 
-    Parameters
-    ----------
-    coefficients : (p,) array
-        The mean first.
-    inverse : (p, p) array
-        (X'X)^-1.
-    predicted, residuals, leverages : (n,) arrays
-    blocks : tuple of slice
-        Where the coefficients of each term stand.
-    sst, sse : float
-        Zero where they are no more than rounding.
-    error_df : int
-    is_orthogonal : bool
-        Whether each effect is estimated as if it were alone.
-    is_exact : bool
-        Whether the responses have no noise: what is left over is then what the model cannot follow.
-    """
-
-    coefficients: Floats
-    inverse: Floats
+    coefficients: Floats = field("The mean first")
+    inverse: Floats = field("(X'X)^-1")
     predicted: Floats
     residuals: Floats
     leverages: Floats
-    blocks: tuple[slice, ...]
-    sst: float
-    sse: float
+    blocks: tuple[slice, ...] = field("Where the coefficients of each term stand")
+    sst: float = field("Zero where they are no more than rounding")
+    sse: float = field("Zero where they are no more than rounding")
     error_df: int
-    is_orthogonal: bool
-    is_exact: bool = False
+    is_orthogonal: bool = field("Whether each effect is estimated as if it were alone")
+    # what is left over is then what the model cannot follow.
+    is_exact: bool = field("Whether the responses have no noise", default=False)
 
     @property
     def s_e(self) -> float | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from routecast.experiment.analysis.observations import label_of
 from routecast.experiment.model import Factor
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,28 +30,19 @@ _MOST_TERMS = 5000
 """Interactions are listed order by order until there would be more than this: 2^12 are few, 2^20 nobody reads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Term:
-    """One term of the model, over the rows of the design.
+    """One term of the model, over the rows of the design."""
 
-    Parameters
-    ----------
-    name, label : str
-        ``"AB"``, ``"packet size x queue manager"``.
-    letters : tuple of str
-    columns : (rows, df) array
-    levels : tuple of (str, array of df)
-        For factors with more than two levels: what each level's effect is made of.
-    is_partial : bool
-        Whether columns were left out because combinations are missing: the rest is no effect of any one level.
-    """
-
-    name: str
-    label: str
+    name: str = field('``"AB"``, ``"packet size x queue manager"``')
+    label: str = field('``"AB"``, ``"packet size x queue manager"``')
     letters: tuple[str, ...]
     columns: Floats
-    levels: tuple[tuple[str, Floats], ...] = ()
-    is_partial: bool = False
+    levels: tuple[tuple[str, Floats], ...] = field(
+        "For factors with more than two levels: what each level's effect is made of", default=()
+    )
+    # the rest is no effect of any one level.
+    is_partial: bool = field("Whether columns were left out because combinations are missing", default=False)
 
 
 def centre_rows(design: Floats) -> NDArray[np.bool_]:
@@ -208,23 +200,13 @@ _ORTHOGONAL = 1e-13
 _MOST_NAMED = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Estimable:
-    """The terms that can be estimated, and what was left out.
+    """The terms that can be estimated, and what was left out."""
 
-    Parameters
-    ----------
-    terms : tuple of Term
-        Linearly independent of each other and of the mean.
-    aliases : mapping of str to tuple of str
-        By term: what cannot be told from it, with signs.
-    sentences : tuple of str
-        What cannot be told apart, in words.
-    """
-
-    terms: tuple[Term, ...]
-    aliases: dict[str, tuple[str, ...]]
-    sentences: tuple[str, ...]
+    terms: tuple[Term, ...] = field("Linearly independent of each other and of the mean")
+    aliases: dict[str, tuple[str, ...]] = field("By term: what cannot be told from it, with signs")
+    sentences: tuple[str, ...] = field("What cannot be told apart, in words")
 
 
 class _Basis:
