@@ -35,17 +35,7 @@ def spent(side: int, policies: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mesh.noc.toml")
         path.write_text(_FILE.format(side=side))
-        command = [
-            sys.executable,
-            "-m",
-            "routecast",
-            "noc",
-            "power",
-            str(path),
-            "--routing",
-            policies,
-            "--json",
-        ]
+        command = [sys.executable, "-m", "routecast", "noc", "power", str(path), "--routing", policies, "--json"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -73,10 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             exponent = "" if before is None else f"{math.log(cpu_s / before[1], (side / before[0]) ** 2):.2f}"
             missed = side == GOAL_SIDE and (cpu_s > GOAL_CPU_S or mib > GOAL_MIB)
             goal = f"  missed: {GOAL_CPU_S:g} s and {GOAL_MIB:g} MiB" if missed else ""
-            print(
-                f"{policies:>20} {side:>3} x {side:<2} {cpu_s:>7.2f} {mib:>6.0f}  {exponent}{goal}",
-                flush=True,
-            )
+            print(f"{policies:>20} {side:>3} x {side:<2} {cpu_s:>7.2f} {mib:>6.0f}  {exponent}{goal}", flush=True)
             before = side, cpu_s
 
 

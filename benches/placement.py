@@ -99,11 +99,7 @@ def instances(seeds: int, *, forwarded: bool) -> Iterator[PlacementProblem]:
     for name in ("kvm-vhost-2012", "vmware-esxi-4.0"):
         for balancers in (8, 16, 20):
             yield multistage(name, balancers, goal=most)
-    joined: tuple[tuple[int, Literal["switch", "cables"]], ...] = (
-        (2, "switch"),
-        (1, "cables"),
-        (2, "cables"),
-    )
+    joined: tuple[tuple[int, Literal["switch", "cables"]], ...] = ((2, "switch"), (1, "cables"), (2, "cables"))
     for kinds, by in joined:
         yield multistage("kvm-vhost-2012", 16, kinds=kinds, by=by, goal=most)
     for objective in ("servers", "watts"):

@@ -33,10 +33,7 @@ def main() -> int:
     for peer in missing:
         print(f"SKIPPED {peer.name}: {peer.reason}. To install it: {peer.remedy}", file=sys.stderr)
     wanted = [workload for workload in WORKLOADS if workload.name in arguments.workload]
-    document: dict[str, object] = {
-        "environment": _environment(),
-        "skipped": [_skipped(peer) for peer in missing],
-    }
+    document: dict[str, object] = {"environment": _environment(), "skipped": [_skipped(peer) for peer in missing]}
     if not arguments.json:
         print("\n".join(f"{key}: {value}" for key, value in _environment().items()))
         print(f"{arguments.repetitions} repetitions in turns; million frames per CPU second\n")

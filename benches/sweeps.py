@@ -168,10 +168,7 @@ def cluster(workers: int) -> Iterator[str]:
 @contextmanager
 def started(*arguments: str) -> Iterator[None]:
     process = subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ,
+        [sys.executable, "-m", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ
     )
     try:
         yield

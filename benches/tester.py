@@ -37,11 +37,7 @@ TRIAL = 1
 OTHER_TRIAL = 126
 """Frames of trafgen carry it: the receiver drops them unjudged."""
 _ASKED_PPS = {"live": 20e6, "af_xdp": 4e6, "af_packet": 4e6}
-_TITLES = {
-    "live": "routecast, live frames",
-    "af_xdp": "routecast, AF_XDP",
-    "af_packet": "routecast, AF_PACKET",
-}
+_TITLES = {"live": "routecast, live frames", "af_xdp": "routecast, AF_XDP", "af_packet": "routecast, AF_PACKET"}
 _TRAFGEN = {"trafgen": (), "trafgen, sendto": ("--gap", "0")}
 _TRAFGEN_PPS = 1.5e6
 _SENT = re.compile(r"(\d+) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")

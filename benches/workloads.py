@@ -7,17 +7,7 @@ from typing import Literal
 
 from routecast.evaluate.queueing import MMc, MMcK
 from routecast.load import Arrivals, Flow, FlowSet, OfferedLoad
-from routecast.router import (
-    Need,
-    Port,
-    ResourcePool,
-    Route,
-    RouterModel,
-    ServiceCost,
-    TaskUnit,
-    multicore,
-    station,
-)
+from routecast.router import Need, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit, multicore, station
 from routecast.router.station import FAST_LINK_BPS, LONG_QUEUE_FRAMES
 
 __all__ = ["WORKLOADS", "Target", "Theory", "Variant", "Workload"]

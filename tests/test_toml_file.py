@@ -84,11 +84,7 @@ def test_files_that_cannot_be_read_are_faults_of_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ('name = "x"\n[parts]\nlength = "1 s"\n', "parts"),
-        (GOOD + '[pair]\nlength = "1 s"\n', "pair"),
-    ],
+    ("text", "place"), [('name = "x"\n[parts]\nlength = "1 s"\n', "parts"), (GOOD + '[pair]\nlength = "1 s"\n', "pair")]
 )
 def test_one_table_where_a_list_is_wanted_is_answered_with_double_brackets(text: str, place: str) -> None:
     with pytest.raises(FileProblem) as caught:

@@ -14,10 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import exchange_samples as samples
 
-from routecast.benchmark.exchange import (
-    Record,
-    read_records,
-)
+from routecast.benchmark.exchange import Record, read_records
 from routecast.errors import FileProblem
 
 Json = dict[str, Any]

@@ -236,13 +236,7 @@ def uti_ndrpdr() -> Json:
 
     def numbers(median_us: int) -> Json:
         histogram = hdr_text({median_us - 3: 10, median_us: 80, median_us + 50: 10})
-        return {
-            "min": median_us - 3,
-            "avg": median_us + 5,
-            "max": median_us + 50,
-            "hdrh": histogram,
-            "unit": "us",
-        }
+        return {"min": median_us - 3, "avg": median_us + 5, "max": median_us + 50, "hdrh": histogram, "unit": "us"}
 
     def way() -> Json:
         return {"pdr_0": numbers(8), "pdr_10": numbers(10), "pdr_50": numbers(20), "pdr_90": numbers(60)}
@@ -282,14 +276,7 @@ def iperf3(*, sent: int = 1785, received_count: int = 1785, lost: int = 0, arriv
         "out_of_order": 2,
         "sender": True,
     }
-    sent_sum = {
-        **stream,
-        "jitter_ms": 0,
-        "lost_packets": 0,
-        "packets": sent,
-        "lost_percent": 0,
-        "sender": True,
-    }
+    sent_sum = {**stream, "jitter_ms": 0, "lost_packets": 0, "packets": sent, "lost_percent": 0, "sender": True}
     received_sum = {
         **stream,
         "bytes": arrived * 1400,

@@ -58,9 +58,7 @@ def test_a_dry_run_says_how_long_it_takes_and_runs_nothing(capsys: pytest.Captur
     assert not list(Path().iterdir())
 
 
-def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsys: pytest.CaptureFixture[str]) -> None:
     profile = read_profile("rfc2544")
     assert "two to three days for its seven frame sizes" in profile.title
     assert len(profile.frames) == 7

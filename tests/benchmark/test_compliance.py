@@ -18,11 +18,7 @@ from routecast.quantity.shipped import shipped_files
 def judged(profile: Profile) -> Compliance:
     plan = plan_of(profile)
     return compliance_of(
-        profile,
-        procedures=plan.procedures,
-        frame_bytes=plan.frame_bytes,
-        streams=plan.streams,
-        evaluator="measure",
+        profile, procedures=plan.procedures, frame_bytes=plan.frame_bytes, streams=plan.streams, evaluator="measure"
     )
 
 
@@ -63,13 +59,7 @@ def test_goals_that_trials_may_exceed_are_not_rfc_1242s_throughput() -> None:
     assert "RFC 2544 26.1 MUST" in sections(found)
     statements = " ".join(search_statements(read_profile("ndrpdr"), plan_of(read_profile("ndrpdr")).streams))
     # RFC 9971: the goals of FD.io CSIT, the conversion between ports, the width, the phases.
-    for text in (
-        "exceed ratio 0.5",
-        "duration sum 21 s",
-        "twice the load of a port",
-        "Goal width",
-        "sec. 23",
-    ):
+    for text in ("exceed ratio 0.5", "duration sum 21 s", "twice the load of a port", "Goal width", "sec. 23"):
         assert text in statements
 
 
@@ -108,11 +98,7 @@ def test_a_procedure_that_is_not_run_is_not_judged() -> None:
     profile = profile_with("rfc2544", reset={"before": 1.0})
     plan = plan_of(profile, procedures=["throughput"])
     found = compliance_of(
-        profile,
-        procedures=plan.procedures,
-        frame_bytes=plan.frame_bytes,
-        streams=plan.streams,
-        evaluator="simulate",
+        profile, procedures=plan.procedures, frame_bytes=plan.frame_bytes, streams=plan.streams, evaluator="simulate"
     )
     assert found.level == "unconditional"
     assert "predictions" in found.statement

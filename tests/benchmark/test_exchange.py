@@ -25,11 +25,7 @@ from routecast.benchmark.exchange.hdr import classes_of_hdr, delay_of_hdr
 
 
 def test_a_histogram_gives_back_the_counts_that_were_put_in() -> None:
-    assert classes_of_hdr(samples.hdr_text({0: 3, 10: 1, 2000: 7})) == (
-        (0, 0, 3),
-        (10, 10, 1),
-        (2000, 2000, 7),
-    )
+    assert classes_of_hdr(samples.hdr_text({0: 3, 10: 1, 2000: 7})) == ((0, 0, 3), (10, 10, 1), (2000, 2000, 7))
 
 
 def test_a_histogram_reads_as_in_another_implementation_of_hdr() -> None:

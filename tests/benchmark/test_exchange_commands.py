@@ -95,10 +95,7 @@ def test_a_frame_size_that_the_file_does_not_say_can_be_given(
         (["import", "{file}", "--frame", "64"], "unit"),
         (["export", "{file}"], "--format"),
         (["export", "{file}", "--format", "validate"], "--cores"),
-        (
-            ["export", "{file}", "--format", "validate", "--cores", "1", "--goal", "ndr"],
-            "goals in it: pdr, search",
-        ),
+        (["export", "{file}", "--format", "validate", "--cores", "1", "--goal", "ndr"], "goals in it: pdr, search"),
     ],
 )
 def test_wrong_arguments_are_usage_errors_that_say_what_to_do(

@@ -58,18 +58,7 @@ def test_a_wrong_value_is_an_error_with_its_key(
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "   ",
-        "[]",
-        "{}",
-        "3",
-        "null",
-        '{"trials": 4, "log": []}',
-        "[" * 100_000,
-        "9" * 5000,
-        "[" * 990 + "]" * 990,
-    ],
+    ["", "   ", "[]", "{}", "3", "null", '{"trials": 4, "log": []}', "[" * 100_000, "9" * 5000, "[" * 990 + "]" * 990],
 )
 def test_what_is_no_result_is_refused(text: str, tmp_path: Path) -> None:
     assert "result.json" in faults(text, tmp_path)

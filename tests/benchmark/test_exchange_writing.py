@@ -16,14 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import exchange_samples as samples
 from exchange_reading import SAMPLES, Json, read, same
 
-from routecast.benchmark.exchange import (
-    Record,
-    csv_text,
-    read_records,
-    uti_documents,
-    validate_text,
-    write_parquet,
-)
+from routecast.benchmark.exchange import Record, csv_text, read_records, uti_documents, validate_text, write_parquet
 from routecast.benchmark.exchange.record import measured
 from routecast.benchmark.procedures.throughput import GREATEST
 from routecast.calibrate.points import read_points
@@ -160,9 +153,7 @@ def points(records: Sequence[Record], folder: Path, **options: Any) -> list[tupl
     return [(point.frame_bytes, point.throughput_pps, point.calibrate) for point in read_points(path)]
 
 
-def test_what_the_medium_limits_never_calibrates_and_what_the_tester_limits_is_no_point(
-    tmp_path: Path,
-) -> None:
+def test_what_the_medium_limits_never_calibrates_and_what_the_tester_limits_is_no_point(tmp_path: Path) -> None:
     rows = [
         benchmark_row("IPv4", 64, 0.0, 1e6),
         at_most(128, 0.0, 8e5, 8_445_945.9),  # the tester's

@@ -160,10 +160,7 @@ def test_latency_of_even_arrivals_at_an_exponential_server_is_that_of_d_m_1() ->
     profile = profile_with(latency={"rates": (1.0,), "repeats": 5, "duration": 0.5})
     # The link in carries 0.6 of the capacity, so that its line rate is the throughput; the link out never makes wait.
     model = multicore(1, service, queue_frames=4096)
-    ports = (
-        replace(model.ports[0], link_bps=rho * 1e6 * 8 * 84),
-        replace(model.ports[1], link_bps=1e15),
-    )
+    ports = (replace(model.ports[0], link_bps=rho * 1e6 * 8 * 84), replace(model.ports[1], link_bps=1e15))
     model = replace(model, ports=ports)
     result = benchmark(model, "latency", profile=profile)
     assert result.latency is not None
@@ -261,11 +258,7 @@ def test_bursts_need_a_queue_as_long_as_they_are() -> None:
 
 
 def test_what_a_model_cannot_be_asked_is_listed_as_not_run() -> None:
-    streams = (
-        Stream(name="IPv4"),
-        Stream(name="IPv6", protocol="IPv6"),
-        Stream(name="f", modifier="25 filters"),
-    )
+    streams = (Stream(name="IPv4"), Stream(name="IPv6", protocol="IPv6"), Stream(name="f", modifier="25 filters"))
     result = benchmark(one_core(), "throughput", streams=streams)
     assert result.throughput is not None
     assert {row.stream for row in result.throughput.rows} == {"IPv4"}
@@ -289,14 +282,7 @@ def test_results_are_json() -> None:
     document = json.loads(text)
     assert document["schema"] == "routecast-benchmark/1"
     assert document["trials"] == len(result.trials)
-    assert set(result.procedures) == {
-        "throughput",
-        "latency",
-        "frame_loss",
-        "back_to_back",
-        "recovery",
-        "reset",
-    }
+    assert set(result.procedures) == {"throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset"}
 
 
 def test_percentiles_are_medians_over_the_repetitions() -> None:

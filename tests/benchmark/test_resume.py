@@ -84,13 +84,7 @@ def test_trials_parquet_has_a_line_for_every_trial(tmp_path: Path) -> None:
     assert len(table) == len(result.trials)
     # S12, for every line.
     assert (table["offered_frames"] - table["forwarded_frames"] - table["dropped_frames"]).to_list() == [0] * len(table)
-    assert set(table["procedure"].unique()) == {
-        "throughput",
-        "latency",
-        "frame_loss",
-        "back_to_back",
-        "recovery",
-    }
+    assert set(table["procedure"].unique()) == {"throughput", "latency", "frame_loss", "back_to_back", "recovery"}
     assert read_trial(table["trial"][0]).to_json() == result.trials[0].trial.to_json()
 
 
@@ -145,11 +139,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_run_that_is_interrupted_or_killed_goes_on(
-    tmp_path: Path,
-    number: int,
-    code: int,
-    start: Callable[..., subprocess.Popen[str]],
-    until: Callable[..., None],
+    tmp_path: Path, number: int, code: int, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:
     pytest.importorskip("routecast._core", reason="the extension is not built")
     router = Path(__file__).parents[2] / "examples" / "multicore.router.toml"

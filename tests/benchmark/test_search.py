@@ -124,13 +124,7 @@ def test_trials_that_may_exceed_the_goal_ride_out_disturbances() -> None:
 def test_loss_verification_rides_out_disturbances_too() -> None:
     goal = GoalProfile(name="short", initial_trial="0.5 s", final_trial="0.5 s", duration_sum="0.5 s", width=0.01)
     profile = profile_with(
-        throughput={
-            "goal": (goal,),
-            "base_goal": "",
-            "verify_losses": 4,
-            "verify_below": 0.1,
-            "search": "binary",
-        }
+        throughput={"goal": (goal,), "base_goal": "", "verify_losses": 4, "verify_below": 0.1, "search": "binary"}
     )
     found = []
     for seed in range(5):

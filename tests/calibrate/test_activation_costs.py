@@ -39,20 +39,13 @@ def simulated_idle(costs: ActivationCosts, rate_pps: float, *, frames: int = 60_
     return 1.0 - core.utilisation_ratio
 
 
-@given(
-    st.floats(20e-9, 1e-6),
-    st.floats(0.0, 20.0),
-    st.floats(0.0, 20.0),
-    st.floats(0.05, 0.9),
-)
+@given(st.floats(20e-9, 1e-6), st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.floats(0.05, 0.9))
 @settings(max_examples=25, deadline=None)
 def test_the_simulator_idles_as_the_queue_with_set_up_does(
     per_packet_s: float, interrupt_ratio: float, wakeup_ratio: float, utilisation: float
 ) -> None:
     costs = ActivationCosts(
-        per_packet_s=per_packet_s,
-        per_interrupt_s=interrupt_ratio * per_packet_s,
-        wakeup_s=wakeup_ratio * per_packet_s,
+        per_packet_s=per_packet_s, per_interrupt_s=interrupt_ratio * per_packet_s, wakeup_s=wakeup_ratio * per_packet_s
     )
     rate_pps = utilisation / per_packet_s
     # 60,000 frames leave about a percent of chance in the work that is offered, more where busy periods are long.
@@ -105,13 +98,7 @@ def test_busy_time_is_frames_and_interrupts_and_nothing_else() -> None:
         assert TYPICAL.busy_ratio(rate) == pytest.approx(work, rel=1e-12)
 
 
-@given(
-    st.floats(10e-9, 1e-5),
-    st.floats(0.0, 50.0),
-    st.floats(0.0, 50.0),
-    st.floats(0.0, 1.2),
-    st.floats(0.0, 1.2),
-)
+@given(st.floats(10e-9, 1e-5), st.floats(0.0, 50.0), st.floats(0.0, 50.0), st.floats(0.0, 1.2), st.floats(0.0, 1.2))
 def test_the_form_function_of_the_mechanism_rises_from_0_to_1(
     per_packet_s: float, interrupt: float, wakeup: float, first: float, second: float
 ) -> None:

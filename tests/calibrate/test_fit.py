@@ -124,15 +124,7 @@ def test_a_lock_passes_what_its_time_and_its_handovers_allow() -> None:
 
 def test_foreign_rings_cost_where_the_card_and_the_driver_deal_differently() -> None:
     ring = Layout(transmits_by_modulo=True)
-    measured = {
-        1: 1.0,
-        2: 2.0,
-        3: 3.0 / 1.2,
-        4: 4.0,
-        5: 5.0 / 1.24,
-        8: 8.0,
-        12: 12.0 / 1.2,
-    }  # a cost of 0.3 frames
+    measured = {1: 1.0, 2: 2.0, 3: 3.0 / 1.2, 4: 4.0, 5: 5.0 / 1.24, 8: 8.0, 12: 12.0 / 1.2}  # a cost of 0.3 frames
     points = {
         k: Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * rate, layout=ring) for k, rate in measured.items()
     }
@@ -220,19 +212,10 @@ def test_more_points_narrow_the_interval() -> None:
 
 
 def test_rescaling_time_rescales_the_prediction_where_no_device_limits() -> None:
-    laws = [
-        "free",
-        "serial",
-        "coherent",
-        "power",
-        "crowded",
-    ]  # the other two have limits in frames per second
+    laws = ["free", "serial", "coherent", "power", "crowded"]  # the other two have limits in frames per second
     points, held_out = [machine(1), machine(4)], machine(2)
     slow = [replace(point, throughput_pps=point.throughput_pps / 7.0) for point in points]
-    (fast_made,), (slow_made,) = (
-        fit(points, laws=laws).predict([held_out]),
-        fit(slow, laws=laws).predict([held_out]),
-    )
+    (fast_made,), (slow_made,) = (fit(points, laws=laws).predict([held_out]), fit(slow, laws=laws).predict([held_out]))
     assert slow_made.throughput_pps * 7.0 == pytest.approx(fast_made.throughput_pps, rel=1e-3)
 
 
@@ -345,13 +328,7 @@ def test_batch_and_single_evaluation_of_the_bottleneck_law_agree(
 def test_sampling_a_linear_model_gives_its_textbook_posterior() -> None:
     # Conjugate normal: prior N(0, 2^2), one observation 1 with noise 0.5: mean 16/17, variance 4/17.
     posterior = sample_posterior(
-        lambda theta: theta,
-        np.array([1.0]),
-        np.array([0.5]),
-        np.array([0.0]),
-        np.array([2.0]),
-        draws=4000,
-        seed=1,
+        lambda theta: theta, np.array([1.0]), np.array([0.5]), np.array([0.0]), np.array([2.0]), draws=4000, seed=1
     )
     draws = posterior.samples[1:, 0]
     assert posterior.samples[0, 0] == pytest.approx(16 / 17, abs=1e-6)

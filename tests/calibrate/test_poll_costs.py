@@ -24,10 +24,7 @@ def seen(costs: PollCosts, rate_pps: float, arrivals: Arrivals | None = None) ->
 
 def paper(manner: PollManner = "until_empty", per_interrupt_s: float = 0.2e-6) -> PollCosts:
     return fit_poll_costs(
-        maximum_pps=MAXIMUM_PPS,
-        saturation_pps=SATURATION_PPS,
-        manner=manner,
-        per_interrupt_s=per_interrupt_s,
+        maximum_pps=MAXIMUM_PPS, saturation_pps=SATURATION_PPS, manner=manner, per_interrupt_s=per_interrupt_s
     )
 
 
@@ -46,9 +43,7 @@ def test_the_costs_give_back_both_rates(maximum_pps: float, ratio: float, budget
 
 
 @pytest.mark.parametrize("per_interrupt_s", [0.0, 0.2e-6, 1e-6, 2e-6])
-def test_idle_time_and_interrupts_are_gone_at_700_kpps_and_the_rate_grows_to_1040(
-    per_interrupt_s: float,
-) -> None:
+def test_idle_time_and_interrupts_are_gone_at_700_kpps_and_the_rate_grows_to_1040(per_interrupt_s: float) -> None:
     costs = paper(per_interrupt_s=per_interrupt_s)
     _, beyond = seen(costs, 1.01 * SATURATION_PPS)
     assert beyond.busy_ratio > 0.999

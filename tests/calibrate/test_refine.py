@@ -13,14 +13,7 @@ from routecast.function.catalogue import read_function
 from routecast.function.estimate import estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.formula import Formula
-from routecast.hardware.model import (
-    Access,
-    Cpu,
-    Hardware,
-    MeasuredFunction,
-    MemoryLevel,
-    OperationCost,
-)
+from routecast.hardware.model import Access, Cpu, Hardware, MeasuredFunction, MemoryLevel, OperationCost
 
 SMALL, LARGE = {"mac": 1024}, {"mac": 16_777_216}
 
@@ -54,12 +47,7 @@ def host(lookup_factor: float = 1.0, dram_factor: float = 1.0) -> Hardware:
 def measured(truth: Hardware, tables: dict[str, int]) -> MeasuredFunction:
     cycles = estimate(read_function("l2_switch"), truth, direction="forward", tables=tables).packet_cycles
     return MeasuredFunction(
-        function="l2_switch",
-        direction="forward",
-        frame_bytes=64,
-        traffic="uniform",
-        tables=tables,
-        cycles=cycles,
+        function="l2_switch", direction="forward", frame_bytes=64, traffic="uniform", tables=tables, cycles=cycles
     )
 
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routecast.calibrate.wakeup import (
-    QUANTILES,
-    LatencyPoint,
-    fit_wakeup,
-    simulated_quantiles_s,
-)
+from routecast.calibrate.wakeup import QUANTILES, LatencyPoint, fit_wakeup, simulated_quantiles_s
 from routecast.errors import FitProblem
 from routecast.load import OfferedLoad
 from routecast.router import Interruptions, RandomTime, RouterModel, softirq

@@ -38,8 +38,7 @@ def test_the_95_percent_interval_holds_95_percent_of_new_measurements() -> None:
     for _ in range(300):
         points = [
             WorkPoint(
-                work=work,
-                rates_pps=tuple(rate_pps(work) * math.exp(stream.gauss(0.0, scatter)) for _ in range(5)),
+                work=work, rates_pps=tuple(rate_pps(work) * math.exp(stream.gauss(0.0, scatter)) for _ in range(5))
             )
             for work in (0.0, 500.0, 2000.0)
         ]

@@ -147,9 +147,7 @@ def fake_study(arguments: Sequence[str], *, pause: float = 0.0) -> list[str]:
     return [sys.executable, "-c", FAKE_STUDY.format(fakes=fakes, pause=pause), *arguments]
 
 
-def test_a_study_prints_data_to_stdout_without_colour_and_leaves_with_1_for_a_missed_criterion(
-    tmp_path: Path,
-) -> None:
+def test_a_study_prints_data_to_stdout_without_colour_and_leaves_with_1_for_a_missed_criterion(tmp_path: Path) -> None:
     done = subprocess.run(
         fake_study(["study", "meyer2014", "--out", str(tmp_path / "m")]),
         capture_output=True,
@@ -176,10 +174,7 @@ def test_json_of_a_study_is_its_summary(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_an_interrupt_stops_a_study_and_says_what_is_kept(
-    tmp_path: Path,
-    number: signal.Signals,
-    start: Callable[..., subprocess.Popen[str]],
-    until: Callable[..., None],
+    tmp_path: Path, number: signal.Signals, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:
     out = tmp_path / "m"
     child = start(
@@ -218,17 +213,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "where",
-    [
-        "signal",
-        "routecast.cli.run",
-        "traceback",
-        "typer.main",
-        "rich",
-        "routecast.cli.app",
-        "numpy",
-        "the end",
-    ],
+    "where", ["signal", "routecast.cli.run", "traceback", "typer.main", "rich", "routecast.cli.app", "numpy", "the end"]
 )
 def test_an_interrupt_leaves_with_130_and_one_line_wherever_it_strikes(where: str) -> None:
     router = Path(__file__).parents[2] / "examples" / "multicore.router.toml"

@@ -31,9 +31,7 @@ def test_the_list_names_what_ships_and_how_to_add_this_host(capsys: pytest.Captu
     assert (one["cores"], one["frequency_hz"]) == (20, 3.6e9)
 
 
-def test_a_host_is_shown_with_formulas_sources_and_what_it_does_not_map(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_host_is_shown_with_formulas_sources_and_what_it_does_not_map(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["hardware", "show", XEON]) == 0
     printed = capsys.readouterr().out
     for words in ("3.6 GHz", "256 KiB", "1333 MT/s", "Intel 82599ES", "7*ceil(b/2) + 8", "sec. 4.2"):

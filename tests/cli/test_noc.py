@@ -201,12 +201,7 @@ def test_wrong_files_and_wrong_names_leave_with_2_and_every_fault(
     wrong.write_text('[topology]\ncolumns = 0\nrows = 2\n[traffic]\npattern = "torndo"\nload = -1\n', encoding="utf-8")
     assert run(["noc", command, str(wrong)]) == 2
     told = capsys.readouterr().err
-    for words in (
-        "3 problems",
-        "topology.columns",
-        'traffic.pattern: got "torndo": did you mean "tornado"?',
-        "load",
-    ):
+    for words in ("3 problems", "topology.columns", 'traffic.pattern: got "torndo": did you mean "tornado"?', "load"):
         assert words in told
     assert run(["noc", command, HOT_SPOT, "--load", "much"]) == 2
     assert "--load" in capsys.readouterr().err

@@ -86,10 +86,7 @@ def faults(file: Path, folder: Path) -> str:
     for place in chosen:
         for what, changed in _changes(document, place):
             target.write_text(tomli_w.dumps(changed))
-            lines += [
-                f"- {_shown(place)}: {what}",
-                *(f"  {line}" for line in _said(_READERS[kind], target, folder)),
-            ]
+            lines += [f"- {_shown(place)}: {what}", *(f"  {line}" for line in _said(_READERS[kind], target, folder))]
     target.write_text(file.read_text())
     return "\n".join(lines) + "\n"
 

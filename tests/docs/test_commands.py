@@ -148,12 +148,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path
             continue
         with alone_on_the_test_bed() if on_wire else nullcontext():
             done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=work,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
+                ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False
             )
         assert done.returncode == 0, f"$ {step.command}\n{done.stdout}{done.stderr}"
         printed = done.stdout.splitlines()

@@ -16,18 +16,7 @@ from routecast.benchmark.journal import read_trial
 from routecast.errors import ModelProblem
 from routecast.evaluate import Simulate, Trial
 from routecast.load import Arrivals, Flow, FlowSet, OfferedLoad
-from routecast.router import (
-    Event,
-    Need,
-    Outage,
-    Port,
-    Reroute,
-    ResourcePool,
-    Route,
-    RouterModel,
-    ServiceCost,
-    TaskUnit,
-)
+from routecast.router import Event, Need, Outage, Port, Reroute, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 
 CORE_PPS = 1e6
 DURATION_S = 0.02
@@ -71,12 +60,7 @@ def rate(trial: Trial, what: str, from_s: float, until_s: float) -> float:
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
-@given(
-    rho=st.floats(0.1, 0.9),
-    from_s=st.floats(0.002, 0.008),
-    lasts_s=st.floats(0.001, 0.01),
-    seed=st.integers(1, 99),
-)
+@given(rho=st.floats(0.1, 0.9), from_s=st.floats(0.002, 0.008), lasts_s=st.floats(0.001, 0.01), seed=st.integers(1, 99))
 def test_an_outage_loses_its_rate_times_its_length_and_what_the_core_held(
     rho: float, from_s: float, lasts_s: float, seed: int
 ) -> None:

@@ -103,9 +103,7 @@ def test_a_model_without_power_states_carries_none() -> None:
 
 
 @pytest.mark.parametrize("evaluator", [Simulate, Solve])
-def test_scopes_are_not_mixed_silently_and_what_has_no_watts_is_named(
-    evaluator: type[Simulate] | type[Solve],
-) -> None:
+def test_scopes_are_not_mixed_silently_and_what_has_no_watts_is_named(evaluator: type[Simulate] | type[Solve]) -> None:
     model = multicore(1, ServiceCost(per_packet_s=1 * US), power=DRAW, bus_bytes_per_s=1e9)
     trial = evaluator(model).trial(at(0.1e6), 0.1)
     assert any('"bus"' in note and "watts" in note for note in trial.notes)
@@ -276,11 +274,7 @@ def test_units_of_one_queue_and_shared_units_are_approximate_and_say_so() -> Non
     twin = replace(one.tasks[1], name="core 1", pin=(0,))
     shared = replace(
         one,
-        tasks=(
-            replace(one.tasks[0], route=replace(one.tasks[0].route, to=("core 0", "core 1"))),
-            one.tasks[1],
-            twin,
-        ),
+        tasks=(replace(one.tasks[0], route=replace(one.tasks[0].route, to=("core 0", "core 1"))), one.tasks[1], twin),
     )
     load = at(0.2e6, flows=2)
     formula, simulation = Solve(shared).trial(load, 1.0), simulated(shared, load)
@@ -296,11 +290,7 @@ def test_states_fill_the_time_where_units_are_revoked(kind: PolicyKind) -> None:
     urgent = replace(one.tasks[1], name="urgent", priority=1, batch_frames=8)
     model = replace(
         one,
-        tasks=(
-            replace(one.tasks[0], route=replace(one.tasks[0].route, to=("core 0", "urgent"))),
-            one.tasks[1],
-            urgent,
-        ),
+        tasks=(replace(one.tasks[0], route=replace(one.tasks[0].route, to=("core 0", "urgent"))), one.tasks[1], urgent),
         pools=(replace(one.pools[0], policy=policy),),
     )
     trial = simulated(model, at(0.4e6, flows=2), 0.1)
@@ -312,9 +302,7 @@ def test_states_fill_the_time_where_units_are_revoked(kind: PolicyKind) -> None:
 
 def test_one_seed_gives_one_trace_of_a_core_that_sleeps() -> None:
     model = core(
-        LIGHT,
-        DEEP,
-        activation=napi(linger_s=5 * US, wakeup=RandomTime(mean_s=3 * US, variation="exponential")),
+        LIGHT, DEEP, activation=napi(linger_s=5 * US, wakeup=RandomTime(mean_s=3 * US, variation="exponential"))
     )
     first, again = simulated(model, at(1e5), 0.1), simulated(model, at(1e5), 0.1)
     other = Simulate(model, seed=4, steady_state=False).trial(at(1e5), 0.1)

@@ -214,12 +214,7 @@ def test_two_moments_are_near_the_exact_finite_queue_with_poisson_arrivals(load,
 
 @given(load=st.floats(0.05, 0.9), arrival_scv=st.floats(0.0, 2.0), service_scv=st.floats(0.1, 2.0))
 def test_a_long_queue_has_no_end(load, arrival_scv, service_scv):
-    moments = {
-        "arrival_pps": load,
-        "arrival_scv": arrival_scv,
-        "service_s": 1.0,
-        "service_scv": service_scv,
-    }
+    moments = {"arrival_pps": load, "arrival_scv": arrival_scv, "service_s": 1.0, "service_scv": service_scv}
     long, endless = GIG1K(**moments, capacity_frames=100_000), GIGc(**moments)
     assert long.waiting_mean_s == pytest.approx(endless.waiting_mean_s, rel=1e-6, abs=1e-12)
     assert long.loss_ratio < 1e-12

@@ -79,10 +79,7 @@ def test_nothing_carries_less_than_a_router_forwards(
         nic_cap_pps=nic_cap_pps,
     )
     load = OfferedLoad(
-        rate_pps=rate_pps,
-        frames=FrameMix.fixed(frame_bytes),
-        flows=FlowSet.random(flows, seed=seed),
-        arrivals=arrivals,
+        rate_pps=rate_pps, frames=FrameMix.fixed(frame_bytes), flows=FlowSet.random(flows, seed=seed), arrivals=arrivals
     )
     for evaluator in evaluators(model):
         agrees(evaluator.trial(load, MS))

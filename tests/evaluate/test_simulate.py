@@ -217,22 +217,12 @@ def test_errors_cross_processes() -> None:
 
 def test_every_bad_setting_is_reported_at_once() -> None:
     simulator = Simulate(
-        station(MICROSECOND),
-        seed=-1,
-        replications=0,
-        most_replications=0,
-        target_relative_half_width=1.0,
+        station(MICROSECOND), seed=-1, replications=0, most_replications=0, target_relative_half_width=1.0
     )
     with pytest.raises(ModelProblem) as caught:
         simulator.trial(queue_of_one(0.5e6), float("nan"))
     places = {problem.place for problem in caught.value.problems}
-    assert places == {
-        "duration_s",
-        "seed",
-        "replications",
-        "most_replications",
-        "target_relative_half_width",
-    }
+    assert places == {"duration_s", "seed", "replications", "most_replications", "target_relative_half_width"}
 
 
 @pytest.mark.parametrize("duration_s", [0.0, -1.0, float("inf"), 1e7])

@@ -42,10 +42,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.router.toml")
 
 def solve(model, rate, *, flows=None, frames=None, arrivals=POISSON):
     load = OfferedLoad(
-        rate_pps=rate,
-        flows=flows or FlowSet.crafted(1),
-        frames=frames or FrameMix.fixed(64),
-        arrivals=arrivals,
+        rate_pps=rate, flows=flows or FlowSet.crafted(1), frames=frames or FrameMix.fixed(64), arrivals=arrivals
     )
     return Solve(model=model).trial(load, 1.0)
 
@@ -58,14 +55,7 @@ def eq7_core_s(frame_bytes, cores):
 
 # Paper 000, Table II, simulated throughput in Gbit/s (flows, frame bytes, D_sim).
 TABLE_II = [
-    *(
-        (1, 64, 1.1943),
-        (1, 128, 2.0968),
-        (1, 256, 3.9033),
-        (1, 512, 7.5237),
-        (1, 1024, 9.9276),
-        (1, 1518, 9.8951),
-    ),
+    *((1, 64, 1.1943), (1, 128, 2.0968), (1, 256, 3.9033), (1, 512, 7.5237), (1, 1024, 9.9276), (1, 1518, 9.8951)),
     *((2, 64, 2.1516), (2, 128, 3.7849), (2, 256, 7.0583), (2, 512, 13.5834)),
     *((3, 64, 3.1073), (3, 128, 5.4744), (3, 256, 10.1926), (3, 512, 16.4304)),
     *((4, 64, 4.0686), (4, 128, 7.1573), (4, 256, 13.3450)),
@@ -92,11 +82,7 @@ def test_three_flows_of_512_bytes_fill_one_link_and_one_core():
     # By hand: flows 1 and 3 share 10 Gbit/s, flow 2 gets its core's rate by eq. 7.
     router = multicore(4, ServiceCost(per_packet_s=eq7_core_s(512, 3)))
     trial = solve(
-        router,
-        20e9 / (8 * 532),
-        flows=FlowSet.crafted(3),
-        frames=FrameMix.fixed(512),
-        arrivals=Arrivals.cbr(),
+        router, 20e9 / (8 * 532), flows=FlowSet.crafted(3), frames=FrameMix.fixed(512), arrivals=Arrivals.cbr()
     )
     assert trial.l1_bps == pytest.approx(10e9 + 8 * 532 / eq7_core_s(512, 3), rel=1e-9)
     assert trial.bottleneck.name == "port 0 in"
@@ -422,9 +408,7 @@ def test_losses_told_one_by_one_give_the_rates_that_all_of_them_give(seed: int, 
     assert (foreseen.total[: len(graph.tasks)] == whole.sum(axis=1)).all()
 
 
-def test_how_often_the_graph_is_walked_does_not_grow_with_its_task_units(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_how_often_the_graph_is_walked_does_not_grow_with_its_task_units(monkeypatch: pytest.MonkeyPatch) -> None:
     walks: list[int] = []
     whole = FlowGraph.arriving
 

@@ -22,12 +22,7 @@ NAPI = Activation(kind="interrupt", budget_frames=64, interrupt_cost_s=2e-6)
 CASES = {
     "contention, overload": (multicore(4, MICROSECOND, contention=CONTENTION), 8e6, FlowSet.crafted(4), CBR),
     "contention, below": (multicore(4, MICROSECOND, contention=CONTENTION), 2e6, FlowSet.crafted(4), POISSON),
-    "bus, overload": (
-        multicore(4, MICROSECOND, bus_bytes_per_s=256e6, nic_cap_pps=5e6),
-        8e6,
-        FlowSet.crafted(4),
-        CBR,
-    ),
+    "bus, overload": (multicore(4, MICROSECOND, bus_bytes_per_s=256e6, nic_cap_pps=5e6), 8e6, FlowSet.crafted(4), CBR),
     "uneven flows": (multicore(4, MICROSECOND), 3.8e6, FlowSet.random(100), CBR),
     "flow by flow": (multicore(3, MICROSECOND, distribution="per_flow"), 4e6, FlowSet.random(7), CBR),
     "interrupts": (multicore(1, MICROSECOND, activation=NAPI), 0.5e6, FlowSet.crafted(1), POISSON),
@@ -70,10 +65,7 @@ def test_examples_forward_alike(path):
     assert load is not None
     # Some 10^5 frames: a Poisson count of so many has a standard deviation of 0.3 %. Of fast routers not many more.
     duration_s = max(min(0.1, 2e5 / load.rate_pps), 1e5 / load.rate_pps)
-    solved, simulated = (
-        Solve(model).trial(load, duration_s),
-        Simulate(model, seed=1).trial(load, duration_s),
-    )
+    solved, simulated = (Solve(model).trial(load, duration_s), Simulate(model, seed=1).trial(load, duration_s))
     # 1.5 %: fluctuation around a fair share is not in the closed form.
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.015)
     if solved.latency is not None:

@@ -82,10 +82,7 @@ def test_two_threads_on_one_core_carry_one_over_all_their_work_where_they_wait_f
 
 def test_without_room_ahead_work_on_frames_that_are_dropped_later_is_lost():
     def model(hold):
-        return router(
-            step("receive", 1.0, "forward", holds_back=hold),
-            step("forward", 3.0, "p1"),
-        )
+        return router(step("receive", 1.0, "forward", holds_back=hold), step("forward", 3.0, "p1"))
 
     careful, careless = (Solve(model(hold)).trial(frames(2e6), 1.0) for hold in (True, False))
     assert careful.forwarded_pps == pytest.approx(1.0 / (4.0 * US), rel=1e-4)
@@ -97,10 +94,7 @@ def test_without_room_ahead_work_on_frames_that_are_dropped_later_is_lost():
 @pytest.mark.parametrize("rate", [0.3e6, 0.6e6, 0.9e6, 1.5e6])
 def test_softirqs_leave_what_they_do_not_use(rate):
     """Receive livelock (Mogul and Ramakrishnan, ACM TOCS 15(3), 1997): ``min(λ, (1 - λ·c_irq)/c_rest)``."""
-    model = router(
-        step("softirq", 1.0, "rest", kind="interrupt", priority=50),
-        step("rest", 1.0, "p1"),
-    )
+    model = router(step("softirq", 1.0, "rest", kind="interrupt", priority=50), step("rest", 1.0, "p1"))
     expected = max(min(rate, (1.0 - rate * US) / US), 0.0)
     assert Solve(model).trial(frames(rate), 1.0).forwarded_pps == pytest.approx(expected, rel=1e-4, abs=1.0)
 

@@ -12,17 +12,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.load import FlowSet, FrameMix, OfferedLoad
-from routecast.router import (
-    Activation,
-    Need,
-    Policy,
-    Port,
-    ResourcePool,
-    Route,
-    RouterModel,
-    ServiceCost,
-    TaskUnit,
-)
+from routecast.router import Activation, Need, Policy, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 
 US = 1e-6
 LONG_ENOUGH_S = 0.2

@@ -12,17 +12,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.load import FlowSet, OfferedLoad
 from routecast.load.flows import Flow
-from routecast.router import (
-    Activation,
-    Need,
-    Policy,
-    Port,
-    ResourcePool,
-    Route,
-    RouterModel,
-    ServiceCost,
-    TaskUnit,
-)
+from routecast.router import Activation, Need, Policy, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 
 US = 1e-6
 QUANTUM_S = 3e-3
@@ -99,8 +89,7 @@ def test_threads_that_spin_serve_what_comes_in_their_turn_and_a_ring_full(count,
 @pytest.mark.parametrize("rate", [0.2e6, 1e6, 4e6])
 def test_a_thread_that_spins_after_another_on_its_unit_gets_one_ring_full_a_cycle(rate):
     model = router(
-        [step("first", 0.1, "second", activation=POLLING), step("second", 0.1, activation=POLLING)],
-        ["first"],
+        [step("first", 0.1, "second", activation=POLLING), step("second", 0.1, activation=POLLING)], ["first"]
     )
     cycle_s, ring = 2.0 * QUANTUM_S, 512
     by_hand = min(rate, rate / 2.0 + ring / cycle_s, ring / cycle_s)
@@ -125,9 +114,7 @@ def test_a_thread_beside_one_that_spins_has_half_of_the_unit_and_no_more():
 
 def test_one_that_spins_alone_on_its_unit_is_never_away():
     model = router(
-        [step(f"t{number}", 0.1, activation=POLLING, pin=(number,)) for number in range(2)],
-        ["t0", "t1"],
-        cores=2,
+        [step(f"t{number}", 0.1, activation=POLLING, pin=(number,)) for number in range(2)], ["t0", "t1"], cores=2
     )
     assert lossless_pps(model, load(1e5, 2)) == pytest.approx(2.0 / (0.1 * US))
 
@@ -151,8 +138,7 @@ def test_softirqs_of_one_priority_take_turns_so_overload_starves_none(length, ov
 
 def test_real_time_threads_of_one_priority_never_yield():
     model = router(
-        [step("a", 1.0, "b", activation=THREAD, priority=5), step("b", 1.0, activation=THREAD, priority=5)],
-        ["a"],
+        [step("a", 1.0, "b", activation=THREAD, priority=5), step("b", 1.0, activation=THREAD, priority=5)], ["a"]
     )
     offered = load(1.5e6, 1)
     assert Solve(model).trial(offered, 1.0).forwarded_pps == pytest.approx(0.0, abs=1.0)

@@ -180,11 +180,7 @@ def test_unlike_engines_that_share_a_memory_are_about_as_fast_as_simulated(seed)
         steps = []
         for _ in range(chance.randint(1, 4)):
             run, delay = chance.randint(20, 100), chance.randint(50, 150)
-            steps += [
-                (f"engine {number}", float(run)),
-                ("sram", chance.choice([10.0, 20.0, 30.0])),
-                ("", float(delay)),
-            ]
+            steps += [(f"engine {number}", float(run)), ("sram", chance.choice([10.0, 20.0, 30.0])), ("", float(delay))]
         more, pool = chain(f"e{number}", steps, chance.randint(1, 8), ("out",))
         tasks += more
         pools += [pool, ResourcePool(name=f"engine {number}")]

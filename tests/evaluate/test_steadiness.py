@@ -49,9 +49,7 @@ def approach(time_s: float, seed: int = 0, *, noise: float = 0.02) -> list[float
 
 
 @pytest.mark.parametrize("coefficient", [-0.5, 0.0, 0.5, 0.9, 0.95])
-def test_one_in_twenty_series_without_drift_is_called_unsteady_however_alike_neighbours_are(
-    coefficient: float,
-) -> None:
+def test_one_in_twenty_series_without_drift_is_called_unsteady_however_alike_neighbours_are(coefficient: float) -> None:
     # 300 series: five standard deviations of the binomial with 5 % are 6.3 %. Plain regression would call 10 % of
     # the last ones drifting.
     called = sum(not steadiness(autoregressive(coefficient, seed), PART_S).is_steady for seed in range(300))

@@ -31,11 +31,7 @@ LINUX = Policy(kind="linux", quantum_s=3e-3, wakeup_granularity_s=1e-3)
 
 
 def thread(name, work_us, *to, **fields):
-    given_fields = {
-        "activation": Activation(kind="thread"),
-        "queue_frames": 256,
-        "needs": (Need(pool="cpu"),),
-    }
+    given_fields = {"activation": Activation(kind="thread"), "queue_frames": 256, "needs": (Need(pool="cpu"),)}
     work = ServiceCost(per_packet_s=work_us * 1e-6)
     return TaskUnit(name=name, service=work, route=Route(to=to), **(given_fields | fields))
 

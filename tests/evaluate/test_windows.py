@@ -63,11 +63,7 @@ def block(
         name="block",
         ports=PORTS,
         tasks=tuple(tasks),
-        pools=(
-            ResourcePool(name="engine"),
-            ResourcePool(name="threads", units=threads),
-            ResourcePool(name="memory"),
-        ),
+        pools=(ResourcePool(name="engine"), ResourcePool(name="threads", units=threads), ResourcePool(name="memory")),
     )
 
 

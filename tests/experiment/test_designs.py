@@ -177,8 +177,7 @@ def test_all_wrong_generators_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "first"),
-    [(12, "++-+++---+-"), (20, "++--++++-+-+----++-"), (24, "+++++-+-++--++--+-+----")],
+    ("runs", "first"), [(12, "++-+++---+-"), (20, "++--++++-+-+----++-"), (24, "+++++-+-++--++--+-+----")]
 )
 def test_screening_designs_are_those_of_plackett_and_burman(runs: int, first: str) -> None:
     # Plackett and Burman, Biometrika 33(4), 1946: first rows of their designs for 12, 20 and 24 runs.

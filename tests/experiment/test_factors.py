@@ -91,10 +91,7 @@ def test_several_paths_get_the_same_value() -> None:
 
 def test_a_level_may_have_a_label_of_its_own() -> None:
     one = factor(path="cores", levels=[{"label": "few", "value": 2}, {"label": "many", "value": 8}])
-    assert [(level.label, level.overrides) for level in one.levels] == [
-        ("few", {"cores": 2}),
-        ("many", {"cores": 8}),
-    ]
+    assert [(level.label, level.overrides) for level in one.levels] == [("few", {"cores": 2}), ("many", {"cores": 8})]
 
 
 def test_where_a_field_is_whole_values_between_are_rounded() -> None:
@@ -145,10 +142,7 @@ def test_whole_numbers_settle_on_what_is_tried(at: float, low: int, high: int) -
         ({"path": "distribution", "between": ["rss", "per_flow"]}, "no quantities of one kind"),
         ({"path": "queue", "between": ["1 ms", "64 frames"]}, "no quantities of one kind"),
         ({"path": "contention.sigma", "between": [0.0, 1.0], "log": True}, "levels > 0"),
-        (
-            {"levels": [{"label": "x", "set": {"cores": 1}}, {"label": "x", "set": {"cores": 2}}]},
-            "label of two",
-        ),
+        ({"levels": [{"label": "x", "set": {"cores": 1}}, {"label": "x", "set": {"cores": 2}}]}, "label of two"),
     ],
 )
 def test_levels_that_make_no_factor_are_told(table: dict[str, Any], says: str) -> None:

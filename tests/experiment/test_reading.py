@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.experiment.file.reading import (
-    experiment_of,
-    experiment_schema,
-    parse_experiment,
-    read_experiment,
-)
+from routecast.experiment.file.reading import experiment_of, experiment_schema, parse_experiment, read_experiment
 from routecast.experiment.model import Experiment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -74,12 +69,7 @@ def test_another_file_may_inline_the_table_and_bring_the_router() -> None:
             "response": [{"name": "capacity", "of": "capacity_pps"}],
         }
     )
-    router = {
-        "builder": "multicore",
-        "cores": 4,
-        "service": {"per_packet": "1 us"},
-        "load": {"rate": "1 Mpps"},
-    }
+    router = {"builder": "multicore", "cores": 4, "service": {"per_packet": "1 us"}, "load": {"rate": "1 Mpps"}}
     assert experiment_of(table, router, subject="study").document == router
 
 
@@ -108,11 +98,7 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
             "design.points[0].cores",
             "too far from the levels 2 and 4",
         ),
-        (
-            HEAD.replace("multicore", "multicor") + CORES + CAPACITY,
-            "router",
-            'did you mean "multicore.router.toml"',
-        ),
+        (HEAD.replace("multicore", "multicor") + CORES + CAPACITY, "router", 'did you mean "multicore.router.toml"'),
         (HEAD + 'evaluator = "simulate"\n' + CORES + CAPACITY, "response[0].of", "is what solve computes"),
         (HEAD + 'evaluator = "measure"\n' + CORES + CAPACITY, "testbed", "needs it"),
         (HEAD + "steady = true\n" + CORES + CAPACITY, "steady", "leave it out"),
@@ -121,22 +107,10 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
             "response[0].name",
             "is the name of a factor",
         ),
-        (
-            HEAD + 'set = { "lode.rate" = "1 Mpps" }\n' + CORES + CAPACITY,
-            "set.lode.rate",
-            'did you mean "load"',
-        ),
-        (
-            HEAD + CORES + '[[response]]\nname = "y"\nof = "bottleneck.name"\n',
-            "response[0].of",
-            "is no number",
-        ),
+        (HEAD + 'set = { "lode.rate" = "1 Mpps" }\n' + CORES + CAPACITY, "set.lode.rate", 'did you mean "load"'),
+        (HEAD + CORES + '[[response]]\nname = "y"\nof = "bottleneck.name"\n', "response[0].of", "is no number"),
         (HEAD + CORES + '[[response]]\nname = "y"\nof = "resources"\n', "response[0].of", "several entries"),
-        (
-            HEAD + CORES + '[[response]]\nname = "y"\nof = "forwarded_frames"\n',
-            "response[0].of",
-            "does not answer",
-        ),
+        (HEAD + CORES + '[[response]]\nname = "y"\nof = "forwarded_frames"\n', "response[0].of", "does not answer"),
         (HEAD + CORES + CAPACITY + '[design]\nkind = "ful"\n', "design.kind", 'did you mean "full"'),
         (HEAD + CORES + CAPACITY + "[design]\npoints = 4\n", "design.points", 'is not for kind "full"'),
         (
@@ -149,21 +123,13 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
             "design.generators",
             "is missing",
         ),
-        (
-            HEAD + CORES.replace("[2, 4]", "[1, 2, 4]") + CAPACITY,
-            "design.kind",
-            'take kind "multilevel"',
-        ),
+        (HEAD + CORES.replace("[2, 4]", "[1, 2, 4]") + CAPACITY, "design.kind", 'take kind "multilevel"'),
         (
             HEAD + CORES + CAPACITY + '[design]\nkind = "latin_hypercube"\npoints = 10_000_000\n',
             "design.points",
             "from 2 to 1,000,000",
         ),
-        (
-            HEAD + CORES + CAPACITY + '[design]\nkind = "latin_hypercube"\n',
-            "design.points",
-            "say how many",
-        ),
+        (HEAD + CORES + CAPACITY + '[design]\nkind = "latin_hypercube"\n', "design.points", "say how many"),
         (
             HEAD + CORES + CAPACITY + '[design]\nkind = "listed"\npoints = [{ cores = 3 }, { core = 2 }]\n',
             "design.points[1].core",

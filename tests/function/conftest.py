@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routecast.hardware.formula import Formula
-from routecast.hardware.model import (
-    Access,
-    CallCost,
-    Cpu,
-    Hardware,
-    MemoryLevel,
-    OperationCost,
-)
+from routecast.hardware.model import Access, CallCost, Cpu, Hardware, MemoryLevel, OperationCost
 
 
 def cost(operation: str, cycles: str, *accesses: Access, residual_ratio: float = 0.1) -> OperationCost:

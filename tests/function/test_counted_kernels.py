@@ -16,9 +16,7 @@ KERNELS = ["rtr", "frag", "drr", "tcp", "cast", "zip", "reed", "jpeg", "wfq", "r
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_counted_kernels_execute_some_instructions_for_every_frame_and_never_fewer_for_a_longer_one(
-    name: str,
-) -> None:
+def test_counted_kernels_execute_some_instructions_for_every_frame_and_never_fewer_for_a_longer_one(name: str) -> None:
     host = read_hardware("xeon-e5-2690v2")
     counts = []
     for size in (64, 128, 256, 512, 1024, 1280, 1518):

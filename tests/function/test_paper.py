@@ -21,12 +21,7 @@ PRINTED = (
 
 
 def on_the_papers_processor(
-    name: str,
-    direction: str | None = None,
-    *,
-    frame_bytes: int = 64,
-    cores: int = 1,
-    remote_ratio: float = 0.0,
+    name: str, direction: str | None = None, *, frame_bytes: int = 64, cores: int = 1, remote_ratio: float = 0.0
 ) -> Estimate:
     return estimate(
         read_function(name),

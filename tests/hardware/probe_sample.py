@@ -65,13 +65,7 @@ def sample(
     def curve(costs: Sequence[float], more: float = 1.0) -> list[dict[str, Any]]:
         return [{"bytes": size, "pages": "huge", "cycles": repeats(more * host.cycles(costs, size))} for size in SIZES]
 
-    normal = [
-        {
-            "bytes": SIZES[-1],
-            "pages": "normal",
-            "cycles": repeats(1.5 * host.cycles(host.dependent, SIZES[-1])),
-        }
-    ]
+    normal = [{"bytes": SIZES[-1], "pages": "normal", "cycles": repeats(1.5 * host.cycles(host.dependent, SIZES[-1]))}]
     levels = ("L1d", "L2", "L3")
     return {
         "clock": {"tsc_hz": 2.3e9, "core_hz": [CLOCK_HZ] * 5, "counter": "rdtsc"},

@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.function.operations import OPERATIONS
-from routecast.hardware.catalogue import (
-    hardware_names,
-    host_file,
-    read_hardware,
-    shipped_hardware,
-    write_hardware,
-)
+from routecast.hardware.catalogue import hardware_names, host_file, read_hardware, shipped_hardware, write_hardware
 from routecast.hardware.files import PARAMETERS, hardware_schema, hardware_text, parse_hardware
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import (
@@ -165,12 +159,7 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
         ('frequency = "2 GHz"', 'frequency = "0 Hz"', "cpu.frequency", "more than 0"),
         ('frequency = "2 GHz"', "frequency = 2", "cpu.frequency", "has no unit"),
         ('frequency = "2 GHz"', 'frequency = "inf Hz"', "cpu.frequency", "finite"),
-        (
-            "cores_per_socket = 4",
-            "cores_per_socket = 0",
-            "cpu.cores_per_socket",
-            "greater than or equal to 1",
-        ),
+        ("cores_per_socket = 4", "cores_per_socket = 0", "cpu.cores_per_socket", "greater than or equal to 1"),
         ("cores_per_socket = 4\n", "", "cpu.cores_per_socket", "is missing: Physical cores"),
         ('size = "1 MiB"', 'size = "32 KiB"', "level[1].size", "larger than the level before"),
         ('size = "1 MiB"', "", "level[1].size", "give the size of L2"),
@@ -273,12 +262,7 @@ def hosts(draw: st.DrawFn) -> Hardware:
     levels = draw(st.sampled_from([("L1",), ("L1", "L2"), ("L1", "L2", "L3")]))
     cost_names = [field.name for field in dataclasses.fields(MemoryLevel) if field.name.endswith(("_cycles", "_s"))]
     made = [
-        MemoryLevel(
-            name=name,
-            size_bytes=size,
-            source=draw(words),
-            **{cost: draw(costs) for cost in cost_names},
-        )
+        MemoryLevel(name=name, size_bytes=size, source=draw(words), **{cost: draw(costs) for cost in cost_names})
         for name, size in [*zip(levels, sizes, strict=False), ("DRAM", math.inf)]
     ]
     operations = draw(st.lists(st.sampled_from(sorted(OPERATIONS)), max_size=3, unique=True))
@@ -308,10 +292,7 @@ def hosts(draw: st.DrawFn) -> Hardware:
                 source=words,
             ),
             call=st.builds(
-                CallCost,
-                per_batch_cycles=costs,
-                per_packet_cycles=costs,
-                batch_frames=st.integers(1, 1024),
+                CallCost, per_batch_cycles=costs, per_packet_cycles=costs, batch_frames=st.integers(1, 1024)
             ),
             nics=st.lists(
                 st.builds(
@@ -350,9 +331,7 @@ def hosts(draw: st.DrawFn) -> Hardware:
             frame_stride_bytes=st.integers(64, 65536),
             notes=st.lists(words, max_size=2).map(tuple),
             facts=st.dictionaries(
-                names,
-                words | st.integers(-(2**60), 2**60) | st.booleans() | st.floats(allow_nan=False),
-                max_size=3,
+                names, words | st.integers(-(2**60), 2**60) | st.booleans() | st.floats(allow_nan=False), max_size=3
             ),
         )
     )

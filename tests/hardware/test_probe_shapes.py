@@ -16,10 +16,7 @@ from routecast.hardware.probe import Sample, Shape, fit_operation, fit_operation
 def test_known_coefficients_are_found() -> None:
     costs, _ = fit_operations(sample(scatter=0.0)["operations"])
     cost = costs["ht_lookup"]
-    for parameters in (
-        {"N": 1, "HE": 24, "p": 0, "max": 9},
-        {"N": 8, "HE": 64, "p": 0, "max": 9},
-    ):  # not measured
+    for parameters in ({"N": 1, "HE": 24, "p": 0, "max": 9}, {"N": 8, "HE": 64, "p": 0, "max": 9}):  # not measured
         assert cost.cycles.evaluate(parameters) == pytest.approx(HT_LOOKUP.cycles(parameters), rel=1e-3)
     assert cost.residual_ratio < 1e-3
     assert cost.samples == len(HT_LOOKUP.grid)
@@ -82,9 +79,7 @@ def test_no_coefficient_is_negative() -> None:
 
 def test_a_shape_that_does_not_fit_is_told() -> None:
     odd = KnownOperation(
-        name="mem_io",
-        cycles=lambda p: 5.0 + p["data"],
-        grid=tuple({"hdr": 64, "data": d} for d in (0, 50, 99)),
+        name="mem_io", cycles=lambda p: 5.0 + p["data"], grid=tuple({"hdr": 64, "data": d} for d in (0, 50, 99))
     )
     _, notes = fit_operations(sample(operations=(odd,))["operations"])
     assert any("mem_io: its formula misses" in note for note in notes)

@@ -94,16 +94,9 @@ CASES = {
     ),
     "two tables": (
         [300, 1500],
-        [
-            table("mac", lines=2000),
-            table("routes", lines=3000, popularity=Popularity(kind="zipf")),
-            ring(400),
-        ],
+        [table("mac", lines=2000), table("routes", lines=3000, popularity=Popularity(kind="zipf")), ring(400)],
     ),
-    "few flows in a large table": (
-        [128, 1024],
-        [table(lines=65536, popularity=Popularity(flows=700)), ring(200)],
-    ),
+    "few flows in a large table": ([128, 1024], [table(lines=65536, popularity=Popularity(flows=700)), ring(200)]),
     "several keys on a line": ([256, 1024], [table(lines=1500, keys=3000)]),
     "zipf keys on shared lines": (
         [256, 1024],

@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.load.fairness import (
-    Fairness,
-    jain_index,
-    max_min_share,
-    min_max_ratio,
-    passed_shares,
-    spread_points,
-)
+from routecast.load.fairness import Fairness, jain_index, max_min_share, min_max_ratio, passed_shares, spread_points
 
 RATES = st.lists(st.floats(0.0, 1e7), min_size=1, max_size=8)
 OFFERED = st.lists(st.floats(1.0, 1e7), min_size=1, max_size=8)

@@ -72,9 +72,7 @@ def test_a_header_that_says_no_unit_is_refused_and_the_units_are_listed(tmp_path
     assert '"Mbit/s"' in text
 
 
-def test_among_several_columns_the_one_with_a_unit_is_meant_and_else_the_user_is_asked(
-    tmp_path: Path,
-) -> None:
+def test_among_several_columns_the_one_with_a_unit_is_meant_and_else_the_user_is_asked(tmp_path: Path) -> None:
     sndlib = "time,total_MBITPERSEC,n_demands\n20040301-0000,2541.7,132\n20040301-0005,2501.2,131\n"
     assert read_series(written(tmp_path, sndlib)).l2_bps == pytest.approx((2541.7e6, 2501.2e6))
     two = "time,in_bps,out_bps\n20040301-0000,1,2\n20040301-0005,3,4\n"
@@ -282,10 +280,7 @@ def test_a_reading_beyond_the_width_of_its_counter_is_refused(tmp_path: Path) ->
     assert "32 bits" in faults(written(tmp_path, lines([1, 2**32], header="time,ifInOctets")))
 
 
-@given(
-    st.lists(st.integers(0, 2**31), min_size=2, max_size=20),
-    st.integers(0, 2**32 - 1),
-)
+@given(st.lists(st.integers(0, 2**31), min_size=2, max_size=20), st.integers(0, 2**32 - 1))
 def test_differences_of_a_counter_of_32_bits_sum_to_what_passed(octets: list[int], first: int) -> None:
     readings = [first]
     for passed in octets:
@@ -349,30 +344,8 @@ def test_flow_records_whose_times_span_decades_are_a_mistake(tmp_path: Path) -> 
 
 CELLS = st.sampled_from(
     [
-        *(
-            "",
-            "0",
-            "-1",
-            "1e9",
-            "1e400",
-            "nan",
-            "NA",
-            "x",
-            "2004-03-01",
-            "2004-03-01 00:05:00",
-            "20040301-0005",
-        ),
-        *(
-            "300",
-            "600",
-            "601",
-            "1078099200",
-            "2004-03-01T00:00:00Z",
-            '"a,b"',
-            '"',
-            "#",
-            "9999-12-31T23:59:59-12:00",
-        ),
+        *("", "0", "-1", "1e9", "1e400", "nan", "NA", "x", "2004-03-01", "2004-03-01 00:05:00", "20040301-0005"),
+        *("300", "600", "601", "1078099200", "2004-03-01T00:00:00Z", '"a,b"', '"', "#", "9999-12-31T23:59:59-12:00"),
     ]
 )
 HEADERS = st.sampled_from(

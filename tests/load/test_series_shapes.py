@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 from routecast.errors import ModelProblem
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
-from routecast.load.series.shapes import (
-    filled,
-    mean_day,
-    quantile_day,
-    resampled,
-    scaled_to_peak,
-    synthetic_day,
-)
+from routecast.load.series.shapes import filled, mean_day, quantile_day, resampled, scaled_to_peak, synthetic_day
 
 HOUR_S = 3600.0
 RATES = st.floats(0.0, 1e12)
@@ -118,12 +111,7 @@ def test_filling_needs_one_value_and_repeats_it_at_the_ends() -> None:
         filled(days([math.nan]), "hold")
 
 
-@given(
-    st.floats(1e3, 1e12),
-    st.floats(1.0, 2.0),
-    st.floats(0.0, 23.9),
-    st.sampled_from([300.0, 900.0, 3600.0]),
-)
+@given(st.floats(1e3, 1e12), st.floats(1.0, 2.0), st.floats(0.0, 23.9), st.sampled_from([300.0, 900.0, 3600.0]))
 def test_the_synthetic_day_has_the_mean_and_the_peak_that_were_asked_for(
     mean_bps: float, peak_ratio: float, peak_hour: float, step_s: float
 ) -> None:
@@ -150,8 +138,7 @@ def test_noise_of_the_synthetic_day_depends_on_its_seed_and_leaves_the_mean() ->
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"mean_bps": 0.0}, {"peak_ratio": 2.5}, {"peak_hour": 24.0}, {"noise_ratio": -0.1}, {"step_s": 1000.0}],
+    "wrong", [{"mean_bps": 0.0}, {"peak_ratio": 2.5}, {"peak_hour": 24.0}, {"noise_ratio": -0.1}, {"step_s": 1000.0}]
 )
 def test_a_synthetic_day_outside_its_range_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ModelProblem):

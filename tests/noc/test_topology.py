@@ -140,10 +140,7 @@ def test_the_corner_of_a_mesh_has_two_neighbours_and_its_middle_four() -> None:
     [
         ({"kind": TopologyKind.MESH, "columns": 0, "rows": 3}, "0 x 3 routers has no links"),
         ({"kind": TopologyKind.TORUS, "columns": 1, "rows": 1}, "1 x 1 routers has no links"),
-        (
-            {"kind": TopologyKind.CONCENTRATED_MESH, "columns": 2, "rows": 2, "concentration": 0},
-            "at least 1 node",
-        ),
+        ({"kind": TopologyKind.CONCENTRATED_MESH, "columns": 2, "rows": 2, "concentration": 0}, "at least 1 node"),
         ({"kind": TopologyKind.MESH, "columns": 2, "rows": 2, "concentration": 2}, "concentrated_mesh"),
     ],
 )

@@ -60,8 +60,7 @@ def subsets(limits: Counts) -> Iterator[Counts]:
 def least_watts(problem: ClusterProblem, fleet: Counts, load_bps: float) -> float:
     """Least power of a fleet at a load; inf if it does not carry it."""
     return min(
-        (watts(problem, n, load_bps) for n in subsets(fleet) if survives(problem, n, load_bps)),
-        default=math.inf,
+        (watts(problem, n, load_bps) for n in subsets(fleet) if survives(problem, n, load_bps)), default=math.inf
     )
 
 

@@ -51,9 +51,7 @@ def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
 
 @given(fleets())
 @settings(max_examples=40)
-def test_energies_of_the_search_enclose_that_of_the_schedule(
-    case: tuple[ClusterProblem, tuple[int, ...]],
-) -> None:
+def test_energies_of_the_search_enclose_that_of_the_schedule(case: tuple[ClusterProblem, tuple[int, ...]]) -> None:
     problem, fleet = case
     wanted = joules(problem, fleet)
     assume(math.isfinite(wanted))

@@ -46,9 +46,7 @@ def test_no_fleet_that_is_tried_out_beats_the_goal_program(problem: ClusterProbl
 
 @given(problems(largest_group=3, steps=3, spares=(1, 2), idles=True))
 @settings(max_examples=30)
-def test_spares_with_idle_power_are_planned_as_well_as_trying_out_every_fleet(
-    problem: ClusterProblem,
-) -> None:
+def test_spares_with_idle_power_are_planned_as_well_as_trying_out_every_fleet(problem: ClusterProblem) -> None:
     least_j, least_price = best_fleet(problem)
     assume(math.isfinite(least_j))
     design = goal_program(problem)
@@ -91,8 +89,7 @@ def test_capacities_without_a_common_quantum_are_planned_with_spares_and_idle_po
     least_j, _ = best_fleet(problem)
     assume(math.isfinite(least_j))
     problem = replace(
-        problem,
-        groups=tuple(replace(one, capacity_bps=one.capacity_bps + odd_bps) for one in problem.groups),
+        problem, groups=tuple(replace(one, capacity_bps=one.capacity_bps + odd_bps) for one in problem.groups)
     )
     least_j, _ = best_fleet(problem)
     design = goal_program(problem)
@@ -103,9 +100,7 @@ def test_capacities_without_a_common_quantum_are_planned_with_spares_and_idle_po
 
 @given(problems(largest_group=2, steps=3))
 @settings(max_examples=40)
-def test_the_least_budget_is_that_of_the_cheapest_fleet_that_carries_the_peak(
-    problem: ClusterProblem,
-) -> None:
+def test_the_least_budget_is_that_of_the_cheapest_fleet_that_carries_the_peak(problem: ClusterProblem) -> None:
     peak_bps = max(problem.traffic_bps)
     prices = [price(problem, n) for n in subsets(at_most(problem)) if survives(problem, n, peak_bps)]
     assume(prices)

@@ -52,10 +52,7 @@ def problem(processor, blocks, states, **more):
 
 def drawn(seed):
     chance = random.Random(seed)
-    states = [
-        State(name="table", memory="far", size_bytes=400),
-        State(name="frames", memory="far", size_bytes=800),
-    ]
+    states = [State(name="table", memory="far", size_bytes=400), State(name="frames", memory="far", size_bytes=800)]
     blocks = [
         block(
             name,
@@ -183,10 +180,7 @@ def test_blocks_are_spread_over_engines_in_proportion_to_their_work():
 
 
 def test_a_small_memory_takes_the_state_that_is_waited_for_most():
-    states = [
-        State(name="hot", memory="far", size_bytes=900),
-        State(name="cold", memory="far", size_bytes=900),
-    ]
+    states = [State(name="hot", memory="far", size_bytes=900), State(name="cold", memory="far", size_bytes=900)]
     processor = chip(1, 2, small_bytes=1000)
     blocks = [block("work", 10, ("hot", 4, 4), ("cold", 1, 1))]
     found = map_processor(problem(processor, blocks, states))
@@ -213,12 +207,7 @@ def test_rings_of_registers_join_single_neighbouring_engines_only():
     ("processor", "words", "size", "reason"),
     [
         (chip(2, 2, code_words=100), 120, 10, 'code store: "a" has 120 instructions'),
-        (
-            chip(1, 2, code_words=100),
-            60,
-            10,
-            "code store: 2 blocks of 120 instructions do not fit into 1 engines",
-        ),
+        (chip(1, 2, code_words=100), 60, 10, "code store: 2 blocks of 120 instructions do not fit into 1 engines"),
         (
             replace(chip(), memories=(replace(chip().memories[1], capacity_bytes=100),)),
             1,

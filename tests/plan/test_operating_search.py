@@ -133,11 +133,7 @@ def test_polling_wins_only_where_waking_up_breaks_the_target() -> None:
     assert polls is not None
     assert polls.setting.activation == "polling"
     assert polls.power_w > sleeps.power_w
-    quick = {
-        **waking,
-        "power.sleep": [{"name": "C6", "power": "0.1 W"}],
-        "activation.interrupt_cost": "0.1 us",
-    }
+    quick = {**waking, "power.sleep": [{"name": "C6", "power": "0.1 W"}], "activation.interrupt_cost": "0.1 us"}
     wakes_at_once = operating_point(machine(quick), load, tight, QUICK).best
     assert wakes_at_once is not None
     assert wakes_at_once.setting.sleep == "C6"

@@ -47,12 +47,7 @@ def test_no_path_is_cheaper_than_the_one_found(costs: np.ndarray, switch_cost: f
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    costs=DAYS,
-    share=st.floats(0.0, 1.0),
-    switch_cost=st.integers(0, 8).map(float),
-    dwell_steps=st.integers(1, 3),
-)
+@given(costs=DAYS, share=st.floats(0.0, 1.0), switch_cost=st.integers(0, 8).map(float), dwell_steps=st.integers(1, 3))
 def test_looking_at_few_costs_finds_what_looking_at_all_does(
     costs: np.ndarray, share: float, switch_cost: float, dwell_steps: int
 ) -> None:

@@ -247,9 +247,7 @@ def test_a_day_with_a_minimum_on_time_is_known_to_be_the_least_in_an_ordinary_ca
 
 @settings(max_examples=15)
 @given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=12))
-def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_says_so(
-    loads: list[float],
-) -> None:
+def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_says_so(loads: list[float]) -> None:
     asked, fleet = problem(loads), (2, 1)
     least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
     with pytest.MonkeyPatch.context() as patch:

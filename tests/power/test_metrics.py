@@ -79,10 +79,7 @@ def test_nothing_forwarded_has_no_energy_per_packet() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (
-            lambda: energy_efficiency_ratio_bit_per_j(points((0.5, 1e9, 1.0), (0.4, 1e9, 1.0))),
-            "sum up to 0.9",
-        ),
+        (lambda: energy_efficiency_ratio_bit_per_j(points((0.5, 1e9, 1.0), (0.4, 1e9, 1.0))), "sum up to 0.9"),
         (lambda: energy_efficiency_ratio_bit_per_j([]), "sum up to 0"),
         (lambda: energy_efficiency_ratio_bit_per_j(points((1.5, 1e9, 1.0), (-0.5, 1e9, 1.0))), "at least 0"),
         (lambda: energy_efficiency_ratio_bit_per_j(points((1.0, 1e9, 0.0))), "more than 0"),

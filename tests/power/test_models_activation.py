@@ -91,11 +91,7 @@ def test_a_constant_rate_spends_a_cores_time_as_the_closed_form_says(
 @given(st.floats(0.0, 2e6), st.floats(0.0, 1e-4), st.floats(0.0, 1e-5), st.sampled_from(["poisson", "cbr"]))
 def test_shares_of_time_sum_to_one(rate: float, linger_s: float, interrupt_s: float, kind: str) -> None:
     said = lingering_core(
-        rate,
-        1e-6,
-        linger_s=linger_s,
-        interrupt_cost_s=interrupt_s,
-        arrivals="cbr" if kind == "cbr" else "poisson",
+        rate, 1e-6, linger_s=linger_s, interrupt_cost_s=interrupt_s, arrivals="cbr" if kind == "cbr" else "poisson"
     )
     shares = (said.busy_ratio, said.spin_ratio, said.idle_ratio)
     assert sum(shares) == pytest.approx(1.0)

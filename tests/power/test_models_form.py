@@ -71,10 +71,7 @@ def test_a_monotone_form_is_the_b_spline_of_its_coefficients() -> None:
     assert [form.at(t) for t in GRID] == pytest.approx(spline(GRID), abs=1e-12)
 
 
-@given(
-    st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(-0.5, 1.5)), min_size=6, max_size=40),
-    st.integers(1, 12),
-)
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(-0.5, 1.5)), min_size=6, max_size=40), st.integers(1, 12))
 @settings(max_examples=60, deadline=None)
 def test_a_monotone_form_never_falls_nor_leaves_0_to_1_whatever_the_samples(
     samples: list[tuple[float, float]], segments: int

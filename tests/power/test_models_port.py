@@ -19,19 +19,9 @@ from routecast.power.port import Equipped, PortClass, PortPower, PortsInUse
 from routecast.power.port_samples import PortSample, read_port_samples
 
 # Made up for the tests, of the order of what switches draw.
-TRUE = PortClass(
-    base_w=250.0,
-    port_w=0.9,
-    trx_in_w=0.35,
-    trx_up_w=0.2,
-    offset_w=0.05,
-    bit_j=3e-12,
-    packet_j=13e-9,
-)
+TRUE = PortClass(base_w=250.0, port_w=0.9, trx_in_w=0.35, trx_up_w=0.2, offset_w=0.05, bit_j=3e-12, packet_j=13e-9)
 SWITCH = PortPower(
-    device="switch",
-    classes={"QSFP/PCC/100G": TRUE},
-    equipped={"QSFP/PCC/100G": Equipped(plugged=32, enabled=16, up=8)},
+    device="switch", classes={"QSFP/PCC/100G": TRUE}, equipped={"QSFP/PCC/100G": Equipped(plugged=32, enabled=16, up=8)}
 )
 
 
@@ -68,12 +58,7 @@ def campaign(noise_w: float = 0.0, outliers: int = 0) -> list[PortSample]:
     uses += [PortsInUse(plugged=32, enabled=k, up=k) for k in range(2, 33, 2)]
     uses += [
         PortsInUse(
-            plugged=32,
-            enabled=32,
-            up=32,
-            forwarding=32,
-            passed_bps=32 * g * 1e9,
-            passed_pps=32 * g * 1e9 / 8 / size,
+            plugged=32, enabled=32, up=32, forwarding=32, passed_bps=32 * g * 1e9, passed_pps=32 * g * 1e9 / 8 / size
         )
         for size in (256, 512, 1024, 2048, 4096)
         for g in (2.5, 10, 20, 40, 60, 80)
@@ -265,10 +250,7 @@ def test_what_was_not_measured_is_nan_there_and_none_here() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            ARGUMENTS_TEXT + TERMS_TEXT + "P_FAN: 3\n",
-            "P_FAN: is no key that is known",
-        ),
+        (ARGUMENTS_TEXT + TERMS_TEXT + "P_FAN: 3\n", "P_FAN: is no key that is known"),
         (ARGUMENTS_TEXT + "P_BASE: warm\n", "it must be a number, or .nan"),
         (ARGUMENTS_TEXT + "P_PORT: 1.0\n", "P_BASE: must be there"),
         (TERMS_TEXT, "Device: is missing"),

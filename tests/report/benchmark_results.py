@@ -84,10 +84,7 @@ def trial(rate_pps: float, loss_ratio: float, *, invalid: tuple[str, ...] = ()) 
     )
 
 
-STREAMS = (
-    Stream(name="IPv4"),
-    Stream(name="IPv4 bidirectional", bidirectional=True),
-)
+STREAMS = (Stream(name="IPv4"), Stream(name="IPv4 bidirectional", bidirectional=True))
 
 
 def throughput_row(stream: Stream, size: int, *, goal: str = "no loss", loss_ratio: float = 0.0) -> ThroughputRow:
@@ -202,9 +199,7 @@ def whole() -> BenchmarkResult:
             attempt=1,
             rate_pps=1e6 * number,
             trial=trial(
-                1e6 * number,
-                0.1 if number > 2 else 0.0,
-                invalid=("the link went down",) if number == 4 else (),
+                1e6 * number, 0.1 if number > 2 else 0.0, invalid=("the link went down",) if number == 4 else ()
             ),
         )
         for number in range(1, 7)
@@ -223,11 +218,7 @@ def whole() -> BenchmarkResult:
                 ],
                 "disabled": ["GRO on d0", "IPv6"],
             },
-            tester={
-                "back end": "live frames",
-                "cores": {"generator": 0, "router": 1},
-                "time stamps": "software",
-            },
+            tester={"back end": "live frames", "cores": {"generator": 0, "router": 1}, "time stamps": "software"},
             device_title="Linux IPv4 forwarding",
             link_bps=(LINK_BPS, LINK_BPS),
             medium="Ethernet, 10 Gbit/s (virtual)",
@@ -241,11 +232,7 @@ def whole() -> BenchmarkResult:
             statement="NOT compliant with RFC 2544: 1 MUST and 1 SHOULD are not satisfied.",
             deviations=(
                 Deviation(
-                    document="RFC 2544",
-                    section="24",
-                    requirement="SHOULD",
-                    wanted="trials of 60 s",
-                    done="0.5 s",
+                    document="RFC 2544", section="24", requirement="SHOULD", wanted="trials of 60 s", done="0.5 s"
                 ),
                 Deviation(document="RFC 2544", section="26.2", requirement="MUST", wanted="20 repetitions", done="3"),
             ),

@@ -178,11 +178,7 @@ def sample(count: int = 200) -> Results:
             letter=letter,
             name=name,
             levels=tuple(
-                Level(
-                    coded=at,
-                    label=label,
-                    overrides={f"set.{letter}": int(label) if label.isdecimal() else label},
-                )
+                Level(coded=at, label=label, overrides={f"set.{letter}": int(label) if label.isdecimal() else label})
                 for at, label in zip((-1.0, 1.0), pair, strict=True)
             ),
             is_quantity=True,

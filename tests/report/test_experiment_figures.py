@@ -243,10 +243,7 @@ def test_ends_of_an_axis_are_round_and_hold_what_is_shown(least: float, span: fl
     assert all(low - 1e-9 * abs(low) <= tick <= high + 1e-9 * abs(high) for tick in ticks)
 
 
-@given(
-    st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True),
-    st.sampled_from([260, 400, 800]),
-)
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True), st.sampled_from([260, 400, 800]))
 @example([0, 11, 33, 88], 400)
 def test_labels_of_levels_that_lie_close_together_do_not_run_into_each_other(places: list[int], width_px: int) -> None:
     coded = [2.0 * (place - min(places)) / (max(places) - min(places)) - 1.0 for place in places]

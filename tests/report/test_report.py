@@ -21,13 +21,7 @@ FIGURE = Figure(
     x=Axis(title="frame size [B]", scale="log", ticks=(64.0, 1518.0)),
     y=Axis(title="throughput [Gbit/s]"),
     marks=(
-        Line(
-            name="predicted",
-            x=(64.0, 512.0, 1518.0),
-            y=(1.0, 5.0, 10.0),
-            low=(0.9, 4.0, 9.0),
-            high=(1.1, 6.0, 10.0),
-        ),
+        Line(name="predicted", x=(64.0, 512.0, 1518.0), y=(1.0, 5.0, 10.0), low=(0.9, 4.0, 9.0), high=(1.1, 6.0, 10.0)),
         Points(name="measured", x=(64.0, 512.0), y=(1.05, float("nan")), labels=("a", "b")),
         Points(name="simulated", x=(64.0,), y=(1.0,), low=(0.8,), high=(1.2,), filled=False, symbol="cross"),
     ),
@@ -57,10 +51,7 @@ PAGE = Page(
     answer="**B**, not `A`",
     sections=(
         Section(
-            anchor="s",
-            title="S",
-            lead="l",
-            blocks=(Tiles((Tile(value="1 %", meaning="m"),)), FIGURE, ENERGY, TABLE),
+            anchor="s", title="S", lead="l", blocks=(Tiles((Tile(value="1 %", meaning="m"),)), FIGURE, ENERGY, TABLE)
         ),
         Section(anchor="p", title="P", blocks=(Prose(("</script> & text",)),)),
     ),

@@ -56,14 +56,8 @@ def file_faults(text: str) -> dict[str, str]:
         (replace(TASK, service=ServiceCost(per_byte_s=100.0)), "service.per_byte_s"),
         (replace(TASK, service=ServiceCost(per_batch_s=1e30)), "service.per_batch_s"),
         (replace(TASK, service=ServiceCost(per_packet_cycles=1e15)), "service.per_packet_cycles"),
-        (
-            replace(TASK, service=ServiceCost(memory_accesses=1e9, memory_latency_s=1.0)),
-            "service.memory_accesses",
-        ),
-        (
-            replace(TASK, activation=Activation(kind="interrupt", moderation_s=1e20)),
-            "activation.moderation_s",
-        ),
+        (replace(TASK, service=ServiceCost(memory_accesses=1e9, memory_latency_s=1.0)), "service.memory_accesses"),
+        (replace(TASK, activation=Activation(kind="interrupt", moderation_s=1e20)), "activation.moderation_s"),
         (replace(TASK, activation=Activation(kind="interrupt", linger_s=1e6)), "activation.linger_s"),
         (
             replace(TASK, activation=Activation(kind="thread", wakeup=RandomTime(mean_s=1e9))),
@@ -95,9 +89,7 @@ def test_a_task_unit_whose_time_is_longer_than_a_day_is_refused(task: TaskUnit, 
             replace(
                 POOL,
                 power=PowerDraw(
-                    active_w=9.0,
-                    idle_w=5.0,
-                    sleep=(SleepState(name="C1", power_w=1.0, exit_s=1e9, after_s=1e-6),),
+                    active_w=9.0, idle_w=5.0, sleep=(SleepState(name="C1", power_w=1.0, exit_s=1e9, after_s=1e-6),)
                 ),
             ),
             "power.sleep[0].exit_s",

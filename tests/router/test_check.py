@@ -62,21 +62,13 @@ def test_a_sound_model_is_accepted():
         ({"service": ServiceCost(variation="uniform")}, "task[0].service.scv", "missing"),
         ({"service": ServiceCost(variation="uniform", scv=0.5)}, "task[0].service.scv", "1/3"),
         ({"service": ServiceCost(variation="hyperexponential", scv=0.5)}, "task[0].service.scv", ">= 1"),
-        (
-            {"activation": Activation(kind="interrupt", budget_frames=0)},
-            "task[0].activation.budget_frames",
-            "got 0",
-        ),
+        ({"activation": Activation(kind="interrupt", budget_frames=0)}, "task[0].activation.budget_frames", "got 0"),
         ({"route": Route(to=("q",))}, "task[0].route.to[0]", "neither task unit nor port"),
         ({"route": Route(to=("p", "p"))}, "task[0].route.to", "kind single has one"),
         ({"route": Route(kind="rss")}, "task[0].route.to", "empty"),
         ({"route": Route(kind="egress", to=("t",))}, "task[0].route.to[0]", "leads to ports"),
         ({"route": Route(kind="random", to=("p",))}, "task[0].route.weights", "0 entries"),
-        (
-            {"route": Route(kind="rss", to=("p",), indirection=(0,))},
-            "task[0].route.indirection",
-            "RSS has 128",
-        ),
+        ({"route": Route(kind="rss", to=("p",), indirection=(0,))}, "task[0].route.indirection", "RSS has 128"),
         ({"route": Route(to=("t",))}, "task", "t → t"),
     ],
 )
@@ -176,7 +168,7 @@ def test_the_multicore_router_says_what_is_wrong_with_its_parameters():
 def test_the_multicore_router_has_a_pinned_task_unit_per_core():
     router = multicore(3, ServiceCost(per_packet_s=1e-6), nic_cap_pps=1e6, bus_bytes_per_s=1e9)
     assert [task.name for task in router.tasks] == [
-        *("nic", "bus in", "distributor", "core 0", "core 1", "core 2", "bus out"),
+        *("nic", "bus in", "distributor", "core 0", "core 1", "core 2", "bus out")
     ]
     assert [router.task(f"core {core}").pin for core in range(3)] == [(0,), (1,), (2,)]
     assert {port.entry for port in router.ports} == {"nic"}
@@ -307,11 +299,7 @@ def one_window_of_all(count, names):
     first, *others = made["tasks"]
     opened = replace(first, needs=(Need(pool="window", until=names[-1]),), request="frame", activation=Activation())
     holding = (replace(other, holds_back=True) for other in others[:-1])
-    return {
-        **made,
-        "tasks": (opened, *holding, others[-1]),
-        "pools": (*made["pools"], ResourcePool(name="window")),
-    }
+    return {**made, "tasks": (opened, *holding, others[-1]), "pools": (*made["pools"], ResourcePool(name="window"))}
 
 
 def copied_to_all(count, names):
@@ -321,9 +309,7 @@ def copied_to_all(count, names):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [chain, threads, line_cards, windows, one_window_of_all, copied_to_all],
-    ids=lambda one: one.__name__,
+    "make", [chain, threads, line_cards, windows, one_window_of_all, copied_to_all], ids=lambda one: one.__name__
 )
 def test_the_work_of_checking_grows_as_the_model_does(make):
     once, twice = (work_of_checking(make, count) for count in (150, 300))

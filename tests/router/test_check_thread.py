@@ -7,27 +7,12 @@ from dataclasses import replace
 import pytest
 
 from routecast.errors import ModelProblem
-from routecast.router import (
-    Activation,
-    Need,
-    Policy,
-    Port,
-    RandomTime,
-    ResourcePool,
-    Route,
-    RouterModel,
-    TaskUnit,
-)
+from routecast.router import Activation, Need, Policy, Port, RandomTime, ResourcePool, Route, RouterModel, TaskUnit
 from routecast.router.files import parse_router
 
 THREAD = Activation(kind="thread")
 RX = TaskUnit(
-    name="rx",
-    needs=(Need(pool="cpu"),),
-    activation=THREAD,
-    thread="vhost",
-    holds_back=True,
-    route=Route(to=("tx",)),
+    name="rx", needs=(Need(pool="cpu"),), activation=THREAD, thread="vhost", holds_back=True, route=Route(to=("tx",))
 )
 TX = replace(RX, name="tx", route=Route(to=("p",)))
 LINUX = ResourcePool(name="cpu", units=2, policy=Policy(kind="linux", quantum_s=3e-3))

@@ -26,12 +26,7 @@ from routecast.router.files import parse_router
 from routecast.router.window import windows_of
 
 PORT = Port(name="p", link_bps=1e9, entry="enter")
-ENTER = TaskUnit(
-    name="enter",
-    needs=(Need(pool="threads", until="last"),),
-    request="frame",
-    route=Route(to=("work",)),
-)
+ENTER = TaskUnit(name="enter", needs=(Need(pool="threads", until="last"),), request="frame", route=Route(to=("work",)))
 WORK = TaskUnit(
     name="work",
     needs=(Need(pool="engine"),),
@@ -48,12 +43,7 @@ def model(*more, enter=None, work=None, last=None, threads=None, pools=()):
     return RouterModel(
         name="r",
         ports=(PORT,),
-        tasks=(
-            replace(ENTER, **(enter or {})),
-            replace(WORK, **(work or {})),
-            replace(LAST, **(last or {})),
-            *more,
-        ),
+        tasks=(replace(ENTER, **(enter or {})), replace(WORK, **(work or {})), replace(LAST, **(last or {})), *more),
         pools=(replace(THREADS, **(threads or {})), ENGINE, *pools),
     )
 
@@ -79,16 +69,8 @@ def test_a_sound_window_is_accepted_and_known_by_what_is_inside():
         ({"needs": (Need(pool="threads", until="enter"),)}, "task[0].needs[0].until", "task unit itself"),
         ({"request": "task"}, "task[0].request", "give frame"),
         ({"pin": (1,)}, "task[0].pin", "all alike"),
-        (
-            {"needs": (Need(pool="threads", until="last"), Need(pool="engine"))},
-            "task[0].needs",
-            "stands alone",
-        ),
-        (
-            {"needs": (Need(pool="threads", units=5, until="last"),)},
-            "task[0].needs[0].units",
-            "needs 5 units",
-        ),
+        ({"needs": (Need(pool="threads", until="last"), Need(pool="engine"))}, "task[0].needs", "stands alone"),
+        ({"needs": (Need(pool="threads", units=5, until="last"),)}, "task[0].needs[0].units", "needs 5 units"),
         ({"route": Route(kind="rss", to=("work", "p"))}, "task[0].needs[0].until", "enter → p"),
     ],
 )
@@ -172,10 +154,7 @@ def test_windows_within_windows_ask_in_one_order():
     pools = (ResourcePool(name="a", units=2), ResourcePool(name="b", units=2))
     one = nested("a", "b")
     router = RouterModel(name="r", ports=(replace(PORT, entry="a1"),), tasks=one, pools=pools)
-    assert {window.enter: window.inside for window in windows_of(router)} == {
-        "a1": ("b2", "ab"),
-        "b2": ("ab",),
-    }
+    assert {window.enter: window.inside for window in windows_of(router)} == {"a1": ("b2", "ab"), "b2": ("ab",)}
     both = nested("a", "b", nested("b", "a"), onward="b1")
     with pytest.raises(ModelProblem) as caught:
         RouterModel(name="r", ports=(replace(PORT, entry="a1"),), tasks=both, pools=pools)

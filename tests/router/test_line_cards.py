@@ -41,11 +41,7 @@ CHIP = NetworkProcessor(
 BLOCKS = (Block(name="parse", cycles=150), Block(name="queue", cycles=120))
 STAGES = pipelined(["parse", "queue"])
 CARD = LineCard(
-    per_packet_s=300e-9,
-    per_byte_s=0.5e-9,
-    out_per_packet_s=100e-9,
-    out_per_byte_s=0.25e-9,
-    latency_s=200e-9,
+    per_packet_s=300e-9, per_byte_s=0.5e-9, out_per_packet_s=100e-9, out_per_byte_s=0.25e-9, latency_s=200e-9
 )
 
 
@@ -55,10 +51,7 @@ def router(card: LineCard | None, chip: NetworkProcessor = CHIP, **others: objec
 
 def offered(rate_pps: float, frame_bytes: int = 64, **others: object) -> OfferedLoad:
     return OfferedLoad(
-        rate_pps=rate_pps,
-        frames=FrameMix.fixed(frame_bytes),
-        flows=FlowSet.crafted(20, ports=4),
-        **others,
+        rate_pps=rate_pps, frames=FrameMix.fixed(frame_bytes), flows=FlowSet.crafted(20, ports=4), **others
     )
 
 

@@ -53,9 +53,7 @@ COPY = Block(
 
 def forwarded_pps(model: RouterModel, rate_pps: float, *, frame_bytes: int = 64, steady: bool = True) -> float:
     load = OfferedLoad(
-        rate_pps=rate_pps,
-        frames=FrameMix.fixed(frame_bytes),
-        flows=FlowSet.crafted(20, ports=len(model.ports)),
+        rate_pps=rate_pps, frames=FrameMix.fixed(frame_bytes), flows=FlowSet.crafted(20, ports=len(model.ports))
     )
     trial = Simulate(model, seed=1, steady_state=steady).trial(load, 2e-3)
     assert trial.offered_frames is not None

@@ -138,10 +138,7 @@ def test_stages_of_ones_own_may_share_engines() -> None:
     assert [stage.engines for stage in own.stages] == [(0, 1), (4, 5), (5, 6)]
     assert own.stages[1].threads == 3
     model, _ = parse_router(text)
-    assert {pool.name for pool in model.pools} >= {
-        "engine 5 parse to header format threads",
-        "engine 6 threads",
-    }
+    assert {pool.name for pool in model.pools} >= {"engine 5 parse to header format threads", "engine 6 threads"}
 
 
 def test_a_block_of_ones_own_says_where_it_stands() -> None:
@@ -222,14 +219,7 @@ def test_run_to_completion_follows_csit_from_one_core_to_two(cores, memory, meas
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "ixp2850-pipelined",
-        "ixp2850-parallel",
-        "smartnic",
-        "dpdk-run-to-completion",
-        "dpdk-pipeline",
-    ],
+    "name", ["ixp2850-pipelined", "ixp2850-parallel", "smartnic", "dpdk-run-to-completion", "dpdk-pipeline"]
 )
 def test_examples_forward_what_their_bound_says(name) -> None:
     file = EXAMPLES / f"{name}.router.toml"
@@ -297,10 +287,7 @@ def test_all_faults_of_a_file_come_at_once() -> None:
             'processor = "ixp2850"\norganisation = "parallel"\nengines = 13',
             "engines: the stages need 17 engines, but ixp2850 has 16",
         ),
-        (
-            'processor = { base = "ixp2850", memory = [{ name = "dram", capacity = "1 MiB" }] }',
-            '"dram" is too small',
-        ),
+        ('processor = { base = "ixp2850", memory = [{ name = "dram", capacity = "1 MiB" }] }', '"dram" is too small'),
         (  # six rings of 128 handles of 12 bytes
             'processor = { base = "ixp2850", memory = [{ name = "scratch", capacity = "1 KiB" }] }',
             'ring.memory: "scratch" is too small: 0 bytes of states and 9,216 of rings in 1,024 bytes',

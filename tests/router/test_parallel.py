@@ -75,10 +75,7 @@ def test_one_machine_in_parallel_is_a_virtual_router() -> None:
 def test_the_fluid_limit_is_that_of_threads_cores_or_lines(number, cores, microseconds, frame_bytes) -> None:
     softirq, receive, send, forward = microseconds
     host = Server(
-        name="host",
-        cores=cores,
-        technology=kvm(softirq, receive, send, forward),
-        interrupt_cores=tuple(range(cores)),
+        name="host", cores=cores, technology=kvm(softirq, receive, send, forward), interrupt_cores=tuple(range(cores))
     )
     model = parallel_router(host, machines(number), ports=2, link_bps=1e9)
     threads_pps = number / max(receive + send, forward) * 1e6

@@ -65,17 +65,13 @@ def _model(pool: ResourcePool, activation: Activation) -> RouterModel:
 WRONG = {
     "task[0].activation.wakeup.mean_s": Activation(kind="interrupt", wakeup=RandomTime(mean_s=-1.0)),
     "task[0].activation.wakeup.variation": Activation(
-        kind="interrupt",
-        wakeup=RandomTime(mean_s=1.0, variation="lognormall"),
+        kind="interrupt", wakeup=RandomTime(mean_s=1.0, variation="lognormall")
     ),
     "task[0].activation.wakeup.quantiles_s[1]": Activation(
         kind="interrupt", wakeup=RandomTime(quantiles_s=(2e-6, 1e-6))
     ),
     "task[0].activation.wakeup": Activation(wakeup=RandomTime(mean_s=1e-6)),
-    "task[0].activation.discipline": Activation(
-        kind="interrupt",
-        discipline="exhaustiv",
-    ),
+    "task[0].activation.discipline": Activation(kind="interrupt", discipline="exhaustiv"),
 }
 
 

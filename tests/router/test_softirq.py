@@ -15,12 +15,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "softirq.router.toml"
 
 def test_the_work_for_a_frame_is_the_sum_of_its_parts():
     router = softirq(
-        per_packet_s=0.8e-6,
-        per_byte_s=1e-10,
-        work_iterations=500,
-        work_s_per_iteration=2.4e-9,
-        rules=100,
-        rule_s=10e-9,
+        per_packet_s=0.8e-6, per_byte_s=1e-10, work_iterations=500, work_s_per_iteration=2.4e-9, rules=100, rule_s=10e-9
     )
     # 0.8 us + 64 · 0.1 ns + 500 · 2.4 ns + 100 · 10 ns
     assert router.task("core 0").service.mean_s(64) == pytest.approx(3.0064e-6)
@@ -46,7 +41,7 @@ def test_all_faults_come_at_once_with_their_places():
             interruptions=Interruptions(rate_hz=0.0, duration=RandomTime(mean_s=1e-6)),
         )
     assert [problem.place for problem in caught.value.problems] == [
-        *("per_packet_s", "rules", "distribution", "wakeup.quantiles_s[1]", "interruptions.rate_hz"),
+        *("per_packet_s", "rules", "distribution", "wakeup.quantiles_s[1]", "interruptions.rate_hz")
     ]
 
 

@@ -49,9 +49,7 @@ EXPLICIT = parse_toml(
 
 def test_a_variant_is_what_the_file_would_be_with_that_line_changed() -> None:
     varied, _ = build_router(vary(MULTICORE, {"cores": 2, "service.per_packet": "900 cycles"}))
-    written, _ = build_router(
-        {**MULTICORE, "cores": 2, "service": {"per_packet": "900 cycles"}},
-    )
+    written, _ = build_router({**MULTICORE, "cores": 2, "service": {"per_packet": "900 cycles"}})
     assert varied == written
     assert sum(task.name.startswith("core") for task in varied.tasks) == 2
 

@@ -41,8 +41,7 @@ def test_a_study_writes_its_whole_folder_and_nothing_half_written(meyer: StudyFi
 
 @pytest.mark.usefixtures("fake_laws")
 @pytest.mark.parametrize(
-    ("flows", "said"),
-    [([100, 50], "8 busy cores under 100 random flows forward"), ([2], "2 busy cores forward")],
+    ("flows", "said"), [([100, 50], "8 busy cores under 100 random flows forward"), ([2], "2 busy cores forward")]
 )
 def test_a_scenario_may_have_random_flows_alone_or_one_number_of_crafted_ones(
     flows: list[int], said: str, meyer: StudyFile, tmp_path: Path

@@ -83,9 +83,7 @@ QUIET: Mapping[str, str] = {
 
 
 def machine(
-    folder: Path,
-    changes: Mapping[str, str | None] | None = None,
-    **options: tuple[int, ...] | tuple[str, ...],
+    folder: Path, changes: Mapping[str, str | None] | None = None, **options: tuple[int, ...] | tuple[str, ...]
 ) -> Machine:
     for path, text in {**QUIET, **(changes or {})}.items():
         if text is not None:
@@ -98,9 +96,7 @@ def machine(
 
 
 def findings(
-    folder: Path,
-    changes: Mapping[str, str | None] | None = None,
-    **options: tuple[int, ...] | tuple[str, ...],
+    folder: Path, changes: Mapping[str, str | None] | None = None, **options: tuple[int, ...] | tuple[str, ...]
 ) -> dict[str, Finding]:
     return {finding.check: finding for _, finding in examine(machine(folder, changes, **options))}
 
@@ -117,29 +113,14 @@ DISTORTING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
     ("C-states", {f"{CPU}/cpu3/cpuidle/state1/latency": "133"}, "133 us", "cpupower idle-set -D 10"),
     ("SMT", {f"{CPU}/smt/active": "1"}, "two hardware threads", "echo off"),
     ("cores", {f"{CPU}/online": "0"}, "1 online", ""),
-    (
-        "clock source",
-        {"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
-        "hpet",
-        "echo tsc",
-    ),
+    ("clock source", {"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"}, "hpet", "echo tsc"),
     ("isolated cores", {f"{CPU}/isolated": "3"}, "not core 2", "isolcpus=2,3"),
     ("nohz_full", {f"{CPU}/nohz_full": ""}, "none", "nohz_full=2,3"),
     ("interrupts", {"proc/irq/24/smp_affinity_list": "0-3"}, "24 (nvme0q1)", "echo 0 > /proc/irq/$i"),
     ("interrupts", {"proc/612/comm": "irqbalance"}, "irqbalance", "systemctl stop"),
     ("RT throttling", {"proc/sys/kernel/sched_rt_runtime_us": "950000"}, "950000", "sched_rt_runtime_us=-1"),
-    (
-        "control group",
-        {"sys/fs/cgroup/user.slice/cpu.max": "150000 100000"},
-        "1.5 cores",
-        "outside the group",
-    ),
-    (
-        "control group",
-        {"proc/self/status": "CapEff:\t000001ffffffffff\nCpus_allowed_list:\t0-1"},
-        "cores 2, 3",
-        "",
-    ),
+    ("control group", {"sys/fs/cgroup/user.slice/cpu.max": "150000 100000"}, "1.5 cores", "outside the group"),
+    ("control group", {"proc/self/status": "CapEff:\t000001ffffffffff\nCpus_allowed_list:\t0-1"}, "cores 2, 3", ""),
     ("virtualisation", {"proc/cpuinfo": "flags\t: fpu hypervisor"}, "virtual machine", "machine of its own"),
     (
         "steal time",
@@ -153,12 +134,7 @@ DISTORTING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
         "cpu3 80% busy",
         "isolate",
     ),
-    (
-        "pressure",
-        {"proc/pressure/cpu": "some avg10=37.50 avg60=1 avg300=0 total=1"},
-        "37.5 %",
-        "stop other work",
-    ),
+    ("pressure", {"proc/pressure/cpu": "some avg10=37.50 avg60=1 avg300=0 total=1"}, "37.5 %", "stop other work"),
     ("BPF JIT", {"proc/sys/net/core/bpf_jit_enable": "0"}, "off", "bpf_jit_enable=1"),
     ("BPF JIT", {"proc/sys/net/core/bpf_jit_harden": "2"}, "hardened", "bpf_jit_harden=0"),
     ("link eth1", {"sys/class/net/eth1/duplex": "half"}, "half duplex", ""),
@@ -168,18 +144,8 @@ DISTORTING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
         "default route",
         "other interfaces",
     ),
-    (
-        "offloads eth1",
-        {"commands/ethtool_k_eth1": "large-receive-offload: on"},
-        "large-receive",
-        "-K eth1 lro off",
-    ),
-    (
-        "coalescing eth1",
-        {"commands/ethtool_c_eth1": "Adaptive RX: on  TX: on"},
-        "adaptive",
-        "adaptive-rx off",
-    ),
+    ("offloads eth1", {"commands/ethtool_k_eth1": "large-receive-offload: on"}, "large-receive", "-K eth1 lro off"),
+    ("coalescing eth1", {"commands/ethtool_c_eth1": "Adaptive RX: on  TX: on"}, "adaptive", "adaptive-rx off"),
     ("flow control eth1", {"commands/ethtool_a_eth1": "RX:\t\ton\nTX:\t\toff"}, "rx on", "-A eth1"),
     (
         "rings eth1",
@@ -202,12 +168,7 @@ def test_what_distorts_is_found_with_what_mends_it(
 
 
 MISSING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
-    (
-        "capabilities",
-        {"proc/self/status": "CapEff:\t0000000000003000"},
-        "CAP_BPF, CAP_SYS_ADMIN, CAP_SYS_NICE",
-        "sudo",
-    ),
+    ("capabilities", {"proc/self/status": "CapEff:\t0000000000003000"}, "CAP_BPF, CAP_SYS_ADMIN, CAP_SYS_NICE", "sudo"),
     (
         "BPF rights",
         {"proc/self/status": "CapEff:\t0000000000003000", "proc/sys/kernel/unprivileged_bpf_disabled": "2"},
@@ -272,20 +233,14 @@ def test_an_interface_that_is_not_there_is_named_with_those_that_are(tmp_path: P
 
 
 def test_memory_nodes_apart_are_found(tmp_path: Path) -> None:
-    changes = {
-        "sys/devices/system/node/node0/cpulist": "0-1",
-        "sys/devices/system/node/node1/cpulist": "2-3",
-    }
+    changes = {"sys/devices/system/node/node0/cpulist": "0-1", "sys/devices/system/node/node1/cpulist": "2-3"}
     finding = findings(tmp_path, changes)["NUMA"]
     assert finding.state is State.DISTORTS
     assert "eth1 is at node 0, core 2 at node 1" in finding.found
 
 
 def test_interrupts_of_the_measured_card_itself_are_its_business(tmp_path: Path) -> None:
-    changes = {
-        "proc/irq/24/smp_affinity_list": "2",
-        "proc/interrupts": "  24:   1   0  PCI-MSIX  eth1-TxRx-0",
-    }
+    changes = {"proc/irq/24/smp_affinity_list": "2", "proc/interrupts": "  24:   1   0  PCI-MSIX  eth1-TxRx-0"}
     assert findings(tmp_path, changes)["interrupts"].state is State.FINE
 
 
@@ -298,11 +253,7 @@ def test_an_empty_tree_is_not_seen_and_no_check_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize("junk", ["", "x", "-", "-1", "99999999999999999999", "\x00", "cpu a b\ncpu\n", "0-", ":::"])
 def test_no_file_however_wrong_is_a_defect(junk: str, tmp_path: Path) -> None:
     changes = {path: junk for path in QUIET if not path.startswith("usr/bin")}
-    changes |= {
-        "proc/sys/net/core/bpf_jit_harden": junk,
-        "sys/fs/cgroup/cpu.max": junk,
-        "proc/net/ipv6_route": junk,
-    }
+    changes |= {"proc/sys/net/core/bpf_jit_harden": junk, "sys/fs/cgroup/cpu.max": junk, "proc/net/ipv6_route": junk}
     for _, finding in examine(machine(tmp_path, changes)):
         assert isinstance(finding.state, State)
 

@@ -296,11 +296,7 @@ def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:
     ],
 )
 def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
-    allowed: set[int],
-    given: dict[str, int],
-    chosen: tuple[int, int],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    allowed: set[int], given: dict[str, int], chosen: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from routecast.testbed import placement
 

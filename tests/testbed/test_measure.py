@@ -194,16 +194,8 @@ def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
 @pytest.mark.parametrize(
     ("beside", "change", "words"),
     [
-        (
-            {"device": False},
-            bent(received_frames=49_999, lost_frames=1),
-            "not known that the device went first",
-        ),
-        (
-            {"device": True, "receiver": False},
-            bent(received_frames=0, lost_frames=50_000),
-            "the receiver went first",
-        ),
+        ({"device": False}, bent(received_frames=49_999, lost_frames=1), "not known that the device went first"),
+        ({"device": True, "receiver": False}, bent(received_frames=0, lost_frames=50_000), "the receiver went first"),
         ({"device": True}, bent(sent_frames=40_000, received_frames=40_000), "share core 0, whose time"),
         ({"device": True}, bent(received_frames=49_999, lost_frames=1), ""),
         ({"device": False}, bent(), ""),
@@ -393,15 +385,7 @@ def test_a_wrong_duration_is_refused() -> None:
 def test_the_announcement_says_addresses_rate_and_size() -> None:
     with measure(FakeTester()) as evaluator:
         (line,) = evaluator.announcement(load())
-    for words in (
-        "rcfake0",
-        "02:00:00:00:01:02",
-        "02:00:00:00:01:01",
-        "198.18.1.2",
-        "198.19.1.2",
-        "64 B",
-        "100,000",
-    ):
+    for words in ("rcfake0", "02:00:00:00:01:02", "02:00:00:00:01:01", "198.18.1.2", "198.19.1.2", "64 B", "100,000"):
         assert words in line
 
 

@@ -80,8 +80,7 @@ def test_the_tester_is_asked_for_parts_only_by_who_wants_them(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("stops_at", "says"),
-    [(200, "from 200 ms on are lost"), (700, "two levels"), (970, "from 970 ms on are lost")],
+    ("stops_at", "says"), [(200, "from 200 ms on are lost"), (700, "two levels"), (970, "from 970 ms on are lost")]
 )
 def test_a_device_that_stops_is_not_steady_whenever_it_does(stops_at: int, says: str) -> None:
     """MSER-5 would cut early forwarding off as a transient, and a late stop is a small one among means of batches."""

@@ -49,10 +49,7 @@ def test_ports_of_many_flows_are_pseudo_random_in_the_ranges_of_rfc4814_and_foll
 def test_flows_both_ways_are_two_streams_that_share_the_load_by_weight() -> None:
     flows = FlowSet(name="3", flows=(Flow(rss_hash=0, weight=3.0), Flow(rss_hash=1, ingress=1, egress=0)))
     found = streams_of(load(flows=flows), PORTS, Addressing())
-    assert [(one["port"], one["to_port"], one["rate_pps"]) for one in found.streams] == [
-        (0, 1, 75e3),
-        (1, 0, 25e3),
-    ]
+    assert [(one["port"], one["to_port"], one["rate_pps"]) for one in found.streams] == [(0, 1, 75e3), (1, 0, 25e3)]
     assert sum(found.intended_pps) == pytest.approx(1e5)
 
 

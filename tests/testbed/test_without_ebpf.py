@@ -90,11 +90,7 @@ def test_the_selftest_measures_the_back_ends_that_are_left_and_says_why_others_a
     missing = {check["back_end"]: check["reason"] for check in found["checks"] if check["trial"] is None}
     assert set(missing) == {"live"}
     assert REFUSED in missing["live"]
-    assert {check["back_end"] for check in found["checks"] if check["trial"]} == {
-        "af_xdp",
-        "af_packet",
-        "auto",
-    }
+    assert {check["back_end"] for check in found["checks"] if check["trial"]} == {"af_xdp", "af_packet", "auto"}
     assert REFUSED in found["facts"]["tester"]["no_ebpf"]
 
 

@@ -12,14 +12,7 @@ import pytest
 
 from routecast.errors import ModelProblem
 from routecast.load.frames import FrameMix
-from routecast.testbed.workload import (
-    Characterisation,
-    WorkloadCase,
-    characterise,
-    kernels,
-    read_kernel,
-    required,
-)
+from routecast.testbed.workload import Characterisation, WorkloadCase, characterise, kernels, read_kernel, required
 from routecast.testbed.workload.answer import fitted_line
 
 pytestmark = pytest.mark.skipif(
@@ -40,9 +33,7 @@ def crc() -> Characterisation:
     return answered("crc", "64 B")
 
 
-def test_a_checksum_reads_each_byte_of_the_packet_once_and_one_word_of_its_table_for_it(
-    crc: Characterisation,
-) -> None:
+def test_a_checksum_reads_each_byte_of_the_packet_once_and_one_word_of_its_table_for_it(crc: Characterisation) -> None:
     mean = crc.mean
     assert mean.packet_reads == 60.0  # 64 B without the four that are the checksum
     assert mean.packet_writes == 1.0

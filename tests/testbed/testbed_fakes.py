@@ -127,14 +127,7 @@ class FakeWatch:
 
 
 def link(name: str, **values: Any) -> Link:
-    counts = (
-        "carrier_changes",
-        "rx_frames",
-        "tx_frames",
-        "rx_dropped_frames",
-        "tx_dropped_frames",
-        "rx_errors",
-    )
+    counts = ("carrier_changes", "rx_frames", "tx_frames", "rx_dropped_frames", "tx_dropped_frames", "rx_errors")
     state = {"mac": "", "mtu": 1500, "is_up": True, "has_carrier": True, "is_member": False}
     zeros = dict.fromkeys((*counts, "tx_errors", "rx_missed_frames"), 0)
     return Link(**{"name": name, **state, **zeros, **values})

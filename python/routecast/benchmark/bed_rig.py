@@ -116,11 +116,7 @@ class BedRig:
         measure = self._ready(stream.modifier)
         view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
         yield view.with_phases(
-            Phases(
-                wait_before_s=phases.before_s,
-                residual_wait_s=phases.residual_s,
-                restabilise_s=phases.settle_s,
-            )
+            Phases(wait_before_s=phases.before_s, residual_wait_s=phases.residual_s, restabilise_s=phases.settle_s)
         )
 
     def device(self) -> Mapping[str, object]:

@@ -15,16 +15,7 @@ from typing import Any
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
-from routecast.evaluate.trial import (
-    Bottleneck,
-    Delay,
-    FlowOutcome,
-    Moment,
-    Resource,
-    TaskActivity,
-    Trial,
-    TrialPower,
-)
+from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial, TrialPower
 
 __all__ = ["SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal", "read_trial"]
 

@@ -253,9 +253,7 @@ def power_table(
     powers = {ratio: lab.power(trial) for ratio, trial in trials.items()}
     points = [
         LoadPoint(
-            weight_ratio=weight,
-            l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0,
-            power_w=powers[ratio].mean_w,
+            weight_ratio=weight, l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0, power_w=powers[ratio].mean_w
         )
         for ratio, weight in zip(chosen.load_ratios, chosen.weights, strict=True)
     ]
@@ -354,16 +352,11 @@ class _Lab:
             return counts_of(self.evaluator.trial(self.load.at(ports * per_port_pps), duration_s), duration_s)
 
         bounds = binary_search(
-            probe,
-            goal,
-            least_pps=self.settings.least_ratio * most_pps / ports,
-            most_pps=most_pps / ports,
+            probe, goal, least_pps=self.settings.least_ratio * most_pps / ports, most_pps=most_pps / ports
         )
         links = ("the links, not the router, limit the throughput",)
         return FoundThroughput(
-            rate_pps=ports * bounds.lower_pps,
-            reason=bounds.reason,
-            notes=links if bounds.outcome == "maximum" else (),
+            rate_pps=ports * bounds.lower_pps, reason=bounds.reason, notes=links if bounds.outcome == "maximum" else ()
         )
 
 
@@ -411,7 +404,4 @@ def _notes(
         )
     if load.frames.is_fixed:
         notes.append(f"frames of {load.frames.name}: the draft asks for a mix (RFC 6985)")
-    return (
-        *notes,
-        *dict.fromkeys(note for ratio, trial in trials.items() if ratio > 0.0 for note in trial.notes),
-    )
+    return (*notes, *dict.fromkeys(note for ratio, trial in trials.items() if ratio > 0.0 for note in trial.notes))

@@ -65,11 +65,7 @@ def search_profile() -> Profile:
 
 
 def wire_power_table(
-    measure: Measure,
-    load: OfferedLoad,
-    *,
-    settings: PowerTableSettings,
-    report: Callable[[str], None] | None = None,
+    measure: Measure, load: OfferedLoad, *, settings: PowerTableSettings, report: Callable[[str], None] | None = None
 ) -> PowerTable:
     """Measure the table of the device of a test bed.
 

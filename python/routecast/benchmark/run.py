@@ -213,12 +213,7 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
 
 
 def _result(
-    plan: Plan,
-    rig: Rig,
-    rows: _Rows,
-    records: list[TrialRecord],
-    device: dict[str, object],
-    tester: dict[str, object],
+    plan: Plan, rig: Rig, rows: _Rows, records: list[TrialRecord], device: dict[str, object], tester: dict[str, object]
 ) -> BenchmarkResult:
     profile = plan.profile
     protocols = " and ".join(dict.fromkeys(stream.protocol for stream in plan.streams))

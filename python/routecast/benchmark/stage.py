@@ -232,13 +232,7 @@ class Stage:
         raise InvalidTrial(trial.invalid, trial, attempts)
 
     def _once(
-        self,
-        load: OfferedLoad,
-        duration_s: float,
-        purpose: str,
-        attempt: int,
-        run: Callable[[], Trial],
-        reset: str,
+        self, load: OfferedLoad, duration_s: float, purpose: str, attempt: int, run: Callable[[], Trial], reset: str
     ) -> Trial:
         self.count += 1
         key = self._key(load, duration_s, reset)

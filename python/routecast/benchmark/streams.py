@@ -13,15 +13,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
 
-__all__ = [
-    "FEWEST_IPV6_BYTES",
-    "Stream",
-    "StreamProfile",
-    "load_of",
-    "sending_ports",
-    "stream_of",
-    "theoretical_pps",
-]
+__all__ = ["FEWEST_IPV6_BYTES", "Stream", "StreamProfile", "load_of", "sending_ports", "stream_of", "theoretical_pps"]
 
 FEWEST_IPV6_BYTES = 84
 """RFC 8219 sec. 5.1.1 has 84 bytes where 64 bytes of IPv4 stand: the IPv6 header is 20 bytes longer."""
@@ -66,8 +58,7 @@ class StreamProfile(Table):
         default=1, description="Destination networks; sec. 12 wants 1, then 256."
     )
     burst_frames: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
-        default=1,
-        description="Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load.",
+        default=1, description="Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load."
     )
     filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = Field(
         default=0, description="Rules of the packet filter; sec. 11.4 wants 1, then 25."

@@ -115,9 +115,5 @@ def _size(mix: FrameMix) -> Size:
 
 def _at(point: Point, cores: int, size: Size) -> Point:
     return replace(
-        point,
-        cores=cores,
-        flows=None if point.flows is None else cores,
-        frame_bytes=size[0],
-        frame_mix=size[1],
+        point, cores=cores, flows=None if point.flows is None else cores, frame_bytes=size[0], frame_mix=size[1]
     )

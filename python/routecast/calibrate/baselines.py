@@ -94,13 +94,7 @@ def bootstrap(
     disturbed = measured * np.exp(sd * random.standard_normal((_REPLICATES, len(measured))))
     logs = np.repeat(np.log(predict(disturbed, points)), _NOISES, axis=0)
     logs = logs + sd * random.standard_normal(logs.shape)
-    return list(
-        zip(
-            map(float, predict(measured[None], points)[0]),
-            intervals(logs, np.ones(len(logs))),
-            strict=True,
-        )
-    )
+    return list(zip(map(float, predict(measured[None], points)[0]), intervals(logs, np.ones(len(logs))), strict=True))
 
 
 def _cap_pps(point: Point) -> float:

@@ -65,10 +65,7 @@ _FINEST_SD = 0.005
 
 
 def shared_poll(
-    series: Sequence[Sequence[Point]],
-    *,
-    noise_ratio: float | None = None,
-    priors: Priors | None = None,
+    series: Sequence[Sequence[Point]], *, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> Shape:
     """Return the cost of polling that the calibration points of all series support, as a prior for each.
 
@@ -153,9 +150,7 @@ class ChainPrediction:
     def judged(self) -> Judged:
         """The prediction beside the measured rate."""
         return Judged(
-            measured=self.point.throughput_byte_per_s,
-            predicted=self.throughput_byte_per_s,
-            intervals=self.intervals,
+            measured=self.point.throughput_byte_per_s, predicted=self.throughput_byte_per_s, intervals=self.intervals
         )
 
 
@@ -180,11 +175,7 @@ class FittedChain:
         )
         spread = intervals(noisy, np.ones(len(noisy)))
         return tuple(
-            ChainPrediction(
-                point=point,
-                throughput_byte_per_s=math.exp(median[i]),
-                intervals=spread[i],
-            )
+            ChainPrediction(point=point, throughput_byte_per_s=math.exp(median[i]), intervals=spread[i])
             for i, point in enumerate(points)
         )
 
@@ -421,10 +412,7 @@ class Board:
 
 
 def run_board(
-    progress: Callable[[int, int, str], None] | None = None,
-    *,
-    packs: Sequence[Pack] | None = None,
-    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None, *, packs: Sequence[Pack] | None = None, seed: int = 0
 ) -> Board:
     """Run every pack.
 
@@ -514,8 +502,7 @@ def _judged(measured: float, made: tuple[float, Intervals]) -> Judged:
 
 def _record(board: Board) -> None:
     text = json.dumps(
-        {each.name: {key: round(each.group.summary[key], 6) for key in _KEYS} for each in board.packs},
-        indent=2,
+        {each.name: {key: round(each.group.summary[key], 6) for key in _KEYS} for each in board.packs}, indent=2
     )
     RECORDED.write_text(text + "\n", encoding="utf-8")
 

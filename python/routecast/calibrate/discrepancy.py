@@ -171,9 +171,7 @@ class Sites:
     def everywhere(self, cores: Floats, frame_bytes: Floats) -> Sites:
         """Return n sites with the flows of the first of these."""
         return Sites(
-            cores=cores,
-            frame_bytes=frame_bytes,
-            has_random_flows=np.full(len(cores), self.has_random_flows[0]),
+            cores=cores, frame_bytes=frame_bytes, has_random_flows=np.full(len(cores), self.has_random_flows[0])
         )
 
     def _parts(self, others: Sites) -> tuple[Floats, Floats, Floats]:

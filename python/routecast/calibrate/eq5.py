@@ -57,13 +57,7 @@ class Eq5Router:
             k = point.working_cores
             rate = 1.0 / self.service_s(k, point.frame_bytes)
             flow = saturate(point, core_pps=partial(_constant, rate))
-            predictions.append(
-                Prediction(
-                    point=point,
-                    throughput_pps=flow.throughput_pps,
-                    limit=flow.limit,
-                )
-            )
+            predictions.append(Prediction(point=point, throughput_pps=flow.throughput_pps, limit=flow.limit))
         return tuple(predictions)
 
     def router_model(
@@ -117,8 +111,7 @@ def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
     solution, _, rank, _ = np.linalg.lstsq(design / scale, np.ones_like(gbps), rcond=1e-9)
     if rank < _PARAMETERS:
         raise FitProblem(
-            series,
-            "the points do not tell eq. 5's 4 parameters apart: measure two frame sizes on two core counts",
+            series, "the points do not tell eq. 5's 4 parameters apart: measure two frame sizes on two core counts"
         )
     a, a0, b, b0 = (float(value) for value in solution / scale)
     return Eq5Router(a=a, a0=a0, b=b, b0=b0, series=series)

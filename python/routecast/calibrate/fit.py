@@ -113,11 +113,7 @@ def fit(
 
 
 def law_evidence(
-    law: Law,
-    points: Sequence[Point],
-    *,
-    polls: Sequence[Shape] = (POLL_SHAPE,),
-    noise_ratio: float | None = None,
+    law: Law, points: Sequence[Point], *, polls: Sequence[Shape] = (POLL_SHAPE,), noise_ratio: float | None = None
 ) -> Floats:
     """Log evidence that points give a law without discrepancy, for each of several priors of the cost of polling."""
     known = Repeated.of(points, noise_ratio)
@@ -149,11 +145,7 @@ def _evidence(known: Repeated, laws: Sequence[Law], poll: Shape, *, step: int = 
     for law in laws:
         mean, sd = _prior(known, law, poll)
         evidence, misfit = log_evidence(
-            functools.partial(log_throughput, law, conditions=conditions),
-            known.measured,
-            whitening,
-            mean,
-            sd,
+            functools.partial(log_throughput, law, conditions=conditions), known.measured, whitening, mean, sd
         )
         rows.append(evidence)
         residuals.append(np.einsum("rij,ri->rj", whitening, misfit) / alone)

@@ -15,13 +15,7 @@ import numpy as np
 from routecast.calibrate.discrepancy import Discrepancy, Sites
 from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput, saturate
 from routecast.calibrate.laws import Law
-from routecast.calibrate.next_points import (
-    NextPoint,
-    candidates,
-    half_width_ratio,
-    interval_log_width,
-    rank,
-)
+from routecast.calibrate.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
 from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibrate.score import Intervals, Limit, Prediction, intervals
@@ -281,12 +275,7 @@ class FittedRouter:
         )
 
     def next_points(
-        self,
-        n: int = 3,
-        *,
-        able: Sequence[Point] = (),
-        targets: Sequence[Point] = (),
-        goal_pps: float | None = None,
+        self, n: int = 3, *, able: Sequence[Point] = (), targets: Sequence[Point] = (), goal_pps: float | None = None
     ) -> tuple[NextPoint, ...]:
         """Return the measurements to make next, in their order (:mod:`routecast.calibrate.next_points`).
 
@@ -400,8 +389,7 @@ class FittedRouter:
     def _log_service(self, busy: Floats, frame_bytes: float) -> Floats:
         """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""
         return -average_of_medians(
-            [self._log_core_rates(each, busy, frame_bytes) for each in self.fitted],
-            self._typical,
+            [self._log_core_rates(each, busy, frame_bytes) for each in self.fitted], self._typical
         )
 
     @property

@@ -193,13 +193,7 @@ LAWS: Final[Mapping[str, Law]] = {
             name="lock",
             formula="k cores at a lock of share q, handed over in r⁻¹ per waiting core",
             shapes=(
-                Shape(
-                    name="share",
-                    mean=-3.5,
-                    sd=1.5,
-                    scale="share",
-                    meaning="share q of a frame under the lock",
-                ),
+                Shape(name="share", mean=-3.5, sd=1.5, scale="share", meaning="share q of a frame under the lock"),
                 Shape(
                     name="handover",
                     mean=16.1,
@@ -217,12 +211,7 @@ LAWS: Final[Mapping[str, Law]] = {
             formula="g(k) = min(k, k*) + s·max(k−k*, 0)",
             shapes=(
                 Shape(
-                    name="knee",
-                    mean=17.5,
-                    sd=1.0,
-                    in_frames_per_s=True,
-                    unit="frames/s",
-                    meaning="rate at the kink k*",
+                    name="knee", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="rate at the kink k*"
                 ),
                 Shape(
                     name="slope",

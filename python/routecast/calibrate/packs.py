@@ -101,8 +101,7 @@ class Pack:
     def nic_cap_pps(self, series: str) -> float | None:
         """Packet rate that a card or its bus cannot exceed."""
         return min(
-            (float(each["nic_cap_pps"]) for each in self._known_of(series) if "nic_cap_pps" in each),
-            default=None,
+            (float(each["nic_cap_pps"]) for each in self._known_of(series) if "nic_cap_pps" in each), default=None
         )
 
     def _known_of(self, series: str) -> list[Mapping[str, Any]]:

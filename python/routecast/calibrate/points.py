@@ -220,12 +220,7 @@ def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: 
         text,
         name=str(path),
         router=Point(
-            cores=cores,
-            frame_bytes=64.0,
-            throughput_pps=math.nan,
-            link_bps=link_bps,
-            ports=ports,
-            series=series,
+            cores=cores, frame_bytes=64.0, throughput_pps=math.nan, link_bps=link_bps, ports=ports, series=series
         ),
     )
 

@@ -106,14 +106,7 @@ class Posterior:
 
 
 def sample_posterior(
-    forward: Forward,
-    measured: Floats,
-    noise: Floats,
-    prior_mean: Floats,
-    prior_sd: Floats,
-    *,
-    draws: int,
-    seed: int,
+    forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats, *, draws: int, seed: int
 ) -> Posterior:
     """Sample the posterior.
 

@@ -116,10 +116,7 @@ def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
 def _scales(parameters: Floats) -> Scales:
     smooth_mean, smooth_sd, rough_mean, rough_sd = (float(each) for each in parameters)
     return Scales(
-        smooth_mean=smooth_mean,
-        smooth_sd=math.exp(smooth_sd),
-        rough_mean=rough_mean,
-        rough_sd=math.exp(rough_sd),
+        smooth_mean=smooth_mean, smooth_sd=math.exp(smooth_sd), rough_mean=rough_mean, rough_sd=math.exp(rough_sd)
     )
 
 

@@ -117,11 +117,7 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
         },
     )
     refined = replace(plain, operations=operations, refinement=refinement)
-    return Refined(
-        hardware=refined,
-        before_ratio=_errors(plain, everything),
-        after_ratio=_errors(refined, everything),
-    )
+    return Refined(hardware=refined, before_ratio=_errors(plain, everything), after_ratio=_errors(refined, everything))
 
 
 class _Fit:

@@ -72,10 +72,7 @@ def measure_until(
         ratio = fitted.half_width_ratio(able) if fitted else float("inf")
         if fitted and ((ratio <= until_ratio and repeats >= _REPEATS) or len(measured) >= most):
             return Known(
-                measured=tuple(measured),
-                fitted=fitted,
-                half_width_ratio=ratio,
-                is_enough=ratio <= until_ratio,
+                measured=tuple(measured), fitted=fitted, half_width_ratio=ratio, is_enough=ratio <= until_ratio
             )
         is_repeat = repeats < _REPEATS and (fitted is None or due_s <= 0.0 or ratio <= until_ratio)
         if is_repeat:

@@ -79,10 +79,7 @@ class Series:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: parameters with standard errors and units, the law, the summary."""
-        data: dict[str, Any] = {
-            "name": self.name,
-            "summary": {key: _plain(v) for key, v in self.summary.items()},
-        }
+        data: dict[str, Any] = {"name": self.name, "summary": {key: _plain(v) for key, v in self.summary.items()}}
         if isinstance(self.fitted, FittedRouter):
             data["warnings"] = list(self.fitted.warnings)
             data["noise_ratio"] = self.fitted.noise_ratio
@@ -90,12 +87,7 @@ class Series:
             data["law_weights"] = self.fitted.law_weights
             data["effective_parameters"] = self.fitted.effective_parameters
             data["parameters"] = {
-                name: {
-                    "value": p.value,
-                    "standard_error": p.standard_error,
-                    "unit": p.unit,
-                    "meaning": p.meaning,
-                }
+                name: {"value": p.value, "standard_error": p.standard_error, "unit": p.unit, "meaning": p.meaning}
                 for name, p in self.fitted.parameters.items()
             }
         return data

@@ -35,15 +35,10 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
         "next": "validate:next_measurement",
         "board": "validate:board",
         "benchmark": Group(
-            "The procedures of RFC 2544, on a test bed or on a model.",
-            {"rfc2544": "benchmark:rfc2544"},
+            "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "benchmark:rfc2544"}
         ),
     },
-    "One router, one load": {
-        "function": "function:function",
-        "solve": "solve:solve",
-        "simulate": "simulate:simulate",
-    },
+    "One router, one load": {"function": "function:function", "solve": "solve:solve", "simulate": "simulate:simulate"},
     "Measure": {
         "measure": "measure:measure",
         "doctor": "doctor:doctor",
@@ -90,12 +85,7 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
         ),
         "noc": Group(
             "Networks on chip: power of routings and planes, the optimum, the fabric flit by flit.",
-            {
-                "power": "noc:power",
-                "optimum": "noc:optimum",
-                "simulate": "noc:simulate",
-                "compare": "noc:compare",
-            },
+            {"power": "noc:power", "optimum": "noc:optimum", "simulate": "noc:simulate", "compare": "noc:compare"},
         ),
     },
 }

@@ -140,8 +140,7 @@ def _profiles(incomplete: str) -> list[str]:
 
 def rfc2544(
     router: Annotated[
-        Path | None,
-        typer.Argument(metavar="[ROUTER.toml]", help="The router, for --evaluator simulate or solve."),
+        Path | None, typer.Argument(metavar="[ROUTER.toml]", help="The router, for --evaluator simulate or solve.")
     ] = None,
     *,
     testbed: Annotated[
@@ -176,9 +175,7 @@ def rfc2544(
     own_network: Annotated[
         bool,
         typer.Option(
-            "--i-own-this-network",
-            help="Send on interfaces that carry other traffic as well.",
-            rich_help_panel=WHAT,
+            "--i-own-this-network", help="Send on interfaces that carry other traffic as well.", rich_help_panel=WHAT
         ),
     ] = False,
     power: PowerOption = None,
@@ -218,42 +215,28 @@ def rfc2544(
         bool, typer.Option("--ipv6", help="IPv6 instead of IPv4 (RFC 5180).", rich_help_panel=STREAMS)
     ] = False,
     networks: Annotated[
-        int,
-        typer.Option("--networks", min=1, max=256, help="Destination networks (sec. 12).", rich_help_panel=STREAMS),
+        int, typer.Option("--networks", min=1, max=256, help="Destination networks (sec. 12).", rich_help_panel=STREAMS)
     ] = 1,
     filters: Annotated[
         int,
         typer.Option(
-            "--filters",
-            min=0,
-            max=1000,
-            help="Filter conditions (sec. 11.4: 1, 25).",
-            rich_help_panel=STREAMS,
+            "--filters", min=0, max=1000, help="Filter conditions (sec. 11.4: 1, 25).", rich_help_panel=STREAMS
         ),
     ] = 0,
     burst: Annotated[
         int,
         typer.Option(
-            "--burst",
-            min=1,
-            max=100_000,
-            help="Frames a burst (sec. 21: 16 … 1024).",
-            rich_help_panel=STREAMS,
+            "--burst", min=1, max=100_000, help="Frames a burst (sec. 21: 16 … 1024).", rich_help_panel=STREAMS
         ),
     ] = 1,
     flows: Annotated[
-        int,
-        typer.Option("--flows", min=1, max=60_000, help="Flows each way (RFC 4814).", rich_help_panel=STREAMS),
+        int, typer.Option("--flows", min=1, max=60_000, help="Flows each way (RFC 4814).", rich_help_panel=STREAMS)
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of a simulated model.")] = 1,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Folder of the results; ./rfc2544-… if not given.",
-            file_okay=False,
+            "--out", "-o", metavar="DIR", help="Folder of the results; ./rfc2544-… if not given.", file_okay=False
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,

@@ -113,11 +113,7 @@ def progress_bar(what: str) -> Iterator[Report]:
                 told = time.monotonic()
                 remark(f"{what}: {done:,} of {total:,}{f'; {now}' if now else ''}")
             progress.update(
-                task,
-                completed=done,
-                total=total,
-                description=now or what,
-                visible=time.monotonic() - start > SILENT_S,
+                task, completed=done, total=total, description=now or what, visible=time.monotonic() - start > SILENT_S
             )
 
         # Work that reports nothing for long shows its bar all the same.

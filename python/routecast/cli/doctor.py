@@ -17,8 +17,7 @@ __all__ = ["doctor"]
 def doctor(
     *,
     testbed: Annotated[
-        str | None,
-        typer.Option("--testbed", metavar="FILE", help="Look at the interfaces and cores of this test bed."),
+        str | None, typer.Option("--testbed", metavar="FILE", help="Look at the interfaces and cores of this test bed.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Leave with 1 if something distorts.")] = False,
     everything: Annotated[

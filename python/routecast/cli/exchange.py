@@ -55,8 +55,7 @@ def import_trials(
     ] = ImportFormat.AUTO,
     frame: FrameOption = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write FILE.parquet or FILE.csv.", dir_okay=False),
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write FILE.parquet or FILE.csv.", dir_okay=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trials as one JSON document.")] = False,
 ) -> None:
@@ -94,8 +93,7 @@ def export_trials(
         str | None, typer.Option("--link", metavar="RATE", help="validate: rate of a port, '10 Gbit/s'.")
     ] = None,
     calibrate: Annotated[
-        str,
-        typer.Option("--calibrate", metavar="SIZES", help="validate: frame sizes whose rows calibrate, '64,1518'."),
+        str, typer.Option("--calibrate", metavar="SIZES", help="validate: frame sizes whose rows calibrate, '64,1518'.")
     ] = "",
 ) -> None:
     """Write the trials of a file as CSIT UTI 1.5.1, as CSV, or as a table for `routecast validate`."""

@@ -52,8 +52,7 @@ def experiment(
         ),
     ] = None,
     join: Annotated[
-        bool,
-        typer.Option("--join", help="Run nothing; analyse what the shards left.", rich_help_panel=_WHERE),
+        bool, typer.Option("--join", help="Run nothing; analyse what the shards left.", rich_help_panel=_WHERE)
     ] = False,
     design_only: Annotated[
         bool, typer.Option("--design-only", help="Print which runs there would be, and run nothing.")
@@ -91,13 +90,7 @@ def experiment(
 
 
 def _results(
-    asked: Experiment,
-    folder: Path,
-    *,
-    executor: str,
-    workers: int | None,
-    shard: Shard | None,
-    join: bool,
+    asked: Experiment, folder: Path, *, executor: str, workers: int | None, shard: Shard | None, join: bool
 ) -> Results:
     from routecast.experiment.run import join_experiment, run_experiment
 
@@ -164,11 +157,7 @@ def _print_plan(asked: Experiment, *, as_json: bool) -> None:
 
     if as_json:
         rows = [
-            {
-                "row": row,
-                "coded": list(coded),
-                "levels": [level.label for level in levels_of_row(asked, row)],
-            }
+            {"row": row, "coded": list(coded), "levels": [level.label for level in levels_of_row(asked, row)]}
             for row, coded in enumerate(asked.design.coded)
         ]
         print_json({"experiment": asked.name, "design": design_json(asked), "combinations": rows})

@@ -103,17 +103,7 @@ def load_of(asked: Asked, direction: str, frames: FrameMix) -> OfferedLoad:
 
 _PAPER_HOST = "xeon-e5-2690v2"
 _TABLE = re.compile(r"(?P<name>\w+)\s*=\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kKMG]i?|)", re.ASCII)
-_PREFIXES = {
-    "": 1,
-    "k": 10**3,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "ki": 2**10,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-}
+_PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +135,7 @@ class Case:
 
 
 def read_case(
-    name: str,
-    on: str | None,
-    cores: int,
-    traffic: str,
-    flows: int | None,
-    tables: Sequence[str],
-    giga: float,
+    name: str, on: str | None, cores: int, traffic: str, flows: int | None, tables: Sequence[str], giga: float
 ) -> Case:
     """Read what the options name; without ``--on`` it is this host, or the paper's if this one was not probed.
 
@@ -234,8 +218,7 @@ def function(
         ),
     ] = "uniform",
     flows: Annotated[
-        int | None,
-        typer.Option("--flows", min=1, metavar="N", help="Number of flows.", rich_help_panel=_TRAFFIC),
+        int | None, typer.Option("--flows", min=1, metavar="N", help="Number of flows.", rich_help_panel=_TRAFFIC)
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -270,9 +253,7 @@ def function(
     refine: Annotated[
         bool,
         typer.Option(
-            "--refine",
-            help="Correct the probed host's file by what --run measures.",
-            rich_help_panel=_ANSWER,
+            "--refine", help="Correct the probed host's file by what --run measures.", rich_help_panel=_ANSWER
         ),
     ] = False,
     operations: Annotated[
@@ -370,11 +351,7 @@ def _named(case: Case, direction: str | None) -> list[tuple[str, str | None]]:
 
 
 def _print(
-    case: Case,
-    direction: str | None,
-    frames: Sequence[FrameMix],
-    remote: float,
-    trials: Sequence[Trial],
+    case: Case, direction: str | None, frames: Sequence[FrameMix], remote: float, trials: Sequence[Trial]
 ) -> None:
     from routecast.cli.console import print_table, print_trial
     from routecast.report.function import limits_table, operations_table, throughput_table
@@ -406,17 +383,10 @@ def _print(
 
 
 def _document(
-    case: Case,
-    direction: str | None,
-    frames: Sequence[FrameMix],
-    remote: float,
-    trials: Sequence[Trial],
+    case: Case, direction: str | None, frames: Sequence[FrameMix], remote: float, trials: Sequence[Trial]
 ) -> dict[str, object]:
     estimates = [
-        {
-            "kind": "platform" if ratio else "generic",
-            **case.estimate(one, mix, ratio).to_json(),
-        }
+        {"kind": "platform" if ratio else "generic", **case.estimate(one, mix, ratio).to_json()}
         for mix in frames
         for _, one in _named(case, direction)
         for ratio in ((0.0, remote) if remote else (0.0,))
@@ -496,12 +466,7 @@ def count_function(asked: Asked, *, as_json: bool = False) -> None:
         from dataclasses import asdict
 
         rows = [
-            {
-                "direction": direction,
-                "frames": frames.name,
-                "frame_bytes": frames.mean_bytes,
-                **asdict(counts),
-            }
+            {"direction": direction, "frames": frames.name, "frame_bytes": frames.mean_bytes, **asdict(counts)}
             for direction, frames, counts in counted
         ]
         print_json({"function": asked.function.name, "counts": rows})
@@ -688,10 +653,7 @@ def run_function(asked: Asked, estimates: Callable[[str, FrameMix], Estimate], *
         ]
         refined = refine_file(asked.hardware, measured, asked.refine)
     if as_json:
-        document: dict[str, object] = {
-            "function": asked.function.name,
-            "runs": [_run_document(one) for one in ran],
-        }
+        document: dict[str, object] = {"function": asked.function.name, "runs": [_run_document(one) for one in ran]}
         if refined is not None:
             document["refined"] = {
                 "file": str(asked.refine),

@@ -31,8 +31,7 @@ def probe(
         ),
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="A few seconds instead of most of a minute: fewer sizes and repeats."),
+        bool, typer.Option("--quick", help="A few seconds instead of most of a minute: fewer sizes and repeats.")
     ] = False,
     cpu: Annotated[int | None, typer.Option("--cpu", metavar="N", min=0, help="The processor to measure on.")] = None,
     strict: Annotated[
@@ -106,11 +105,7 @@ def _document(probed: Probed, path: Path) -> dict[str, object]:
         ],
         "call": hardware.call,
         "operations": {
-            name: {
-                "cycles": cost.cycles.text,
-                "residual_ratio": cost.residual_ratio,
-                "samples": cost.samples,
-            }
+            name: {"cycles": cost.cycles.text, "residual_ratio": cost.residual_ratio, "samples": cost.samples}
             for name, cost in hardware.operations.items()
         },
         "nics": hardware.nics,
@@ -155,10 +150,7 @@ def list_hardware(*, as_json: JsonOption = False) -> None:
 
 
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME|FILE", help='A name of `list`, "host", or a *.hardware.toml.'),
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help='A name of `list`, "host", or a *.hardware.toml.')],
     *,
     as_json: JsonOption = False,
 ) -> None:

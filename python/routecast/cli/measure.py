@@ -176,19 +176,13 @@ TestbedOption = Annotated[
 DeviceOption = Annotated[
     str | None,
     typer.Option(
-        "--dut",
-        metavar="DEVICE",
-        help="Device under test, as `testbed devices` lists them.",
-        rich_help_panel=PANEL,
+        "--dut", metavar="DEVICE", help="Device under test, as `testbed devices` lists them.", rich_help_panel=PANEL
     ),
 ]
 DeviceOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--dut-option",
-        metavar="KEY=VALUE",
-        help="Option of the device; may be repeated.",
-        rich_help_panel=PANEL,
+        "--dut-option", metavar="KEY=VALUE", help="Option of the device; may be repeated.", rich_help_panel=PANEL
     ),
 ]
 OwnNetworkOption = Annotated[
@@ -293,9 +287,7 @@ def measure(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Append to a table: .parquet or CSV; with --until one for `validate`.",
+            "--out", metavar="FILE", help="Append to a table: .parquet or CSV; with --until one for `validate`."
         ),
     ] = None,
     as_json: Annotated[

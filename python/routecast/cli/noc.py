@@ -45,8 +45,7 @@ def _simulated(incomplete: str) -> list[str]:
 
 NocFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A *.noc.toml.")]
 Loads = Annotated[
-    str | None,
-    typer.Option("--load", metavar="X[, Y]", help="Loads to answer for.", rich_help_panel=CHANGES),
+    str | None, typer.Option("--load", metavar="X[, Y]", help="Loads to answer for.", rich_help_panel=CHANGES)
 ]
 Routings = Annotated[
     str | None,
@@ -69,8 +68,7 @@ SimulatedRoutings = Annotated[
     ),
 ]
 Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn.", rich_help_panel=CHANGES),
+    int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn.", rich_help_panel=CHANGES)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=RESULTS)]
 FigureFile = Annotated[
@@ -151,12 +149,7 @@ def compare(
     from routecast.noc.answer.compare import compare as compared
     from routecast.noc.file.reading import NocChange, read_noc
     from routecast.report.noc.simulation_tables import comparison_headline, simulation_table
-    from routecast.report.noc.tables import (
-        beside_table,
-        optima_table,
-        power_table,
-        watts_table,
-    )
+    from routecast.report.noc.tables import beside_table, optima_table, power_table, watts_table
 
     refuse_no_figure_file(figure)
     change = NocChange(load=load, routings=routing, seed=seed)

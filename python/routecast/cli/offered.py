@@ -66,8 +66,7 @@ BurstOption = Annotated[
     float, typer.Option("--burst-frames", help="on_off: mean length of a burst.", rich_help_panel=PANEL)
 ]
 PeakOption = Annotated[
-    float,
-    typer.Option("--peak-ratio", help="on_off: rate within a burst over the mean rate.", rich_help_panel=PANEL),
+    float, typer.Option("--peak-ratio", help="on_off: rate within a burst over the mean rate.", rich_help_panel=PANEL)
 ]
 
 
@@ -113,10 +112,7 @@ def offered_load(
     else:
         flow_set = base.flows
     return OfferedLoad(
-        rate_pps=rate_pps,
-        frames=frames_asked(frame) or base.frames,
-        flows=flow_set,
-        arrivals=process or base.arrivals,
+        rate_pps=rate_pps, frames=frames_asked(frame) or base.frames, flows=flow_set, arrivals=process or base.arrivals
     )
 
 

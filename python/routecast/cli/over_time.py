@@ -20,8 +20,7 @@ __all__ = ["FigureOption", "OverTime", "OverTimeOption", "ReadAtOption", "instan
 OverTimeOption = Annotated[
     bool,
     typer.Option(
-        "--over-time",
-        help="Say from when on the throughput is steady (MSER-5, a test for drift), or why not.",
+        "--over-time", help="Say from when on the throughput is steady (MSER-5, a test for drift), or why not."
     ),
 ]
 ReadAtOption = Annotated[
@@ -33,8 +32,7 @@ ReadAtOption = Annotated[
     ),
 ]
 FigureOption = Annotated[
-    Path | None,
-    typer.Option("--figure", metavar="FILE.svg", help="Draw the throughput over time."),
+    Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the throughput over time.")
 ]
 
 

@@ -40,12 +40,10 @@ def cluster(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A *.cluster.toml.")],
     *,
     budget: Annotated[
-        float | None,
-        typer.Option("--budget", metavar="PRICE", min=0.0, help="The most the machines may cost."),
+        float | None, typer.Option("--budget", metavar="PRICE", min=0.0, help="The most the machines may cost.")
     ] = None,
     spare: Annotated[
-        int | None,
-        typer.Option("--spare", metavar="N", min=0, help="Machines that may fail at any time (N+1: 1)."),
+        int | None, typer.Option("--spare", metavar="N", min=0, help="Machines that may fail at any time (N+1: 1).")
     ] = None,
     trace: Annotated[
         str | None,
@@ -58,8 +56,7 @@ def cluster(
         ),
     ] = None,
     column: Annotated[
-        str | None,
-        typer.Option("--column", metavar="NAME|N", help="Its column of values.", rich_help_panel=TRAFFIC),
+        str | None, typer.Option("--column", metavar="NAME|N", help="Its column of values.", rich_help_panel=TRAFFIC)
     ] = None,
     unit: Annotated[
         str | None,
@@ -83,8 +80,7 @@ def cluster(
         typer.Option("--day", metavar='mean|"quantile Q"|all', help="Which day to plan for.", rich_help_panel=TRAFFIC),
     ] = None,
     peak: Annotated[
-        str | None,
-        typer.Option("--peak", metavar="RATE", help="Scale to this highest step.", rich_help_panel=TRAFFIC),
+        str | None, typer.Option("--peak", metavar="RATE", help="Scale to this highest step.", rich_help_panel=TRAFFIC)
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the plan as one JSON document.", rich_help_panel=RESULTS)
@@ -103,11 +99,7 @@ def cluster(
     figure: Annotated[
         Path | None,
         typer.Option(
-            "--figure",
-            metavar="FILE.svg",
-            help="Draw the power over the day.",
-            dir_okay=False,
-            rich_help_panel=RESULTS,
+            "--figure", metavar="FILE.svg", help="Draw the power over the day.", dir_okay=False, rich_help_panel=RESULTS
         ),
     ] = None,
 ) -> None:
@@ -159,13 +151,7 @@ def cluster(
 
 def _print(found: ClusterAnswer) -> None:
     from routecast.load.series import DAY_S
-    from routecast.report.cluster.tables import (
-        designs_table,
-        headline,
-        plan_table,
-        savings_table,
-        trace_traffic,
-    )
+    from routecast.report.cluster.tables import designs_table, headline, plan_table, savings_table, trace_traffic
 
     console = data()
     case = found.case
@@ -183,8 +169,7 @@ def _print(found: ClusterAnswer) -> None:
         days = case.trace.duration_s / DAY_S
         title = f"Saving over {days:.0f} days in steps of {case.trace.step_s / 60.0:g} min"
         print_table(
-            console,
-            savings_table(found.trace_savings, days, name="trace", title=title, traffic=trace_traffic(found)),
+            console, savings_table(found.trace_savings, days, name="trace", title=title, traffic=trace_traffic(found))
         )
 
 
@@ -226,11 +211,7 @@ def mapping(
     figure: Annotated[
         Path | None,
         typer.Option(
-            "--figure",
-            metavar="FILE",
-            help="Write the load by engine as SVG.",
-            dir_okay=False,
-            rich_help_panel=RESULTS,
+            "--figure", metavar="FILE", help="Write the load by engine as SVG.", dir_okay=False, rich_help_panel=RESULTS
         ),
     ] = None,
 ) -> None:
@@ -267,13 +248,7 @@ def mapping(
 
 
 def _mapping_print(found: MappingAnswer) -> None:
-    from routecast.report.mapping.tables import (
-        headline,
-        mappings_table,
-        memories_table,
-        stages_table,
-        troubles,
-    )
+    from routecast.report.mapping.tables import headline, mappings_table, memories_table, stages_table, troubles
 
     console = data()
     for number, line in enumerate(headline(found)):
@@ -296,8 +271,7 @@ def placement(
         str | None, typer.Option("--offered", metavar="RATE", help="Another load than the file's.")
     ] = None,
     seconds: Annotated[
-        float | None,
-        typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer, for each frame size."),
+        float | None, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer, for each frame size.")
     ] = None,
     simulate: Annotated[
         bool, typer.Option("--simulate/--no-simulate", help="Check the best mappings by simulation.")

@@ -47,9 +47,7 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
         return _stop(f"{error.filename or 'system'}: {error.strerror or error}", 3, debug=debug)
     except ImportError as error:
         return _stop(
-            f"{error}: run `make demo` or `pip install .` to build and install what is missing",
-            3,
-            debug=debug,
+            f"{error}: run `make demo` or `pip install .` to build and install what is missing", 3, debug=debug
         )
     except Exception as error:
         hint = "" if debug else "; add --debug to see where"

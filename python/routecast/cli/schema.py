@@ -39,9 +39,7 @@ SCHEMAS = {
 Kind = StrEnum("Kind", {kind.upper(): kind for kind in SCHEMAS})  # type: ignore[misc]
 
 
-def schema(
-    kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml; or benchmark.json.")],
-) -> None:
+def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml; or benchmark.json.")]) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
     place, *arguments = SCHEMAS[kind.value].split()
     module, _, function = place.partition(":")

@@ -231,8 +231,7 @@ def simulate(
     ] = None,
     path: Annotated[Path, typer.Option("--path", help="How the engine works; the results are the same.")] = Path.AUTO,
     trace_messages: Annotated[
-        bool,
-        typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs)."),
+        bool, typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs).")
     ] = False,
     over_time: OverTimeOption = False,
     read_at: ReadAtOption = None,

@@ -23,8 +23,7 @@ def _names(incomplete: str) -> list[str]:
 
 def study(
     name_or_file: Annotated[
-        str,
-        typer.Argument(metavar="NAME|FILE", help="A shipped study or a *.study.toml.", autocompletion=_names),
+        str, typer.Argument(metavar="NAME|FILE", help="A shipped study or a *.study.toml.", autocompletion=_names)
     ],
     *,
     out: Annotated[

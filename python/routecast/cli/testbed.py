@@ -17,8 +17,7 @@ __all__ = ["devices", "down", "list_beds", "selftest", "up"]
 _LISTENS_EVERY_S = 0.2
 
 BedArgument = Annotated[
-    str,
-    typer.Argument(metavar="namespaces|FILE", help='"namespaces", or a *.testbed.toml.', show_default=False),
+    str, typer.Argument(metavar="namespaces|FILE", help='"namespaces", or a *.testbed.toml.', show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -30,8 +29,7 @@ def up(
     dut_option: DeviceOptions = None,
     own_network: OwnNetworkOption = False,
     wait: Annotated[
-        bool,
-        typer.Option("--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs."),
+        bool, typer.Option("--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs.")
     ] = False,
 ) -> None:
     """Put a test bed up with its device, and leave it standing for work by hand."""

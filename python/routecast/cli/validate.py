@@ -35,8 +35,7 @@ def next_measurement(
         typer.Option("--goal", metavar="RATE", help='Known are to be the least cores for "40 Gbit/s" or "20 Mpps".'),
     ] = None,
     most_cores: Annotated[
-        int | None,
-        typer.Option("--most-cores", min=1, max=4096, metavar="N", help="Cores there are to measure on."),
+        int | None, typer.Option("--most-cores", min=1, max=4096, metavar="N", help="Cores there are to measure on.")
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=50, help="Measurements to name.")] = 3,
     until: Annotated[

@@ -24,8 +24,7 @@ _LIST = "list"
 
 def workload(
     name: Annotated[
-        str,
-        typer.Argument(metavar="NAME|list", help="A kernel; `list` tells which there are.", show_default=False),
+        str, typer.Argument(metavar="NAME|list", help="A kernel; `list` tells which there are.", show_default=False)
     ] = _LIST,
     *,
     pcap: Annotated[
@@ -57,8 +56,7 @@ def workload(
         ),
     ] = None,
     flows: Annotated[
-        int,
-        typer.Option("--flows", min=1, metavar="N", help="Flows of generated packets.", rich_help_panel=_PACKETS),
+        int, typer.Option("--flows", min=1, metavar="N", help="Flows of generated packets.", rich_help_panel=_PACKETS)
     ] = 1024,
     entries: Annotated[
         int | None,
@@ -78,10 +76,7 @@ def workload(
     line_rate: Annotated[
         str | None,
         typer.Option(
-            "--line-rate",
-            metavar="RATE",
-            help='What a link asks for, such as "10 Gbit/s".',
-            rich_help_panel=_NEED,
+            "--line-rate", metavar="RATE", help='What a link asks for, such as "10 Gbit/s".', rich_help_panel=_NEED
         ),
     ] = None,
     frequency: Annotated[
@@ -98,12 +93,10 @@ def workload(
         typer.Option("--ipc", metavar="NUMBER", help="Instructions that it does per cycle.", rich_help_panel=_NEED),
     ] = 1.0,
     cachegrind: Annotated[
-        bool,
-        typer.Option("--cachegrind", help="Count again with valgrind's cachegrind: a second opinion."),
+        bool, typer.Option("--cachegrind", help="Count again with valgrind's cachegrind: a second opinion.")
     ] = False,
     figure: Annotated[
-        Path | None,
-        typer.Option("--figure", metavar="FILE.svg", help="Draw misses over the size of the cache."),
+        Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw misses over the size of the cache.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="Seed of all randomness.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -161,13 +154,7 @@ def _list(*, as_json: bool) -> None:
 
 
 def _case(
-    name: str,
-    pcap: Path | None,
-    frame: str | None,
-    content: str | None,
-    flows: int,
-    entries: int | None,
-    seed: int,
+    name: str, pcap: Path | None, frame: str | None, content: str | None, flows: int, entries: int | None, seed: int
 ) -> WorkloadCase:
     from routecast.load.frames import FrameMix
     from routecast.quantity.did_you_mean import did_you_mean

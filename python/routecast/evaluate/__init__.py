@@ -4,16 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
-from routecast.evaluate.trial import (
-    Bottleneck,
-    Delay,
-    FlowOutcome,
-    Moment,
-    Resource,
-    TaskActivity,
-    Trial,
-    TrialPower,
-)
+from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial, TrialPower
 
 if TYPE_CHECKING:
     from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace

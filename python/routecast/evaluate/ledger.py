@@ -58,12 +58,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        columns: Columns,
-        *,
-        table: str = "results",
-        summary: str | None = "summary.json",
+        self, folder: Path, columns: Columns, *, table: str = "results", summary: str | None = "summary.json"
     ) -> None:
         self._columns = columns
         self._table = folder / f"{table}.parquet"

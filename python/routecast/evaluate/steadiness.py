@@ -107,10 +107,7 @@ def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
     if float(np.abs(apart).max()) <= _RESOLUTION * abs(mean):
         return BatchMeans(mean=mean, half_width=0.0, rise=0.0, p=1.0)
     return BatchMeans(
-        mean=mean,
-        half_width=_half_width(apart),
-        rise=slope * len(series) / size,
-        p=_p_of(slope, times, rest, mean),
+        mean=mean, half_width=_half_width(apart), rise=slope * len(series) / size, p=_p_of(slope, times, rest, mean)
     )
 
 

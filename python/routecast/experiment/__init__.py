@@ -12,16 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from routecast.experiment.model import (
-    Answer,
-    Design,
-    Experiment,
-    Factor,
-    Level,
-    Response,
-    Results,
-    Run,
-)
+from routecast.experiment.model import Answer, Design, Experiment, Factor, Level, Response, Results, Run
 
 if TYPE_CHECKING:
     from routecast.experiment.file.reading import parse_experiment, read_experiment

@@ -76,11 +76,7 @@ def run_experiment(
         by_key = {one.key: one for one in found}
         answers = tuple(by_key[run.key] for run in mine)
     return Results(
-        experiment=experiment,
-        runs=mine,
-        answers=answers,
-        resumed=resumed,
-        elapsed_s=time.monotonic() - started,
+        experiment=experiment, runs=mine, answers=answers, resumed=resumed, elapsed_s=time.monotonic() - started
     )
 
 

@@ -174,12 +174,7 @@ _ALL = (
         _field("put together"),
         source="routecast",
     ),
-    _operation(
-        "crc_hash",
-        "hash bytes of a key with CRC-32C",
-        _field("hashed"),
-        source="RFC 3720, app. B.4 (CRC-32C)",
-    ),
+    _operation("crc_hash", "hash bytes of a key with CRC-32C", _field("hashed"), source="RFC 3720, app. B.4 (CRC-32C)"),
     _operation(
         "toeplitz_hash",
         "hash bytes of a key as receive side scaling does",
@@ -220,26 +215,17 @@ _ALL = (
         source="routecast; DPDK rte_pktmbuf_adj",
     ),
     _operation(
-        "enqueue",
-        "put a frame into a ring to another core",
-        _BURST,
-        source="routecast; DPDK rte_ring, bulk mode",
+        "enqueue", "put a frame into a ring to another core", _BURST, source="routecast; DPDK rte_ring, bulk mode"
     ),
     _operation(
-        "dequeue",
-        "take a frame from a ring of another core",
-        _BURST,
-        source="routecast; DPDK rte_ring, bulk mode",
+        "dequeue", "take a frame from a ring of another core", _BURST, source="routecast; DPDK rte_ring, bulk mode"
     ),
     _operation(
         "instructions",
         "execute instructions that were counted, where no other operation says what is done",
         Parameter(name="n", meaning="instructions, as `routecast workload` counts them", most=1e9),
         Parameter(
-            name="lines",
-            meaning="lines of the table that are touched one after the other",
-            most=1e6,
-            default=0.0,
+            name="lines", meaning="lines of the table that are touched one after the other", most=1e6, default=0.0
         ),
         source="routecast; Wolf & Franklin 2000, Ramaswamy & Wolf 2003",
     ),

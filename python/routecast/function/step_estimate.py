@@ -31,10 +31,7 @@ _NEAR: tuple[LevelName, ...] = ("L1", "L2")
 
 
 def places_of_lines(
-    works: Sequence[tuple[float, StepWork]],
-    hardware: Hardware,
-    popularity: Popularity,
-    flows: int | None = None,
+    works: Sequence[tuple[float, StepWork]], hardware: Hardware, popularity: Popularity, flows: int | None = None
 ) -> Shares:
     """Return the share of every stream's lines found in each level.
 

@@ -44,13 +44,7 @@ def step_problems(
 
 
 def step_values(
-    step: Step,
-    direction: Direction,
-    tables: Iterable[TableSize],
-    frame_bytes: float,
-    *,
-    place: str,
-    subject: str,
+    step: Step, direction: Direction, tables: Iterable[TableSize], frame_bytes: float, *, place: str, subject: str
 ) -> dict[str, float]:
     """Return the values of a step's parameters, defaults filled in.
 

@@ -90,8 +90,7 @@ FormulaText = Annotated[
     ),
 ]
 LineCost = Annotated[
-    tuple[float, float],
-    Parsed(_line_cost, "cycles, s, or both", "12 cycles", "80 ns", "3 cycles + 60 ns"),
+    tuple[float, float], Parsed(_line_cost, "cycles, s, or both", "12 cycles", "80 ns", "3 cycles + 60 ns")
 ]
 Cycles = Annotated[float, Parsed(quantity.parse_cycles, "cycles, >= 0", "120 cycles")]
 

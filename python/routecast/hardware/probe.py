@@ -138,11 +138,7 @@ def noise_of(outcome: Mapping[str, Any], duration_s: float, limits: NoiseLimits 
     if clock > limits.clock_ratio:
         reasons.append(f"the clock varied by {clock:.0%} (quiet: up to {limits.clock_ratio:.0%})")
     return Noise(
-        scatter_ratio=scatter,
-        steal_ratio=steal,
-        interruptions=interruptions,
-        clock_ratio=clock,
-        reasons=tuple(reasons),
+        scatter_ratio=scatter, steal_ratio=steal, interruptions=interruptions, clock_ratio=clock, reasons=tuple(reasons)
     )
 
 
@@ -569,11 +565,7 @@ class Probed:
 
 
 def probe(
-    *,
-    quick: bool = False,
-    cpu: int | None = None,
-    seed: int = 1,
-    progress: Callable[[float], object] | None = None,
+    *, quick: bool = False, cpu: int | None = None, seed: int = 1, progress: Callable[[float], object] | None = None
 ) -> Probed:
     """Measure this host.
 

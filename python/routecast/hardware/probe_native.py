@@ -22,9 +22,7 @@ _DEFECTS = ("panic", "outcome")
 
 
 def native(
-    call: Call,
-    request: Mapping[str, object],
-    progress: Callable[[float], object] | None = None,
+    call: Call, request: Mapping[str, object], progress: Callable[[float], object] | None = None
 ) -> dict[str, Any]:
     """Call the core and return its outcome.
 

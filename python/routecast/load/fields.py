@@ -10,6 +10,5 @@ from routecast.quantity.fields import Parsed
 __all__ = ["Frames"]
 
 Frames = Annotated[
-    FrameMix,
-    Parsed(FrameMix.parse, "B, or a mix", "64 B", "IMIX", "genome aaafg", "7x64, 4x594, 1x1518"),
+    FrameMix, Parsed(FrameMix.parse, "B, or a mix", "64 B", "IMIX", "genome aaafg", "7x64, 4x594, 1x1518")
 ]

@@ -188,8 +188,7 @@ class FrameMix:
             middle = words[1].removesuffix("B") if len(words) > 1 else "570"
             if len(words) > 2 or middle not in {"570", "594"}:
                 raise QuantityProblem(
-                    text,
-                    f"{text[:60]!r} is no IMIX: allowed are IMIX, IMIX 570, IMIX 594, or a table 7x64, 4x594",
+                    text, f"{text[:60]!r} is no IMIX: allowed are IMIX, IMIX 570, IMIX 594, or a table 7x64, 4x594"
                 )
             return cls.imix(570 if middle == "570" else 594)
         if head == "genome":

@@ -39,8 +39,7 @@ def read_trace(path: str | Path) -> Arrivals:
         if sorted(header) != sorted(_COLUMNS):
             got = ", ".join(header)[:200] or "nothing"
             raise FileProblem(
-                str(path),
-                [Problem("line 1", f"got the columns {got}: a trace has {', '.join(_COLUMNS)}")],
+                str(path), [Problem("line 1", f"got the columns {got}: a trace has {', '.join(_COLUMNS)}")]
             )
         place = {name: header.index(name) for name in _COLUMNS}
         before_s = 0.0
@@ -74,10 +73,7 @@ def read_trace(path: str | Path) -> Arrivals:
         raise FileProblem(str(path), problems)
     try:
         return Arrivals(
-            kind="trace",
-            trace_time_s=tuple(times_s),
-            trace_frame_bytes=tuple(sizes_bytes),
-            trace_flow=tuple(flows),
+            kind="trace", trace_time_s=tuple(times_s), trace_frame_bytes=tuple(sizes_bytes), trace_flow=tuple(flows)
         )
     except ModelProblem as problem:
         raise FileProblem(str(path), problem.problems) from problem

@@ -42,12 +42,7 @@ class Direction(StrEnum):
         return self in (Direction.EAST, Direction.WEST)
 
 
-_STEPS = {
-    Direction.EAST: (1, 0),
-    Direction.WEST: (-1, 0),
-    Direction.SOUTH: (0, 1),
-    Direction.NORTH: (0, -1),
-}
+_STEPS = {Direction.EAST: (1, 0), Direction.WEST: (-1, 0), Direction.SOUTH: (0, 1), Direction.NORTH: (0, -1)}
 
 
 @value

@@ -1,13 +1,7 @@
 """Power models of routers, what they are fitted from, and energy metrics."""
 
 from routecast.power.curve import FormPower, LinearPower, PiecewisePower
-from routecast.power.form import (
-    PUBLISHED_FORM,
-    FormFunction,
-    MonotoneForm,
-    PolynomialForm,
-    greatest_deviation,
-)
+from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm, greatest_deviation
 from routecast.power.model import OperatingPoint, PowerModel, energy_j
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower

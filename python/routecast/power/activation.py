@@ -37,12 +37,7 @@ class CoreTime:
 
 
 def lingering_core(
-    rate_pps: float,
-    service_s: float,
-    *,
-    linger_s: float,
-    interrupt_cost_s: float = 0.0,
-    arrivals: Arrivals = "poisson",
+    rate_pps: float, service_s: float, *, linger_s: float, interrupt_cost_s: float = 0.0, arrivals: Arrivals = "poisson"
 ) -> CoreTime:
     r"""Return how a core that serves frames one by one spends its time, by closed form.
 
@@ -168,11 +163,7 @@ class AdaptivePower:
             return _pool_w(self.draw, self.cores, 0, 0.0)
         rate = point.rate_pps / working if point.rate_pps > 0.0 else point.load_ratio / self.service_s
         time = lingering_core(
-            rate,
-            self.service_s,
-            linger_s=self.linger_s,
-            interrupt_cost_s=self.interrupt_cost_s,
-            arrivals=self.arrivals,
+            rate, self.service_s, linger_s=self.linger_s, interrupt_cost_s=self.interrupt_cost_s, arrivals=self.arrivals
         )
         return _pool_w(self.draw, self.cores, working, time.busy_ratio + time.spin_ratio)
 

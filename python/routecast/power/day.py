@@ -131,12 +131,7 @@ class ModelWatts:
         if l2_bps > self.capacity_bps * (1.0 + 1e-9):
             raise ModelProblem(
                 "power of a day",
-                [
-                    Problem(
-                        "capacity",
-                        f"the load of {format_bps(l2_bps)} is beyond {format_bps(self.capacity_bps)}",
-                    )
-                ],
+                [Problem("capacity", f"the load of {format_bps(l2_bps)} is beyond {format_bps(self.capacity_bps)}")],
             )
         return self.model.power_w(
             OperatingPoint(

@@ -128,12 +128,7 @@ def _fitted(
                 "when active: neither may be negative; look at the samples",
             )
         states.append(
-            CoreAt(
-                frequency_hz=clock,
-                idle_w=idle.value,
-                active_w=idle.value + span.value,
-                max_pps=alone[clock],
-            )
+            CoreAt(frequency_hz=clock, idle_w=idle.value, active_w=idle.value + span.value, max_pps=alone[clock])
         )
         at = f"at {clock / 1e9:g} GHz"
         parameters[f"idle_w {at}"] = idle
@@ -347,15 +342,7 @@ def _held_out(design: Array, power: Array, count: Array, folds: int) -> tuple[fl
 
 
 FitModel = Literal["form", "monotone", "polynomial", "linear", "piecewise", "port", "router"]
-FIT_MODELS: tuple[FitModel, ...] = (
-    "form",
-    "monotone",
-    "polynomial",
-    "linear",
-    "piecewise",
-    "port",
-    "router",
-)
+FIT_MODELS: tuple[FitModel, ...] = ("form", "monotone", "polynomial", "linear", "piecewise", "port", "router")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,14 +18,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.quantity.fields import Length, Number, Ratio
 from routecast.quantity.schema import Kinds, field, value
 
-__all__ = [
-    "PUBLISHED_FORM",
-    "Form",
-    "FormFunction",
-    "MonotoneForm",
-    "PolynomialForm",
-    "greatest_deviation",
-]
+__all__ = ["PUBLISHED_FORM", "Form", "FormFunction", "MonotoneForm", "PolynomialForm", "greatest_deviation"]
 
 _GRID = 1000
 

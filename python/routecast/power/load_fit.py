@@ -125,9 +125,7 @@ def _fitted(places: Array, values: Array, segments: int, source: str) -> Monoton
     coefficients = np.concatenate([[0.0], np.cumsum(found / found.sum())])
     coefficients[-1] = 1.0
     return MonotoneForm(
-        knots=tuple(map(float, knots)),
-        coefficients=tuple(float(min(c, 1.0)) for c in coefficients),
-        source=source,
+        knots=tuple(map(float, knots)), coefficients=tuple(float(min(c, 1.0)) for c in coefficients), source=source
     )
 
 
@@ -161,10 +159,7 @@ class ErrorSummary:
             return cls(count=0, median_ratio=math.nan, p90_ratio=math.nan, max_ratio=math.nan)
         errors = sorted(error_ratio)
         return cls(
-            count=len(errors),
-            median_ratio=quantile(errors, 0.5),
-            p90_ratio=quantile(errors, 0.9),
-            max_ratio=errors[-1],
+            count=len(errors), median_ratio=quantile(errors, 0.5), p90_ratio=quantile(errors, 0.9), max_ratio=errors[-1]
         )
 
 

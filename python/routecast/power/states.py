@@ -14,14 +14,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.quantity.schema import field, value
 from routecast.router.model import PerformanceState, PowerDraw, SleepState
 
-__all__ = [
-    "IdlePeriods",
-    "IdleSpent",
-    "break_even_s",
-    "dynamic_power_w",
-    "idle_spent",
-    "state_at",
-]
+__all__ = ["IdlePeriods", "IdleSpent", "break_even_s", "dynamic_power_w", "idle_spent", "state_at"]
 
 
 def dynamic_power_w(capacitance_f: float, voltage_v: float, frequency_hz: float) -> float:

@@ -345,8 +345,7 @@ def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
         raise QuantityProblem(text, f"{_shown(text)} has no unit: wanted {wanted}")
     if unit[0] == "m" and all(kind.counts for kind in kinds) and unit_dimension("M" + unit[1:]) is not None:
         raise QuantityProblem(
-            text,
-            f"{_shown(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}",
+            text, f"{_shown(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}"
         )
     dimension = unit_dimension(unit)
     if dimension is None:

@@ -43,10 +43,7 @@ def interactive(figure: Figure) -> Json:
 def _axis(axis: Axis) -> Json:
     layout: Json = {"title": {"text": axis.title}, "type": axis.scale, "zeroline": False, "ticks": "outside"}
     if axis.ticks:
-        layout |= {
-            "tickvals": list(axis.ticks),
-            "ticktext": list(axis.labels) or [f"{tick:g}" for tick in axis.ticks],
-        }
+        layout |= {"tickvals": list(axis.ticks), "ticktext": list(axis.labels) or [f"{tick:g}" for tick in axis.ticks]}
     if axis.low is not None and axis.high is not None:
         ends = (axis.low, axis.high)
         layout["range"] = [math.log10(end) for end in ends] if axis.scale == "log" else list(ends)

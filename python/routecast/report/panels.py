@@ -30,12 +30,7 @@ def panel_px(columns: int) -> int:
 
 
 def draw_panels(
-    figures: Sequence[Figure],
-    *,
-    columns: int,
-    title: str,
-    caption: str = "",
-    has_heading: bool = False,
+    figures: Sequence[Figure], *, columns: int, title: str, caption: str = "", has_heading: bool = False
 ) -> str:
     """Return the figures as one SVG document, row by row; each bears its own title.
 

@@ -97,13 +97,7 @@ def _parameter_row(name: str, parameter: Parameter) -> tuple[str, float, float, 
             words.append(shown)
         else:
             words.append(f"at {word[2:]} %" if word.startswith("w_") else word)
-    return (
-        " ".join(words),
-        parameter.value * scale,
-        parameter.low * scale,
-        parameter.high * scale,
-        unit,
-    )
+    return (" ".join(words), parameter.value * scale, parameter.low * scale, parameter.high * scale, unit)
 
 
 def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:

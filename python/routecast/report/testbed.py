@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARKS", "findings_tables", "reading_tables", "selftest_tables"]
 
-MARKS = {
-    "fine": ("✓", "green"),
-    "distorts": ("▲", "yellow"),
-    "missing": ("✗", "red"),
-    "unseen": ("?", "dim"),
-}
+MARKS = {"fine": ("✓", "green"), "distorts": ("▲", "yellow"), "missing": ("✗", "red"), "unseen": ("?", "dim")}
 """Of each state of a finding: sign and colour."""
 
 

@@ -17,23 +17,9 @@ if TYPE_CHECKING:
     from routecast.calibrate.replay import Replayed
     from routecast.calibrate.validate import Row, Validation
 
-__all__ = [
-    "LIMITS",
-    "advice_table",
-    "board_remarks",
-    "board_tables",
-    "replay_table",
-    "rows_table",
-    "validation_tables",
-]
+__all__ = ["LIMITS", "advice_table", "board_remarks", "board_tables", "replay_table", "rows_table", "validation_tables"]
 
-LIMITS = {
-    "cpu": "cores",
-    "link": "links",
-    "nic": "NIC",
-    "shared": "shared",
-    "link and cpu": "links, cores",
-}
+LIMITS = {"cpu": "cores", "link": "links", "nic": "NIC", "shared": "shared", "link and cpu": "links, cores"}
 """What limits, in the words of a reader: short, for a column."""
 
 _BOARD = (

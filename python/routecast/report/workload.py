@@ -118,10 +118,7 @@ def _facts(answer: Characterisation) -> Table:
         ("Instructions executed at least once", f"{answer.static_instructions} ({answer.code_bytes} B)"),
         ("Instructions that make up 99 % of all", str(answer.for_99_percent)),
         ("Instructions that make up 90 % of all", str(answer.for_90_percent)),
-        (
-            "Lines of packets touched",
-            f"{answer.packet_lines} ({format_binary_bytes(64 * answer.packet_lines)})",
-        ),
+        ("Lines of packets touched", f"{answer.packet_lines} ({format_binary_bytes(64 * answer.packet_lines)})"),
         ("Other lines touched", f"{answer.other_lines} ({format_binary_bytes(64 * answer.other_lines)})"),
     ]
     if answer.tempo is not None:
@@ -161,10 +158,7 @@ def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: f
     caption = "Frames back to back, 20 B of preamble and gap each (S1)."
     if frequency_hz is not None:
         caption += f" One processor: {format_frequency(frequency_hz)}, {ipc:g} instructions per cycle."
-    of_processor = (
-        Column("Time for", "instructions", ".1f", "budget"),
-        Column("Processors", "", "d", "processors"),
-    )
+    of_processor = (Column("Time for", "instructions", ".1f", "budget"), Column("Processors", "", "d", "processors"))
     return Table.of(
         needs,
         Column("Frame", "B", ".0f", "frame_bytes"),
@@ -197,10 +191,6 @@ def counted_table(answer: Characterisation, counted: CachegrindCounts) -> Table:
         caption=f"Over {counted.packets} packets, with the loop around the kernel; its cache has 8 ways, an "
         "instruction that reads and writes a place counts as a read alone, and one that repeats itself "
         "(clearing a table) counts each time.",
-        columns=(
-            Column.text("What"),
-            Column("Trace", "", ".2f"),
-            Column("Cachegrind", "", ".2f"),
-        ),
+        columns=(Column.text("What"), Column("Trace", "", ".2f"), Column("Cachegrind", "", ".2f")),
         rows=rows,
     )

@@ -116,15 +116,9 @@ def check_polling(model: RouterModel, add: Callable[[str, str], None]) -> None:
             continue
         held = held_units[pool.name]
         if held > pool.units:
-            add(
-                f"pool[{index}].units",
-                f'polling task units hold {held} units, but "{pool.name}" has {pool.units}',
-            )
+            add(f"pool[{index}].units", f'polling task units hold {held} units, but "{pool.name}" has {pool.units}')
         elif pool.name in waiting and held == pool.units:
-            add(
-                f"pool[{index}].units",
-                f'polling task units hold all {held}, so "{waiting[pool.name]}" never gets one',
-            )
+            add(f"pool[{index}].units", f'polling task units hold all {held}, so "{waiting[pool.name]}" never gets one')
 
 
 def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) -> None:
@@ -132,10 +126,7 @@ def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) ->
     is_thread = kind == "thread" or bool(task.thread)
     what = "a thread" if is_thread else "one that holds back"
     if (is_thread or task.holds_back) and task.parallel != 1:
-        add(
-            f"{place}.parallel",
-            f"got {task.parallel}: {what} serves one frame at a time; give several task units",
-        )
+        add(f"{place}.parallel", f"got {task.parallel}: {what} serves one frame at a time; give several task units")
     if (is_thread or task.holds_back) and task.request != "task":
         add(f"{place}.request", f"is {task.request}: {what} asks for its units itself; leave it out")
     if task.thread and kind not in _KINDS:
@@ -161,8 +152,7 @@ def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) ->
         )
     if task.holds_back and not task.route.to:
         add(
-            f"{place}.holds_back",
-            "is true, but frames leave the router here, where there is always room: leave it out",
+            f"{place}.holds_back", "is true, but frames leave the router here, where there is always room: leave it out"
         )
 
 
@@ -358,10 +348,7 @@ def check_policy(place: str, policy: Policy, add: Add) -> None:
     known(f"{place}.kind", policy.kind, _POLICIES, add)
     sliced = policy.kind in {"round_robin", "fair", "linux"}
     if sliced and policy.quantum_s is None:
-        add(
-            f"{place}.quantum_s",
-            f"is missing: {policy.kind} grants units for at most a time slice; give it",
-        )
+        add(f"{place}.quantum_s", f"is missing: {policy.kind} grants units for at most a time slice; give it")
     elif sliced and policy.quantum_s is not None:
         time_slice(f"{place}.quantum_s", policy.quantum_s, add)
     elif policy.quantum_s is not None:
@@ -445,10 +432,7 @@ def check_route(place: str, route: Route, targets: Targets, add: Add) -> None:
         )
     if route.kind == "random":
         if len(route.weights) != len(route.to):
-            add(
-                f"{place}.weights",
-                f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each",
-            )
+            add(f"{place}.weights", f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each")
         for index, weight in enumerate(route.weights):
             if not (math.isfinite(weight) and weight >= 0.0):
                 add(f"{place}.weights[{index}]", f"got {weight}: allowed is a finite number >= 0")
@@ -463,10 +447,7 @@ def check_route(place: str, route: Route, targets: Targets, add: Add) -> None:
             add(f"{place}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}")
         for index, entry in enumerate(route.indirection):
             if not isinstance(entry, int) or not 0 <= entry < max(len(route.to), 1):
-                add(
-                    f"{place}.indirection[{index}]",
-                    f"got {entry}: there are {len(route.to)} targets, numbered from 0",
-                )
+                add(f"{place}.indirection[{index}]", f"got {entry}: there are {len(route.to)} targets, numbered from 0")
                 break
 
 
@@ -565,10 +546,7 @@ def _check_asking(place: str, task: TaskUnit, add: Add) -> None:
             "ask for the others",
         )
     if task.pin:
-        add(
-            f"{place}.pin",
-            "is given, but units that frames carry are all alike: leave it out, or split the pool",
-        )
+        add(f"{place}.pin", "is given, but units that frames carry are all alike: leave it out, or split the pool")
 
 
 def _check_pool(place: str, pool: ResourcePool, carrying: str, working: str, add: Add) -> None:
@@ -719,10 +697,7 @@ def _check_names(model: RouterModel, add: Add) -> None:
         if not name.strip():
             add(f"{place}.name", "is empty: ports and task units need a name")
         elif name in taken:
-            add(
-                f"{place}.name",
-                f'"{name}" is already the name of {taken[name]}: routes could not tell them apart',
-            )
+            add(f"{place}.name", f'"{name}" is already the name of {taken[name]}: routes could not tell them apart')
         taken.setdefault(name, place)
     pools: dict[str, str] = {}
     for index, pool in enumerate(model.pools):
@@ -821,15 +796,9 @@ def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], a
     _check_cost(place, service, first.frequency_hz if first is not None else None, add)
     if any((service.per_packet_cycles, service.per_byte_cycles, service.per_batch_cycles)):
         if not task.needs:
-            add(
-                place,
-                "costs cycles, but the task unit needs no pool whose frequency would tell how long they take",
-            )
+            add(place, "costs cycles, but the task unit needs no pool whose frequency would tell how long they take")
         elif first is not None and first.frequency_hz is None:
-            add(
-                place,
-                f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time',
-            )
+            add(place, f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time')
     check_variation(place, service.variation, service.scv, add)
 
 
@@ -856,7 +825,4 @@ def _check_graph(model: RouterModel, add: Add) -> None:
     reached = reachable_tasks(model)
     for index, task in enumerate(model.tasks):
         if reached and task.name not in reached:
-            add(
-                f"task[{index}]",
-                f'"{task.name}" is never reached: no port enters it and no route leads there',
-            )
+            add(f"task[{index}]", f'"{task.name}" is never reached: no port enters it and no route leads there')

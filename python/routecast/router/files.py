@@ -20,14 +20,7 @@ from routecast.router.check_load import check_load
 from routecast.router.load_table import LoadTable, load_of
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
 
-__all__ = [
-    "build_router",
-    "parse_router",
-    "read_router",
-    "read_router_and_load",
-    "router_schema",
-    "router_table",
-]
+__all__ = ["build_router", "parse_router", "read_router", "read_router_and_load", "router_schema", "router_table"]
 
 
 @value

@@ -52,12 +52,7 @@ def windows_among(tasks: Sequence[TaskUnit]) -> tuple[Window, ...]:
                 inside, leak = _follow(task, need.until, named)
                 windows.append(
                     Window(
-                        pool=need.pool,
-                        units=need.units,
-                        enter=task.name,
-                        until=need.until,
-                        inside=inside,
-                        leak=leak,
+                        pool=need.pool, units=need.units, enter=task.name, until=need.until, inside=inside, leak=leak
                     )
                 )
     return tuple(windows)

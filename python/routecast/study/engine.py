@@ -138,12 +138,7 @@ class StudyRun(Generic[Document]):
         return Ledger(self.out, columns)
 
     def complete(
-        self,
-        ledger: Ledger,
-        tasks: Iterable[StudyTask],
-        *,
-        submit: Submit | None = None,
-        flush_each: bool = False,
+        self, ledger: Ledger, tasks: Iterable[StudyTask], *, submit: Submit | None = None, flush_each: bool = False
     ) -> list[Row]:
         """Do the tasks that the ledger does not have, and return the rows of all, in order.
 

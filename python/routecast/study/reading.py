@@ -21,15 +21,7 @@ from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
 
-__all__ = [
-    "KINDS",
-    "StudyFile",
-    "find_study",
-    "part_of_kind",
-    "read_study",
-    "shipped_studies",
-    "study_schema",
-]
+__all__ = ["KINDS", "StudyFile", "find_study", "part_of_kind", "read_study", "shipped_studies", "study_schema"]
 
 SUFFIX = ".study.toml"
 

@@ -11,13 +11,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-__all__ = [
-    "BENCHMARKING_RANGES",
-    "MOST_NETWORKS",
-    "PortAddresses",
-    "is_benchmarking_address",
-    "port_addresses",
-]
+__all__ = ["BENCHMARKING_RANGES", "MOST_NETWORKS", "PortAddresses", "is_benchmarking_address", "port_addresses"]
 
 BENCHMARKING_RANGES = ("198.18.0.0/15", "2001:2::/48")
 """RFC 2544 appendix C.2.2 and RFC 5180 sec. 8: no network that anybody uses has them."""

@@ -109,11 +109,7 @@ class Bed:
     """
 
     def __init__(
-        self,
-        file: NamespacesFile | InterfacesFile,
-        device: Device,
-        *,
-        said: Callable[[str], None] = lambda _: None,
+        self, file: NamespacesFile | InterfacesFile, device: Device, *, said: Callable[[str], None] = lambda _: None
     ) -> None:
         self.name = file.name
         self.device = device
@@ -263,11 +259,7 @@ class Bed:
         """Return what the bed is, as plain data."""
         return {
             "name": self.name,
-            "cores": {
-                "tester": self.placement.tester,
-                "receiver": self.placement.receiver,
-                "dut": self.placement.dut,
-            },
+            "cores": {"tester": self.placement.tester, "receiver": self.placement.receiver, "dut": self.placement.dut},
             "priority": self.priority,
             "idle": "poll" if self._idle.is_on else self._idle.refused or "sleep",
             "kernel": platform.release(),

@@ -9,12 +9,7 @@ from routecast.errors import EnvironmentProblem
 
 __all__ = ["FOR_NAMESPACES", "FOR_SENDING", "missing", "require"]
 
-_NUMBERS = {
-    "CAP_NET_ADMIN": 12,
-    "CAP_NET_RAW": 13,
-    "CAP_SYS_ADMIN": 21,
-    "CAP_SYS_NICE": 23,
-}
+_NUMBERS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
 
 FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN")
 """To send and receive frames: raw sockets on interfaces.

@@ -80,17 +80,7 @@ def reasons_against(seen: Seen) -> tuple[str, ...]:
     """Return why a trial is no result; empty for a valid one."""
     return tuple(
         reason
-        for check in (
-            _rates,
-            _lateness,
-            _one_core,
-            _stopped,
-            _links,
-            _own_drops,
-            _conservation,
-            _kernel_counts,
-            _steal,
-        )
+        for check in (_rates, _lateness, _one_core, _stopped, _links, _own_drops, _conservation, _kernel_counts, _steal)
         for reason in check(seen)
     )
 

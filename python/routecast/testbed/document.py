@@ -17,15 +17,7 @@ from routecast.quantity.fields import BitRate, Duration
 from routecast.quantity.file_model import FileModel
 from routecast.testbed.addresses import MOST_NETWORKS
 
-__all__ = [
-    "Cores",
-    "DeviceTable",
-    "InterfacePort",
-    "InterfacesFile",
-    "NamespacesFile",
-    "PowerTable",
-    "TestbedFile",
-]
+__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "NamespacesFile", "PowerTable", "TestbedFile"]
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
@@ -51,9 +43,7 @@ def _address(version: int, *, prefix: bool, example: str) -> AfterValidator:
             value = None
         if value is None or value.version != version or ("/" in text) != prefix:
             raise PydanticCustomError(
-                "value",
-                "{message}",
-                {"message": f"got {text!r}: write an IPv{version} address like {example}"},
+                "value", "{message}", {"message": f"got {text!r}: write an IPv{version} address like {example}"}
             )
         return text
 
@@ -68,9 +58,7 @@ def _network(version: int, example: str) -> AfterValidator:
             value = None
         if value is None or value.version != version:
             raise PydanticCustomError(
-                "value",
-                "{message}",
-                {"message": f"got {text!r}: write an IPv{version} network like {example}"},
+                "value", "{message}", {"message": f"got {text!r}: write an IPv{version} network like {example}"}
             )
         return text
 
@@ -105,9 +93,7 @@ class DeviceTable(_Table):
     model_config = ConfigDict(extra="allow")
 
     device: str = Field(
-        default="linux",
-        min_length=1,
-        description="Kind of device, as `routecast testbed devices` lists them.",
+        default="linux", min_length=1, description="Kind of device, as `routecast testbed devices` lists them."
     )
 
     @property
@@ -151,12 +137,10 @@ class _Bed(_Table):
     description: str = Field(default="", description="The test bed in words, for the report.")
     cores: Cores = Cores()
     priority: Priority = Field(
-        default=40,
-        description="SCHED_FIFO priority of the generator and of the device's kernel threads; 0 for none.",
+        default=40, description="SCHED_FIFO priority of the generator and of the device's kernel threads; 0 for none."
     )
     idle: Literal["poll", "sleep"] = Field(
-        default="poll",
-        description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever.",
+        default="poll", description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever."
     )
     power: PowerTable | None = Field(default=None, description="The power meter; none if not given.")
 
@@ -171,8 +155,7 @@ class NamespacesFile(_Bed):
     mtu: Mtu = Field(default=1500, description="Longest IP packet of every port, in bytes.")
     ipv6: bool = Field(default=True, description="Whether the device routes IPv6 as well.")
     networks: Networks = Field(
-        default=MOST_NETWORKS,
-        description="Networks at each side, that of the link included (RFC 2544 sec. 12).",
+        default=MOST_NETWORKS, description="Networks at each side, that of the link included (RFC 2544 sec. 12)."
     )
     dut: DeviceTable = DeviceTable()
 

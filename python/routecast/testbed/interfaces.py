@@ -78,12 +78,7 @@ def inspect_ports(
         raise FileProblem("test bed", [*problems, Problem("", what)])
     return tuple(
         PortFacts(
-            interface=name,
-            netns=netns,
-            mac=link.mac,
-            mtu=link.mtu,
-            is_up=link.is_up,
-            driver=_driver(netns, name),
+            interface=name, netns=netns, mac=link.mac, mtu=link.mtu, is_up=link.is_up, driver=_driver(netns, name)
         )
         for (netns, name), link in zip(ports, before, strict=True)
     )

@@ -141,11 +141,7 @@ class Sender:
         return notes_of(self.facts())
 
     def ask(
-        self,
-        request: Mapping[str, Any],
-        *,
-        seed: int,
-        progress: Callable[[float], object] | None = None,
+        self, request: Mapping[str, Any], *, seed: int, progress: Callable[[float], object] | None = None
     ) -> Mapping[str, Any]:
         """Return the outcome of a request, which gets the wires' rate, a seed and a mark of its own.
 
@@ -480,13 +476,7 @@ class Measure:
         return trial
 
     def _send(
-        self,
-        streams: Streams,
-        duration_s: float,
-        *,
-        from_s: float,
-        of_s: float,
-        beside: threading.Thread | None,
+        self, streams: Streams, duration_s: float, *, from_s: float, of_s: float, beside: threading.Thread | None
     ) -> Mapping[str, Any]:
         def progress(share: float) -> None:
             if self.on_progress is not None:

@@ -18,11 +18,7 @@ __all__ = ["over_time_of", "trial_of"]
 # How a measured trial went over time: the parts of the tester's outcomes as moments of the trial.
 
 
-_RATES = {
-    "offered_pps": "sent_frames",
-    "forwarded_pps": "received_frames",
-    "dropped_pps": "lost_frames",
-}
+_RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
 
 
 def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ...]:
@@ -65,14 +61,7 @@ _FULL_RATIO = 0.9
 _AT_LINE_RATE_RATIO = 0.995
 
 
-def trial_of(
-    load: OfferedLoad,
-    duration_s: float,
-    streams: Streams,
-    seen: Seen,
-    *,
-    notes: Sequence[str] = (),
-) -> Trial:
+def trial_of(load: OfferedLoad, duration_s: float, streams: Streams, seen: Seen, *, notes: Sequence[str] = ()) -> Trial:
     """Make the Trial of a measurement.
 
     Parameters
@@ -125,10 +114,7 @@ def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
     """Return the intended load, averaged over its steps."""
     if not load.steps:
         return math.fsum(streams.intended_pps)
-    edges = [
-        (0.0, load.rate_pps),
-        *((step.at_s, step.rate_pps) for step in load.steps if step.at_s < duration_s),
-    ]
+    edges = [(0.0, load.rate_pps), *((step.at_s, step.rate_pps) for step in load.steps if step.at_s < duration_s)]
     ends = [*(at_s for at_s, _ in edges[1:]), duration_s]
     return math.fsum((end - at_s) * rate for (at_s, rate), end in zip(edges, ends, strict=True)) / duration_s
 

@@ -189,13 +189,7 @@ class Namespaces(Bed):
         if not ipv6.is_dir():
             return  # a kernel without IPv6
         # addr_gen_mode 1: no link-local address, hence no router solicitation and no group to report.
-        settings = {
-            "accept_dad": "0",
-            "dad_transmits": "0",
-            "accept_ra": "0",
-            "autoconf": "0",
-            "addr_gen_mode": "1",
-        }
+        settings = {"accept_dad": "0", "dad_transmits": "0", "accept_ra": "0", "autoconf": "0", "addr_gen_mode": "1"}
         for setting, value in settings.items():
             (ipv6 / setting).write_text(value, encoding="utf-8")
         if not self._file.ipv6:

@@ -51,11 +51,7 @@ def read_testbed(
 
 
 def parse_testbed(
-    text: str,
-    *,
-    subject: str = "test bed",
-    device: str | None = None,
-    options: Mapping[str, object] | None = None,
+    text: str, *, subject: str = "test bed", device: str | None = None, options: Mapping[str, object] | None = None
 ) -> NamespacesFile | InterfacesFile:
     r"""Read a test bed from the text of its file; see :func:`read_testbed`.
 

@@ -191,12 +191,7 @@ def _steps(*, two_cores: bool) -> Iterator[_Step]:
                     duration_s=_MAXIMUM_S,
                 )
             yield _Step(
-                name="latency",
-                back_end=back_end,
-                frame_bytes=64,
-                where=place,
-                rate_pps=_FLOOR_PPS,
-                duration_s=_FLOOR_S,
+                name="latency", back_end=back_end, frame_bytes=64, where=place, rate_pps=_FLOOR_PPS, duration_s=_FLOOR_S
             )
     for rate_pps in RATES_PPS:
         yield _Step(

@@ -20,15 +20,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed.netns import inside
 from routecast.testbed.state import BedState
 
-__all__ = [
-    "OFFLOADS",
-    "change_file",
-    "change_link",
-    "change_offload",
-    "get_offload",
-    "restore",
-    "set_offload",
-]
+__all__ = ["OFFLOADS", "change_file", "change_link", "change_offload", "get_offload", "restore", "set_offload"]
 
 _SIOCETHTOOL = 0x8946
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914

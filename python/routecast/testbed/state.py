@@ -27,18 +27,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns
 from routecast.testbed.site import run_command
 
-__all__ = [
-    "FOLDER",
-    "PINS",
-    "BedLock",
-    "BedState",
-    "beds",
-    "clean",
-    "clean_dead",
-    "described",
-    "remove",
-    "start_ticks",
-]
+__all__ = ["FOLDER", "PINS", "BedLock", "BedState", "beds", "clean", "clean_dead", "described", "remove", "start_ticks"]
 
 FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")

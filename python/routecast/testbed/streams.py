@@ -103,10 +103,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
                 "rate_pps": wanted[-1],
                 "schedule": _schedule(load.arrivals, notes),
                 "steps": [
-                    {
-                        "at_s": step.at_s,
-                        "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]])),
-                    }
+                    {"at_s": step.at_s, "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]]))}
                     for step in load.steps
                 ],
                 "sizes": sizes,

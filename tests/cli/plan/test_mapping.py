@@ -68,11 +68,7 @@ def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.Captu
         (("count = 8", "count = 3"), [], "do not fit into 3 engines of 2000"),
         (("", ""), ["--ring", "scrtch"], '"scrtch" is no memory'),
         (("", ""), ["--keep", "route"], '"route" is no state'),
-        (
-            ('builder = "network_processor"', 'builder = "multicore"'),
-            [],
-            "only blocks on a network processor",
-        ),
+        (('builder = "network_processor"', 'builder = "multicore"'), [], "only blocks on a network processor"),
         (
             ('builder = "network_processor"', 'builder = "network_processor"\nline_card = {}'),
             [],
@@ -84,25 +80,14 @@ def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.Captu
             'ring.memory: "scrtch" is no memory',
         ),
         (
-            (
-                'organisation = "pipelined"',
-                'organisation = "pipelined"\nstate = [{ name = "routes", memory = "srm" }]',
-            ),
+            ('organisation = "pipelined"', 'organisation = "pipelined"\nstate = [{ name = "routes", memory = "srm" }]'),
             [],
             'state[0].memory: "srm" is no memory',
         ),
         (("count = 8, ", "count = 8, threads = 0, "), [], "processor.engines.threads: got 0"),
-        (
-            ('base = "ixp2850"', 'base = "ixp2850"\nmemory = [{ name = "dram", channels = 0 }]'),
-            [],
-            "channels: got 0",
-        ),
+        (('base = "ixp2850"', 'base = "ixp2850"\nmemory = [{ name = "dram", channels = 0 }]'), [], "channels: got 0"),
         (("code_words = 900", "cycles = -1"), [], "block[2].cycles: got -1.0"),
-        (
-            ("code_words = 700", 'references = [{ state = "nix" }]'),
-            [],
-            'references[0].state: "nix" is no state',
-        ),
+        (("code_words = 700", 'references = [{ state = "nix" }]'), [], 'references[0].state: "nix" is no state'),
         (("", ""), ["--figure", "x.pdf"], "a figure is an SVG file"),
     ],
 )

@@ -86,14 +86,7 @@ def test_a_port_model_is_fitted_from_plain_columns_and_shown_from_netpowerbench_
     found = json.loads(capsys.readouterr().out)
     assert found["model"] == "port"
     parameters = found["devices"]["d"]["parameters"]
-    truth = {
-        "base_w": 100.0,
-        "trx_in_w": 0.5,
-        "port_w": 1.0,
-        "trx_up_w": 0.2,
-        "bit_j": 4e-12,
-        "packet_j": 2e-8,
-    }
+    truth = {"base_w": 100.0, "trx_in_w": 0.5, "port_w": 1.0, "trx_up_w": 0.2, "bit_j": 4e-12, "packet_j": 2e-8}
     for term, value in truth.items():
         assert parameters[f"SFP/T/10G {term}"]["value"] == pytest.approx(value, rel=1e-6)
     assert run(["power", "show", str(out)]) == 0
@@ -261,9 +254,7 @@ def test_a_port_is_shown_over_load_with_a_frame_size(tmp_path: Path, capsys: pyt
     assert "Power of one port over load" in capsys.readouterr().out
 
 
-def test_the_papers_machines_are_listed_with_what_is_stated_and_no_more(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_papers_machines_are_listed_with_what_is_stated_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "show", "platforms", "--json"]) == 0
     machines = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert list(machines) == ["X", "PD", "A", "PM", "O", "C2", "A2"]  # sec. IV-A

@@ -115,11 +115,7 @@ def test_a_log_that_stands_still_leaves_with_3(tmp_path: Path, routecast: Routec
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
-    arguments: tuple[str, ...],
-    code: int,
-    words: str,
-    routecast: Routecast,
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...], code: int, words: str, routecast: Routecast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROUTECAST_POWER_USER", "admin")
     monkeypatch.setenv("ROUTECAST_POWER_PASSWORD", "hunter2")

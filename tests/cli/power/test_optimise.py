@@ -49,9 +49,7 @@ def test_the_table_names_the_setting_the_interval_and_the_front(capsys: pytest.C
     assert "Watts against p99 latency" in shown
 
 
-def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(capsys: pytest.CaptureFixture[str]) -> None:
     optimise("--target", "p99 < 100 ns", "--json", expected=1)
     captured = capsys.readouterr()
     answer = json.loads(captured.out)
@@ -91,18 +89,7 @@ def test_the_front_is_drawn_with_the_target_and_the_best(tmp_path: Path) -> None
 def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series, figure = tmp_path / "day.csv", tmp_path / "day.svg"
     series.write_text(SERIES)
-    asked = (
-        "--target",
-        "p99 < 100 us",
-        "--day",
-        str(series),
-        "--peak",
-        "2 Mpps",
-        "--step",
-        "6 h",
-        "--linger",
-        "15 us",
-    )
+    asked = ("--target", "p99 < 100 us", "--day", str(series), "--peak", "2 Mpps", "--step", "6 h", "--linger", "15 us")
     optimise(*asked, "--switch-energy", "1 kJ", "--dwell", "12 h", "--figure", str(figure), "--json")
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     plan, per_step, always = answer["courses"]

@@ -140,16 +140,7 @@ def test_a_linear_servers_day_is_the_closed_form(tmp_path: Path) -> None:
     path = tmp_path / "server.power.toml"
     path.write_text(LINEAR, encoding="utf-8")
     day = document(
-        "day",
-        path,
-        "--profile",
-        "synthetic",
-        "--peak",
-        "9 Gbit/s",
-        "--capacity",
-        "10 Gbit/s",
-        "--price",
-        "0.25",
+        "day", path, "--profile", "synthetic", "--peak", "9 Gbit/s", "--capacity", "10 Gbit/s", "--price", "0.25"
     )
     mean_bps = sum(day["l2_bps"]) / len(day["l2_bps"])
     assert day["mean_w"] == pytest.approx(60.0 + 40.0 * mean_bps / 10e9)

@@ -77,11 +77,7 @@ def results_of(
             given.append(
                 Answer(key=key, values={}, problem=value)
                 if isinstance(value, str)
-                else Answer(
-                    key=key,
-                    values={"y": float(value)},
-                    unsteady="it drifts" if len(given) in unsteady else "",
-                )
+                else Answer(key=key, values={"y": float(value)}, unsteady="it drifts" if len(given) in unsteady else "")
             )
     return Results(
         experiment=Experiment(

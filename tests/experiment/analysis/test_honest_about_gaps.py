@@ -191,9 +191,7 @@ def all_numbers_are_finite(value: object) -> bool:
 @given(
     data=st.lists(
         st.lists(
-            st.one_of(st.just(INVALID), st.just(math.nan), st.floats(-1e6, 1e6), st.just(3.0)),
-            min_size=1,
-            max_size=2,
+            st.one_of(st.just(INVALID), st.just(math.nan), st.floats(-1e6, 1e6), st.just(3.0)), min_size=1, max_size=2
         ),
         min_size=8,
         max_size=8,
@@ -319,8 +317,7 @@ def test_without_a_level_at_which_every_run_failed_effects_are_those_of_a_design
     found = analyse(results_of(rows, failed, kind="multilevel"), "y")
     kept = [number for number, (a, _) in enumerate(rows) if a != lost]
     alone = analyse(
-        results_of([rows[number] for number in kept], [answers[number] for number in kept], kind="multilevel"),
-        "y",
+        results_of([rows[number] for number in kept], [answers[number] for number in kept], kind="multilevel"), "y"
     )
     assert found.mean == pytest.approx(alone.mean)
     assert found.is_balanced

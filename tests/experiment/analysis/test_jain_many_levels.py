@@ -79,11 +79,7 @@ def test_the_cache_comparison_without_replications_has_jains_effects_and_table(r
     assert difference.is_significant is False
     # Table 21.8: 90 % intervals of the differences between alternatives.
     nine_of_ten = analyse(results_of(rows, answers, kind="multilevel"), "y", confidence=0.9)
-    for first, second, low, high in (
-        ("-1", "0", -7.4, 5.4),
-        ("-1", "1", -69.0, -56.2),
-        ("0", "1", -68.0, -55.2),
-    ):
+    for first, second, low, high in (("-1", "0", -7.4, 5.4), ("-1", "1", -69.0, -56.2), ("0", "1", -68.0, -55.2)):
         apart = contrast_of_levels(nine_of_ten, "A", {f"A at {first}": 1, f"A at {second}": -1})
         assert (apart.low, apart.high) == pytest.approx((low, high), abs=0.05)
 

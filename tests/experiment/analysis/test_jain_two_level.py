@@ -40,8 +40,7 @@ def test_the_workstation_design_of_three_factors_has_jains_effects_and_shares(
 ) -> None:
     # Sec. 17.5, tables 17.8 and 17.9: memory, cache, processors; 18, 4, 71, 4, 1, 2 and 0 % of SST = 4512.
     found = analyse(
-        results_of(standard_order(3), [[14], [22], [10], [34], [46], [58], [50], [86]], evaluator="solve"),
-        "y",
+        results_of(standard_order(3), [[14], [22], [10], [34], [46], [58], [50], [86]], evaluator="solve"), "y"
     )
     assert found.mean == pytest.approx(40)
     assert values(found) == pytest.approx({"A": 10, "B": 5, "C": 20, "AB": 5, "AC": 2, "BC": 3, "ABC": 1})
@@ -131,9 +130,7 @@ def test_seven_factors_in_eight_runs_have_jains_shares_and_aliases(results_of: M
     # of 35 for the column gives 4.47.)
     rows = [(a, b, c, a * b, a * c, b * c, a * b * c) for a, b, c in standard_order(3)]
     found = analyse(
-        results_of(rows, [[20], [35], [7], [42], [36], [50], [45], [82]], kind="fractional"),
-        "y",
-        confidence=0.95,
+        results_of(rows, [[20], [35], [7], [42], [36], [50], [45], [82]], kind="fractional"), "y", confidence=0.95
     )
     assert found.mean == pytest.approx(39.62, abs=0.006)
     assert values(found) == pytest.approx(

@@ -37,10 +37,7 @@ def anova(model, kind: int):  # type: ignore[no-untyped-def]  # statsmodels has 
 
 @ANY
 @given(
-    factors=st.integers(2, 4),
-    replications=st.integers(2, 3),
-    seed=st.integers(0, 2**32 - 1),
-    lost=st.integers(0, 3),
+    factors=st.integers(2, 4), replications=st.integers(2, 3), seed=st.integers(0, 2**32 - 1), lost=st.integers(0, 3)
 )
 def test_two_level_designs_with_some_runs_missing(
     results_of: Make, standard_order: Callable[[int], list[tuple[float, ...]]], factors: int, replications: int,

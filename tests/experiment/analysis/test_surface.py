@@ -88,9 +88,7 @@ def test_centre_points_find_curvature_that_corners_cannot_see(results_of: Make) 
     assert lack.verdict.startswith("the response bends")
 
 
-def test_a_first_order_fit_with_centre_points_has_the_lack_of_fit_of_the_rsm_package(
-    results_of: Make,
-) -> None:
+def test_a_first_order_fit_with_centre_points_has_the_lack_of_fit_of_the_rsm_package(results_of: Make) -> None:
     # R. V. Lenth, rsm package 2.10, vignette "Response-surface illustration": its first (simulated) baking experiment,
     # quoted second-hand; statsmodels fits the same values and standard errors.
     rows = [(1, -1, -1), (0, 0, 0), (-1, 1, -1), (1, 1, 1), (-1, -1, 1), (0, 0, 0), (0, 0, 0), (0, 0, 0)]
@@ -127,16 +125,7 @@ def test_identical_repetitions_leave_lack_of_fit_without_a_test(results_of: Make
 
 def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(results_of: Make) -> None:
     # Five runs at the centre that all answer the same: their four degrees of freedom have nothing to say of the misfit.
-    rows = [
-        (-1.0, -1.0),
-        (1.0, -1.0),
-        (-1.0, 1.0),
-        (1.0, 1.0),
-        (-1.4, 0.0),
-        (1.4, 0.0),
-        (0.0, -1.4),
-        (0.0, 1.4),
-    ]
+    rows = [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0), (-1.4, 0.0), (1.4, 0.0), (0.0, -1.4), (0.0, 1.4)]
     rows += [(0.0, 0.0)] * 5
     answers = [[math.exp(2 * a + b)] for a, b in rows]
     found = analyse(results_of(rows, answers, kind="central_composite", quantities=True, evaluator="simulate"), "y")

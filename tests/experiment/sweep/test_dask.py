@@ -222,10 +222,7 @@ def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPa
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with (
-            pytest.raises(EnvironmentProblem, match=r"nothing within 0\.3 s"),
-            open_executor(f"dask://{address}"),
-        ):
+        with pytest.raises(EnvironmentProblem, match=r"nothing within 0\.3 s"), open_executor(f"dask://{address}"):
             pass
 
 

@@ -153,10 +153,7 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_sweep_leaves_its_answers_and_no_process(
-    number: signal.Signals,
-    tmp_path: Path,
-    start: Callable[..., subprocess.Popen[str]],
-    until: Callable[..., None],
+    number: signal.Signals, tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:
     out = tmp_path / "out"
     script = tmp_path / "script.py"

@@ -69,10 +69,7 @@ def test_what_cannot_be_sent_is_told_and_the_process_goes_on() -> None:
 
 
 def test_an_error_of_a_process_shows_where_it_was_raised_there() -> None:
-    with (
-        open_executor("processes", 1) as executor,
-        pytest.raises(ConnectionRefusedError, match="no") as caught,
-    ):
+    with open_executor("processes", 1) as executor, pytest.raises(ConnectionRefusedError, match="no") as caught:
         executor.submit(worker_calls.refused).result(WITHIN_S)
     assert "in refused" in str(caught.value.__cause__)
 

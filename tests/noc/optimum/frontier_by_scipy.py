@@ -71,11 +71,7 @@ def _between(topology, demand, paths, left, right):
     middle = least_hop_flow(topology, demand, paths, slope=slope)
     if middle[1] + slope * middle[0] > left[1] + slope * left[0] - 1e-7:
         return []
-    return [
-        *_between(topology, demand, paths, left, middle),
-        middle,
-        *_between(topology, demand, paths, middle, right),
-    ]
+    return [*_between(topology, demand, paths, left, middle), middle, *_between(topology, demand, paths, middle, right)]
 
 
 def least_power(topology: Topology, demand, paths, alpha_max):

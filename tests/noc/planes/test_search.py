@@ -69,10 +69,7 @@ def best_of_all(
         if freedom is Freedom.PLANE:
             paths = [[dimension_order(topology, *pair)]] * 2
         elif freedom is Freedom.PLANE_ORDER:
-            paths = [
-                [dimension_order(topology, *pair)],
-                [dimension_order(topology, *pair, horizontal_first=False)],
-            ]
+            paths = [[dimension_order(topology, *pair)], [dimension_order(topology, *pair, horizontal_first=False)]]
         else:
             paths = [minimal_paths(topology, *pair)] * 2
         after: dict[bytes, NDArray[np.float64]] = {}
@@ -342,10 +339,7 @@ def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:
     idle = 2.0
 
     def power(
-        _plane: int,
-        weight: NDArray[np.float64],
-        entering: NDArray[np.float64],
-        bottleneck: NDArray[np.float64],
+        _plane: int, weight: NDArray[np.float64], entering: NDArray[np.float64], bottleneck: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         clock = np.clip(bottleneck, 1 / 3, 1.0)
         awake: NDArray[np.float64] = np.where(entering > 0, idle * clock + weight * clock**2, 0.0)

@@ -38,8 +38,7 @@ def test_tornado_is_at_best_four_times_below_no_scaling() -> None:
 
 
 @given(
-    rates=st.lists(st.sampled_from([0.05, 0.2, 0.35, 0.5, 0.8, 1.0]), min_size=1, max_size=6),
-    planes=st.integers(2, 3),
+    rates=st.lists(st.sampled_from([0.05, 0.2, 0.35, 0.5, 0.8, 1.0]), min_size=1, max_size=6), planes=st.integers(2, 3)
 )
 @settings(max_examples=40)
 def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(rates: list[float], planes: int) -> None:

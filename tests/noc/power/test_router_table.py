@@ -100,8 +100,7 @@ def test_the_80_core_router_has_the_clocks_that_the_thesis_and_its_abstract_stat
 
 
 @pytest.mark.parametrize(
-    ("name", "missing"),
-    [("intel-48-core", ("idle power",)), ("intel-80-core", ("idle power", "full power"))],
+    ("name", "missing"), [("intel-48-core", ("idle power",)), ("intel-80-core", ("idle power", "full power"))]
 )
 def test_what_no_source_states_is_said_to_be_missing(name: str, missing: tuple[str, ...]) -> None:
     table = router_table(name)

@@ -30,13 +30,7 @@ def shortest_routes(draw: st.DrawFn, kind: TopologyKind) -> Routes:
                 router = links(topology)[link].target
             if chosen:
                 paths.append(
-                    Path(
-                        source=source,
-                        target=target,
-                        links=tuple(chosen),
-                        layers=(0,) * len(chosen),
-                        share=1.0,
-                    )
+                    Path(source=source, target=target, links=tuple(chosen), layers=(0,) * len(chosen), share=1.0)
                 )
     random.shuffle(paths)
     return Routes(policy="random", topology=topology, paths=tuple(paths))

@@ -25,12 +25,7 @@ def mesh(columns: int, rows: int) -> Topology:
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    policy=st.sampled_from(RULES),
-    columns=st.integers(1, 5),
-    rows=st.integers(2, 5),
-    seed=st.integers(0, 2**32 - 1),
-)
+@given(policy=st.sampled_from(RULES), columns=st.integers(1, 5), rows=st.integers(2, 5), seed=st.integers(0, 2**32 - 1))
 def test_loads_by_the_rule_are_the_sums_over_all_paths(policy: str, columns: int, rows: int, seed: int) -> None:
     topology = mesh(columns, rows)
     draw = np.random.default_rng(seed)
@@ -66,9 +61,7 @@ def test_packets_wait_for_no_channel_but_those_that_the_rule_says(policy: str) -
 
 
 @pytest.mark.parametrize("policy", RULES)
-def test_a_grid_of_1024_routers_cannot_deadlock_and_its_middle_links_carry_what_the_bisection_says(
-    policy: str,
-) -> None:
+def test_a_grid_of_1024_routers_cannot_deadlock_and_its_middle_links_carry_what_the_bisection_says(policy: str) -> None:
     topology = mesh(32, 32)
     found = routes(policy, topology)
     assert channel_cycle(found) is None

@@ -74,11 +74,7 @@ def test_number_of_allowed_paths_is_that_of_glass_and_ni(model: str) -> None:
                 continue
             (ax, ay), (bx, by) = topology.position(source), topology.position(target)
             across, down = bx - ax, by - ay
-            free = {
-                "west_first": across >= 0,
-                "north_last": down >= 0,
-                "negative_first": across * down >= 0,
-            }[model]
+            free = {"west_first": across >= 0, "north_last": down >= 0, "negative_first": across * down >= 0}[model]
             expected = comb(abs(across) + abs(down), abs(down)) if free else 1
             assert count(len(every) + source, target) == expected
 

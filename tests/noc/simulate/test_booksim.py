@@ -14,16 +14,7 @@ from statistics import fmean
 import pytest
 
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import (
-    Fabric,
-    Packets,
-    RouterDesign,
-    Run,
-    overload_throughput,
-    saturation,
-    single,
-    sweep,
-)
+from routecast.noc.simulate import Fabric, Packets, RouterDesign, Run, overload_throughput, saturation, single, sweep
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.patterns import uniform
 

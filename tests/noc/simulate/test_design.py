@@ -33,10 +33,7 @@ def test_weights_need_not_sum_to_one() -> None:
     assert Packets(flits=(1, 5), weights=(30.0, 10.0)).mean_flits == pytest.approx(2.0)
 
 
-@given(
-    lengths=st.lists(st.integers(1, 64), min_size=1, max_size=5),
-    width=st.floats(0.25, 8.0),
-)
+@given(lengths=st.lists(st.integers(1, 64), min_size=1, max_size=5), width=st.floats(0.25, 8.0))
 def test_packets_lose_no_bit_in_wider_flits_and_waste_less_than_one(lengths: list[int], width: float) -> None:
     packets = Packets(flits=tuple(lengths))
     wider = packets.in_wider_flits(width)

@@ -130,11 +130,7 @@ def test_one_path_a_pair_that_depends_on_the_source_goes_as_paths() -> None:
     xy = {(path.source, path.target): path for path in routes("xy", topology).paths}
     detour = (number[2, Direction.NORTH], number[0, Direction.EAST], number[1, Direction.SOUTH])
     xy[0, 3] = Path(
-        source=0,
-        target=3,
-        links=(number[0, Direction.SOUTH], number[2, Direction.EAST]),
-        layers=(0, 0),
-        share=1.0,
+        source=0, target=3, links=(number[0, Direction.SOUTH], number[2, Direction.EAST]), layers=(0, 0), share=1.0
     )
     xy[2, 3] = Path(source=2, target=3, links=detour, layers=(1, 1, 1), share=1.0)
     mixed = Routes(policy="mixed", topology=topology, paths=tuple(xy.values()))
@@ -253,13 +249,7 @@ def test_sizes_that_do_not_fit_and_clocks_above_the_nodes_are_refused() -> None:
     with pytest.raises(ModelProblem, match="another topology"):
         single(topology, uniform(topology), routes("xy", mesh(4, 4)), design=RouterDesign(), packets=EIGHT)
     with pytest.raises(ModelProblem, match="negative"):
-        single(
-            topology,
-            uniform(topology).scaled(-1),
-            routes("xy", topology),
-            design=RouterDesign(),
-            packets=EIGHT,
-        )
+        single(topology, uniform(topology).scaled(-1), routes("xy", topology), design=RouterDesign(), packets=EIGHT)
 
 
 def test_planes_carry_together_what_the_nodes_send_and_wide_ones_in_fewer_flits() -> None:

@@ -130,12 +130,7 @@ def test_half_the_clock_at_half_the_demand_doubles_latency_in_node_cycles() -> N
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology).scaled(0.3))
     slow = single(
-        topology,
-        uniform(topology).scaled(0.15),
-        routes("xy", topology),
-        design=of.design,
-        packets=FOUR,
-        alpha=2.0,
+        topology, uniform(topology).scaled(0.15), routes("xy", topology), design=of.design, packets=FOUR, alpha=2.0
     )
     run = Run(replications=4, warmup_cycles=2_000, measure_cycles=10_000)
     full, half = simulate_all([of, slow], run)
@@ -331,13 +326,7 @@ def test_seconds_are_cycles_over_the_clock_of_the_nodes() -> None:
     topology = mesh(3, 3)
     routing = routes("xy", topology)
     of = single(
-        topology,
-        uniform(topology).scaled(0.1),
-        routing,
-        design=RouterDesign(),
-        packets=FOUR,
-        alpha=2.0,
-        node_hz=2e9,
+        topology, uniform(topology).scaled(0.1), routing, design=RouterDesign(), packets=FOUR, alpha=2.0, node_hz=2e9
     )
     answer = simulate(of, Run(replications=2, warmup_cycles=100, measure_cycles=1_000))
     assert answer.packet_latency_s is not None
@@ -384,11 +373,7 @@ def test_choosing_ways_relieves_the_links_that_xy_fills() -> None:
     design = RouterDesign(virtual_channels=2)
     fixed = single(topology, traffic, routing, design=design, packets=FOUR)
     adaptive = single(
-        topology,
-        traffic,
-        AdaptiveRouting.turn_model("negative_first", topology),
-        design=design,
-        packets=FOUR,
+        topology, traffic, AdaptiveRouting.turn_model("negative_first", topology), design=design, packets=FOUR
     )
     by_xy, by_choice = simulate_all([fixed, adaptive], SHORT)
     assert by_choice.planes[0].link_loads.max() < 0.8 * by_xy.planes[0].link_loads.max()

@@ -31,12 +31,7 @@ def test_table_power_of_a_simulation_is_that_of_the_loads_of_the_flow_level(alph
     routing = routes("xy", TOPOLOGY)
     traffic = normalised(uniform(TOPOLOGY), [routing], 0.4)
     of = single(
-        TOPOLOGY,
-        traffic,
-        routing,
-        design=RouterDesign(virtual_channels=4),
-        packets=Packets(flits=(4,)),
-        alpha=alpha,
+        TOPOLOGY, traffic, routing, design=RouterDesign(virtual_channels=4), packets=Packets(flits=(4,)), alpha=alpha
     )
     (answer,) = simulated_power(TABLE, simulate(of, RUN))
     plane = Plane(demand=traffic.between_routers(TOPOLOGY), routes=routing, scaling=Scaling(alpha_max=4.0))

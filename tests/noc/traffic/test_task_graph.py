@@ -56,18 +56,7 @@ def test_the_vopd_is_a_pipeline_that_ends_at_its_memory() -> None:
     graph = task_graph("vopd")
     assert (len(graph.tasks), len(graph.flows)) == (12, 15)
     rate = {(flow.source, flow.target): flow.rate_bytes_per_s / MEGABYTE for flow in graph.flows}
-    chain = (
-        "vld",
-        "run_le_dec",
-        "inv_scan",
-        "acdc_pred",
-        "iquan",
-        "idct",
-        "up_samp",
-        "vop_rec",
-        "pad",
-        "vop_mem",
-    )
+    chain = ("vld", "run_le_dec", "inv_scan", "acdc_pred", "iquan", "idct", "up_samp", "vop_rec", "pad", "vop_mem")
     along = [rate[pair] for pair in itertools.pairwise(chain)]
     assert along == [70, 362, 362, 362, 357, 353, 300, 313, 313]
 

@@ -8,15 +8,7 @@ from itertools import product
 from routecast.load.frames import FrameMix
 from routecast.plan.placement.classes import classes_of, meant, obeys
 from routecast.plan.placement.mapping import mapping_of
-from routecast.plan.placement.model import (
-    Chain,
-    ElementGroup,
-    Goal,
-    Joined,
-    PlacementProblem,
-    Rules,
-    ServerGroup,
-)
+from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict_lossless_pps
 from routecast.plan.placement.whole import Placement, load_of, router_of
 from routecast.router.model import Contention, Policy, ServiceCost
@@ -30,12 +22,7 @@ def cost(microseconds: float) -> ServiceCost:
 
 
 def technology(
-    *,
-    sigma: float = 0.0,
-    balance: float = 1.0,
-    forward: float = 0.8,
-    switch_cost: float = 0.0,
-    **more: object,
+    *, sigma: float = 0.0, balance: float = 1.0, forward: float = 0.8, switch_cost: float = 0.0, **more: object
 ) -> Technology:
     """A technique with a thread for each machine's backend, and cores that slow each other by ``sigma``."""
     fields = {
@@ -43,12 +30,7 @@ def technology(
         "receive": cost(0.3),
         "send": cost(0.3),
         "switch": cost(0.1),
-        "functions": {
-            "balance": cost(balance),
-            "return": cost(0.5),
-            "forward": cost(forward),
-            "dpi": cost(2.0),
-        },
+        "functions": {"balance": cost(balance), "return": cost(0.5), "forward": cost(forward), "dpi": cost(2.0)},
         **more,
     }
     return Technology(

@@ -10,15 +10,7 @@ from placements import FREE, cost, every_placement, lossless_pps, multistage, te
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.model import (
-    Chain,
-    ElementGroup,
-    Goal,
-    Joined,
-    PlacementProblem,
-    Rules,
-    ServerGroup,
-)
+from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict
 from routecast.plan.placement.whole import Placement, load_of, router_of
 
@@ -86,9 +78,7 @@ def test_a_function_of_two_instances_takes_half_of_the_frames_in_each() -> None:
 def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> None:
     servers = (ServerGroup(name="s", number=2, cores=1, technology=BARE),)
     wide = chains(
-        Chain(name="vnf", stages=("fw", "dpi")),
-        elements=(function("fw", 2.0), function("dpi", 2.0)),
-        servers=servers,
+        Chain(name="vnf", stages=("fw", "dpi")), elements=(function("fw", 2.0), function("dpi", 2.0)), servers=servers
     )
     narrow_pps = line_rate_pps(1e8, 64)
     narrow = replace(wide, joined=Joined(link_bps=1e8))

@@ -143,8 +143,7 @@ def test_a_target_beyond_all_cores_is_told_with_what_is_possible() -> None:
 def test_a_target_that_only_a_rule_keeps_out_of_reach_names_the_rule_too() -> None:
     free = answer(parse_placement(small()).problems[0], simulate=False).best.value
     text = small(
-        rules='on = { lb = "host 1", br = "host 1" }',
-        plan=f'objective = "servers"\ntarget = "{0.98 * free:.0f} pps"',
+        rules='on = { lb = "host 1", br = "host 1" }', plan=f'objective = "servers"\ntarget = "{0.98 * free:.0f} pps"'
     ).replace("slots = 4", "slots = 5")
     places, _ = conflict(text)
     assert "plan.target" in places

@@ -51,8 +51,7 @@ def test_an_interrupted_search_answers_with_a_mapping_and_says_so(
     objective: str, where: str, simulate: str, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
     child = start(
-        [sys.executable, "-c", CHILD, str(Path(__file__).parent), objective, where, simulate],
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", CHILD, str(Path(__file__).parent), objective, where, simulate], stdout=subprocess.PIPE
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "waits\n"

@@ -140,11 +140,7 @@ def test_the_least_watts_are_those_that_trying_all_placements_finds() -> None:
     fast = ServerGroup(name="fast", number=2, cores=2, technology=CROWDED, idle_w=50.0, busy_w=110.0)
     target_pps = 250e3
     problem = multistage(
-        2,
-        2,
-        (slow, fast),
-        goal=Goal(objective="watts", target_pps=target_pps, seconds=20.0),
-        offered_pps=target_pps,
+        2, 2, (slow, fast), goal=Goal(objective="watts", target_pps=target_pps, seconds=20.0), offered_pps=target_pps
     )
     watts = {}
     for one in _different(problem):
@@ -196,9 +192,7 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
     pinned=st.sampled_from([{}, {"lb 1": ("s 2",)}, {"br": ("s 1", "s 3")}]),
 )
 def test_rules_are_obeyed_or_their_contradiction_is_told(
-    apart: tuple[tuple[str, ...], ...],
-    together: tuple[tuple[str, ...], ...],
-    pinned: dict[str, tuple[str, ...]],
+    apart: tuple[tuple[str, ...], ...], together: tuple[tuple[str, ...], ...], pinned: dict[str, tuple[str, ...]]
 ) -> None:
     from routecast.plan.placement.feasibility import InfeasiblePlacement
 

@@ -10,14 +10,7 @@ from routecast.load.flows import Flow
 from routecast.router import Route, multicore
 from routecast.router.events import Outage, Reroute
 from routecast.router.model import ServiceCost
-from routecast.router.multistage import (
-    Absence,
-    elements,
-    events_of,
-    failover,
-    multistage_router,
-    switched,
-)
+from routecast.router.multistage import Absence, elements, events_of, failover, multistage_router, switched
 from routecast.router.virtual import Machine, Server
 
 

@@ -43,10 +43,7 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
     ]
     found = problems(
         servers,
-        [
-            Machine(name="lb 1", server="server 1", vcpu_cores=((0, 5),)),
-            Machine(name="lb 2", server="sever 1"),
-        ],
+        [Machine(name="lb 1", server="server 1", vcpu_cores=((0, 5),)), Machine(name="lb 2", server="sever 1")],
         [Machine(name="lb 1", server="bare"), Machine(name="br 2", server="server 1", vcpus=0)],
         interconnect=Interconnect(kind="shared_hub", links=0, link_bps=-1.0, switch_bps=1e9, tag_s=1e-6),
         balancing="round robin",
@@ -113,10 +110,7 @@ def test_a_file_says_the_router_that_the_thesis_measured():
 
 def test_a_file_mixes_physical_and_virtual_elements_with_control_messages():
     model = read_router(EXAMPLES / "multistage_mixed.router.toml")
-    assert {task.thread for task in model.tasks if task.thread.startswith("br 1")} == {
-        "br 1 vcpu 0",
-        "br 1 backend 0",
-    }
+    assert {task.thread for task in model.tasks if task.thread.startswith("br 1")} == {"br 1 vcpu 0", "br 1 backend 0"}
     assert not [task for task in model.tasks if task.thread.startswith("lb 1")]
     assert all(model.pool(server).interruptions for server in ("front", "server 1", "server 2"))
 

@@ -18,18 +18,10 @@ def elements(kvm, *, routers=2, speed=1.0, **kinds):
     """Return a router each of whose threads has a core of its own, so that none waits for another."""
     cores = iter(range(1, 4 + 2 * routers))
     balancer = Machine(
-        name="lb 1",
-        server="server 1",
-        vcpu_cores=((next(cores),),),
-        backend_cores=((next(cores),), (next(cores),)),
+        name="lb 1", server="server 1", vcpu_cores=((next(cores),),), backend_cores=((next(cores),), (next(cores),))
     )
     behind = [
-        Machine(
-            name=f"br {n}",
-            server="server 1",
-            vcpu_cores=((next(cores),),),
-            backend_cores=((next(cores),),),
-        )
+        Machine(name=f"br {n}", server="server 1", vcpu_cores=((next(cores),),), backend_cores=((next(cores),),))
         for n in range(1, routers + 1)
     ]
     server = Server(name="server 1", cores=4 + 2 * routers, technology=kvm, speed_ratio=speed, interrupt_cores=(0,))

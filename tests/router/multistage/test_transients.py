@@ -18,10 +18,7 @@ def model(kvm, **kinds):
     """Return a balancer and three routers with a core for each thread and to spare."""
     cores = iter(range(1, 10))
     balancer = Machine(
-        name="lb 1",
-        server="server 1",
-        vcpu_cores=((next(cores),),),
-        backend_cores=((next(cores),), (next(cores),)),
+        name="lb 1", server="server 1", vcpu_cores=((next(cores),),), backend_cores=((next(cores),), (next(cores),))
     )
     routers = [
         Machine(name=f"br {n}", server="server 1", vcpu_cores=((next(cores),),), backend_cores=((next(cores),),))

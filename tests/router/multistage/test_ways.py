@@ -92,12 +92,7 @@ def test_round_robin_gives_each_router_an_equal_part(kvm, passing):
 
 
 def test_by_flow_hash_all_frames_of_a_flow_see_one_router_and_many_flows_all(kvm, passing):
-    model = multistage_router(
-        servers(kvm, 1),
-        machines("lb", [1, 1]),
-        machines("br", [1, 1, 1]),
-        balancing="flow_hash",
-    )
+    model = multistage_router(servers(kvm, 1), machines("lb", [1, 1]), machines("br", [1, 1, 1]), balancing="flow_hash")
     used = Counter()
     for flow in FlowSet.random(600, seed=3, ports=2).flows:
         seen = passing.passes(model, flow)

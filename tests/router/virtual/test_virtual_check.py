@@ -30,11 +30,7 @@ def test_what_is_right_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("machine", "place", "says"),
     [
-        (
-            replace(VM, vcpu_cores=((4,),)),
-            "machine[0].vcpu_cores[0]",
-            'core 4 is not there: "host" has cores 0 to 3',
-        ),
+        (replace(VM, vcpu_cores=((4,),)), "machine[0].vcpu_cores[0]", 'core 4 is not there: "host" has cores 0 to 3'),
         (replace(VM, backend_cores=((0,), (-1,))), "machine[0].backend_cores[1]", "core -1 is not there"),
         (replace(VM, vcpu_cores=((1, 1),)), "machine[0].vcpu_cores[0]", "twice"),
         (replace(VM, vcpu_cores=((0,), (1,))), "machine[0].vcpu_cores", "2 entries for 1 vcpu"),
@@ -70,11 +66,7 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
             "server[0].technology.smp_factor",
             "a finite number >= 1",
         ),
-        (
-            replace(HOST, technology=replace(KVM, nic_send=COST)),
-            "server[0].technology.nic_send",
-            "add it to send",
-        ),
+        (replace(HOST, technology=replace(KVM, nic_send=COST)), "server[0].technology.nic_send", "add it to send"),
         (
             replace(HOST, technology=replace(KVM, backend="none", switch=COST)),
             "server[0].technology.switch",

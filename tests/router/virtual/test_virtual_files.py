@@ -68,11 +68,7 @@ def test_a_technique_of_ones_own_is_looked_for_beside_the_router_file(tmp_path) 
 @pytest.mark.parametrize(
     ("path", "value", "reached"),
     [
-        (
-            "technology.receive.per_packet",
-            "3 us",
-            lambda m: m.task("vm receive 0").service.per_packet_s == 3e-6,
-        ),
+        ("technology.receive.per_packet", "3 us", lambda m: m.task("vm receive 0").service.per_packet_s == 3e-6),
         ("technology.policy.quantum", "9 ms", lambda m: m.pool("host").policy.quantum_s == 9e-3),
         (
             "technology.functions.forward.per_packet",
@@ -105,19 +101,13 @@ def test_all_faults_of_a_virtual_router_come_at_once() -> None:
         .replace("[[2]]", "[[7]]")
         .replace("vcpu_priority = 98", "vcpu_priority = 120")
         .replace(
-            '"100 kpps"',
-            '"100 kpps"\nflows = { count = 1, seed = 1 }\narrivals = { kind = "on_off", peak = 0.5 }',
+            '"100 kpps"', '"100 kpps"\nflows = { count = 1, seed = 1 }\narrivals = { kind = "on_off", peak = 0.5 }'
         )
     )
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
     told = {problem.place: problem.message for problem in caught.value.problems}
-    assert set(told) == {
-        "technology",
-        "machine[0].vcpu_cores[0]",
-        "machine[0].vcpu_priority",
-        "load.arrivals.peak",
-    }
+    assert set(told) == {"technology", "machine[0].vcpu_cores[0]", "machine[0].vcpu_priority", "load.arrivals.peak"}
     assert 'did you mean "kvm-vhost-2012"' in told["technology"]
 
 
@@ -165,14 +155,7 @@ WORDS = st.sampled_from(
     [
         *("0", "-1", "1", "7", "1000000000", "1.5", "nan", "inf", "true", "[]", "{}", "[[]]", "[[0], []]"),
         *('""', '"vm"', '"host"', '"memif"', '"sr-iov"', '"x.virtualisation.toml"', '"1 us"', '"1 Mpps"'),
-        *(
-            "[0, 1]",
-            "[[9]]",
-            "[[-1]]",
-            '["a"]',
-            '{ base = "memif" }',
-            '{ base = "container", queue = "0 frames" }',
-        ),
+        *("[0, 1]", "[[9]]", "[[-1]]", '["a"]', '{ base = "memif" }', '{ base = "container", queue = "0 frames" }'),
         *('{ backend = "polling" }', '{ base = "kvm-vhost-2012", guest = "polling" }'),
     ]
 )
@@ -181,8 +164,7 @@ WORDS = st.sampled_from(
 @settings(max_examples=200, deadline=None)
 @given(
     changes=st.lists(
-        st.tuples(st.integers(0, len(LINES) - 1), WORDS, st.sampled_from(["value", "drop", "double"])),
-        max_size=4,
+        st.tuples(st.integers(0, len(LINES) - 1), WORDS, st.sampled_from(["value", "drop", "double"])), max_size=4
     )
 )
 def test_any_change_to_a_file_is_read_or_refused(changes) -> None:

@@ -42,11 +42,7 @@ def chain(length: int, one: Technology, *, link_bps: float = 25e9) -> RouterMode
             work = assembly.function(way[number], "forward", Route(to=(to,)), label=f"forward {port}")
             if number:
                 to = assembly.to_machine(
-                    way[number - 1],
-                    interface=1 - port,
-                    receiver=way[number],
-                    receiver_interface=port,
-                    to=work,
+                    way[number - 1], interface=1 - port, receiver=way[number], receiver_interface=port, to=work
                 )
         entry = assembly.from_wire(way[0], interface=port, wire=f"port {port}", to=work)
         assembly.port(f"port {port}", link_bps, entry=entry)

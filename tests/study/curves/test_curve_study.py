@@ -178,10 +178,7 @@ WRONG = [
     ),
     ('[[figure.curve]]\nname = "x"\nrouter = "core"', r"'core' is no \[router.…\].*cores"),
     ('[[figure.curve]]\nname = "one"\nrouter = "cores"', r"figure\[0\].curve\[2\].name: 'one' is taken"),
-    (
-        '[[figure.passing]]\ncurve = "one"\nat = "1 Mpps"\nratios = [1.0]',
-        r"has 1 entries for 0 flows with shares",
-    ),
+    ('[[figure.passing]]\ncurve = "one"\nat = "1 Mpps"\nratios = [1.0]', r"has 1 entries for 0 flows with shares"),
 ]
 
 

@@ -37,10 +37,7 @@ DRIVEN = replace(
 def trial(technology: Technology, offered_pps: float) -> Trial:
     server = Server(name="host", cores=2, technology=technology)
     machine = Machine(name="vm", server="host", vcpu_cores=((1,),), backend_cores=((0,),))
-    load = OfferedLoad(
-        rate_pps=offered_pps,
-        flows=FlowSet(name="one", flows=(Flow(rss_hash=0, ingress=0, egress=0),)),
-    )
+    load = OfferedLoad(rate_pps=offered_pps, flows=FlowSet(name="one", flows=(Flow(rss_hash=0, ingress=0, egress=0),)))
     return Simulate(model=virtual_router(server, machine, ports=1), steady_state=False).trial(load, 0.1)
 
 

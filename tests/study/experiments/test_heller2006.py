@@ -32,9 +32,7 @@ def fact(result: ExperimentsResult, name: str) -> float:
     return next(one.found for one in result.facts if one.fact.name == name)
 
 
-def test_packet_size_explains_most_then_the_queue_manager_and_their_interaction(
-    diversified: ExperimentsResult,
-) -> None:
+def test_packet_size_explains_most_then_the_queue_manager_and_their_interaction(diversified: ExperimentsResult) -> None:
     # Sec. 5.3: 75.7, 7.7 and 16.3 %; threads are inconsequential; no configuration achieves 5 Gbit/s.
     assert all(one.is_met for one in diversified.criteria)
     assert fact(diversified, "share of packet size") == pytest.approx(0.757, abs=0.1)

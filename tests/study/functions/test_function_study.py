@@ -110,9 +110,7 @@ class ToyBench:
         )
         noise = self._random.uniform(1.0 - self._scatter, 1.0 + self._scatter)
         return FunctionRun(
-            cycles=found.packet_cycles * noise,
-            core_hz=CLOCK_HZ,
-            hand_frames_s=1e-9 if hand_loop else float("nan"),
+            cycles=found.packet_cycles * noise, core_hz=CLOCK_HZ, hand_frames_s=1e-9 if hand_loop else float("nan")
         )
 
 

@@ -20,15 +20,7 @@ from typer.testing import CliRunner
 from routecast.cli.app import app
 from routecast.study.engine import run_study
 from routecast.study.noc.document import Case, NocStudy, Stated
-from routecast.study.noc.run import (
-    CaseResult,
-    NocResult,
-    Point,
-    closed_ratio,
-    compared,
-    criteria,
-    points_of_matrix,
-)
+from routecast.study.noc.run import CaseResult, NocResult, Point, closed_ratio, compared, criteria, points_of_matrix
 from routecast.study.noc.views import page, terminal_summary
 from routecast.study.reading import StudyFile, read_study
 
@@ -93,12 +85,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> NocResult:
 
 
 def test_the_study_writes_its_folder(result: NocResult) -> None:
-    assert {path.name for path in result.out.iterdir()} == {
-        "results.parquet",
-        "summary.json",
-        "report.html",
-        "figures",
-    }
+    assert {path.name for path in result.out.iterdir()} == {"results.parquet", "summary.json", "report.html", "figures"}
     drawn = {path.stem for path in (result.out / "figures").iterdir()}
     assert drawn == {"power_drawn", "saving_drawn", "power_summary"}
     assert polars.read_parquet(result.out / "results.parquet").height == 3
@@ -147,12 +134,7 @@ def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, t
     marked.write_parquet(tmp_path / "out" / "results.parts" / "000001.parquet")
     told: list[int] = []
     file = toy(tmp_path)
-    again = run_study(
-        file,
-        tmp_path / "out",
-        workers=1,
-        progress=lambda done, total, what: told.append(done),
-    )
+    again = run_study(file, tmp_path / "out", workers=1, progress=lambda done, total, what: told.append(done))
     assert again.provenance.resumed_trials == 2
     assert told[0] == 2
     assert found(tmp_path / "out") == found(result.out)
@@ -219,12 +201,7 @@ def case(tmp_path: Path) -> Case:
 
 def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
     one = by_hand(
-        case,
-        no_dvfs=(1.0, 1.0),
-        four_phase=(0.5, 0.5),
-        search=(0.3, 0.3),
-        whole_flows=(0.3, 0.1),
-        optimum=(0.1, 0.2),
+        case, no_dvfs=(1.0, 1.0), four_phase=(0.5, 0.5), search=(0.3, 0.3), whole_flows=(0.3, 0.1), optimum=(0.1, 0.2)
     )
     assert one.least(1.0) == pytest.approx(0.25)
     assert one.factor("search", 1.0) == pytest.approx(1 / 0.3)
@@ -232,8 +209,7 @@ def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "ours", "closed"),
-    [(0.5, 0.2, 1.0), (0.5, 0.5, 0.0), (0.5, 0.8, -1.0), (0.2, 0.2, 1.0), (0.2, 0.3, 0.0)],
+    ("before", "ours", "closed"), [(0.5, 0.2, 1.0), (0.5, 0.5, 0.0), (0.5, 0.8, -1.0), (0.2, 0.2, 1.0), (0.2, 0.3, 0.0)]
 )
 def test_what_is_closed_is_a_part_of_the_distance(case: Case, before: float, ours: float, closed: float) -> None:
     pairs = {"four_phase": before, "search": ours, "optimum": 0.2}

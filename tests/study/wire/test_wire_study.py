@@ -149,22 +149,10 @@ def test_a_calibrating_point_without_a_valid_trial_is_named(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "new", "place"),
     [
-        (
-            "calibrate = [0, 2000]",
-            "calibrate = [0, 2001]",
-            r"throughput\[0\]\.calibrate: 2001 is not among the values",
-        ),
+        ("calibrate = [0, 2000]", "calibrate = [0, 2001]", r"throughput\[0\]\.calibrate: 2001 is not among the values"),
         ("calibrate = [0, 2000]", "calibrate = [0]", r"throughput\[0\]\.calibrate: one value gives no slope"),
-        (
-            'series = "slow"\nvalue = 1000',
-            'series = "slw"\nvalue = 1000',
-            r"loss\[0\]\.series.*did you mean.*slow",
-        ),
-        (
-            "calibrate = [0.1, 0.7]",
-            "calibrate = [0.2]",
-            r"latency\[0\]\.calibrate: 0\.2 is not among the loads",
-        ),
+        ('series = "slow"\nvalue = 1000', 'series = "slw"\nvalue = 1000', r"loss\[0\]\.series.*did you mean.*slow"),
+        ("calibrate = [0.1, 0.7]", "calibrate = [0.2]", r"latency\[0\]\.calibrate: 0\.2 is not among the loads"),
         ("repeats = 2", "repeat = 2", r"testbed\.repeat: is no key.*repeats"),
         ("repeats = 2", "repeats = 0", r"testbed\.repeats"),
         ("[testbed]", '[testbed]\nfile = "nowhere.testbed.toml"', r"testbed\.file: there is no file"),

@@ -40,10 +40,7 @@ SERVER: Tree = {
 }
 """Two sockets with memory of their own, which is no part of the package's figure."""
 
-AMD: Tree = {
-    "intel-rapl:0": ("package-0", AMD_RANGE_UJ),
-    "intel-rapl:0:0": ("core", AMD_RANGE_UJ),
-}
+AMD: Tree = {"intel-rapl:0": ("package-0", AMD_RANGE_UJ), "intel-rapl:0:0": ("core", AMD_RANGE_UJ)}
 """One socket of AMD: the same driver, the same names."""
 
 

@@ -68,12 +68,7 @@ RACK: Documents = {
             "PowerMetrics": {"IntervalInMin": 30, "AverageConsumedWatts": 319},
         },
         # Some makers list parts of the whole after it.
-        {
-            "MemberId": "1",
-            "Name": "CPU Sub-system Power",
-            "PhysicalContext": "CPU",
-            "PowerConsumedWatts": 200,
-        },
+        {"MemberId": "1", "Name": "CPU Sub-system Power", "PhysicalContext": "CPU", "PowerConsumedWatts": 200},
         {"MemberId": "2", "Name": "Memory Sub-system Power", "PowerConsumedWatts": 40},
     ),
 }
@@ -81,9 +76,7 @@ RACK: Documents = {
 ENVIRONMENT: Documents = {
     "/redfish/v1/Chassis": members("1U"),
     "/redfish/v1/Chassis/1U": chassis(
-        "1U",
-        EnvironmentMetrics="/redfish/v1/Chassis/1U/EnvironmentMetrics",
-        Power="/redfish/v1/Chassis/1U/Power",
+        "1U", EnvironmentMetrics="/redfish/v1/Chassis/1U/EnvironmentMetrics", Power="/redfish/v1/Chassis/1U/Power"
     ),
     "/redfish/v1/Chassis/1U/EnvironmentMetrics": environment(374, 6166),
     "/redfish/v1/Chassis/1U/Power": power({"Name": "old", "PowerConsumedWatts": 1}),

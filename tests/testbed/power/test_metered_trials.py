@@ -26,11 +26,7 @@ from routecast.testbed.power import MeteredTrial, Zone, with_power
 from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.timed import TimedMeasure
 
-LOAD = OfferedLoad(
-    rate_pps=1e5,
-    flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)),
-    frames=FrameMix.fixed(512),
-)
+LOAD = OfferedLoad(rate_pps=1e5, flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)), frames=FrameMix.fixed(512))
 
 
 @pytest.fixture(autouse=True)

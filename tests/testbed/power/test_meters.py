@@ -94,13 +94,7 @@ def test_energy_events_of_each_package_add_up_and_the_platform_counts_once(tmp_p
         assert (23, 2, 18) in counters.opened
         assert [cpu for _, number, cpu in counters.opened if number == 5] == [0]
         clock.wait(4.0)
-        for number, cpu, energy_j in (
-            (2, 0, 200.0),
-            (2, 18, 100.0),
-            (1, 0, 150.0),
-            (3, 0, 20.0),
-            (5, 0, 500.0),
-        ):
+        for number, cpu, energy_j in ((2, 0, 200.0), (2, 18, 100.0), (1, 0, 150.0), (3, 0, 20.0), (5, 0, 500.0)):
             counters.set_j(number, cpu, energy_j)
     reading = metered.reading
     assert (reading.scope, reading.meter) == ("rapl:package", "perf")
@@ -349,9 +343,7 @@ def test_what_is_no_meter_is_refused(text: str, settings: MeterSettings, words: 
         meter_of(text, settings)
 
 
-def test_passwords_come_from_the_environment_or_a_netrc_file_that_only_its_owner_reads(
-    tmp_path: Path,
-) -> None:
+def test_passwords_come_from_the_environment_or_a_netrc_file_that_only_its_owner_reads(tmp_path: Path) -> None:
     nobody: dict[str, str] = {}
     assert not credentials_for("bmc", environment=nobody, home=tmp_path)
     given = {"ROUTECAST_POWER_USER": "a", "ROUTECAST_POWER_PASSWORD": "b"}

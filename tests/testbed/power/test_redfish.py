@@ -11,18 +11,7 @@ from pathlib import Path
 
 import pytest
 from power_fakes import Clock
-from redfish_mock import (
-    ENVIRONMENT,
-    PASSWORD,
-    RACK,
-    TOKEN,
-    Mock,
-    chassis,
-    controller,
-    environment,
-    members,
-    power,
-)
+from redfish_mock import ENVIRONMENT, PASSWORD, RACK, TOKEN, Mock, chassis, controller, environment, members, power
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.power import HttpSource, PowerReading, RedfishSource, SampledMeter, metering
@@ -234,16 +223,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     subprocess.run(
         [
-            *(
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-            ),
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
             *("-days", "2", "-subj", "/CN=bmc", "-addext", "subjectAltName=IP:127.0.0.1"),
             *("-keyout", str(path.with_suffix(".key")), "-out", str(path.with_suffix(".crt"))),
         ],
@@ -343,11 +323,7 @@ def test_web_meters_find_the_watts(body: bytes, where: str, watts: float) -> Non
         (b'{"w": -3}', "#/w", "is no power"),
         (b'{"w": NaN}', "#/w", "is no power"),
         (METRICS, "#pdu_outlet_watts", "2 series match"),
-        (
-            METRICS,
-            '#pdu_outlet_watts{outlet="3"}',
-            "there are kepler_node_cpu_joules_total, pdu_outlet_watts",
-        ),
+        (METRICS, '#pdu_outlet_watts{outlet="3"}', "there are kepler_node_cpu_joules_total, pdu_outlet_watts"),
         (METRICS, "#broken", "'nonsense', not a number"),
         (METRICS, "#9!", "no name of a metric"),
         (METRICS, "#below", "is no power"),

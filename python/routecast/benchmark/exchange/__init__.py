@@ -10,12 +10,4 @@ from routecast.benchmark.exchange.table import csv_text, write_parquet
 from routecast.benchmark.exchange.uti import uti_documents
 from routecast.benchmark.exchange.validate_table import validate_text
 
-__all__ = [
-    "FORMATS",
-    "Record",
-    "csv_text",
-    "read_records",
-    "uti_documents",
-    "validate_text",
-    "write_parquet",
-]
+__all__ = ["FORMATS", "Record", "csv_text", "read_records", "uti_documents", "validate_text", "write_parquet"]

@@ -75,10 +75,7 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
         limit = "medium" if is_medium else "tester"
         upper_pps = lower_pps if is_medium else NAN  # the medium carries no more; the tester bounds nobody
     records = []
-    ends: tuple[tuple[Bound, float, float], ...] = (
-        ("lower", lower_pps, forwarded_pps),
-        ("upper", upper_pps, NAN),
-    )
+    ends: tuple[tuple[Bound, float, float], ...] = (("lower", lower_pps, forwarded_pps), ("upper", upper_pps, NAN))
     for bound, rate_pps, received_pps in ends:
         if math.isnan(rate_pps) and bound == "upper":
             continue

@@ -265,9 +265,7 @@ def _delay(row: Mapping[str, Cell], name: str) -> Delay | None:
         return None
     times = {time: NAN if cell is None else float(cell) for time, cell in cells.items()}
     return Delay(
-        **times,
-        method=str(row.get(f"{name}_method") or ""),
-        hdr_base64=str(row.get(f"{name}_hdr_base64") or ""),
+        **times, method=str(row.get(f"{name}_method") or ""), hdr_base64=str(row.get(f"{name}_hdr_base64") or "")
     )
 
 

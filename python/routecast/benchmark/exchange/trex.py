@@ -78,14 +78,7 @@ def read_trex(document: Document) -> tuple[Record, ...]:
             trial=trial,
             facts={
                 key: results.get(key).value
-                for key in (
-                    "rate_p",
-                    "max_rate_bps",
-                    "cpu_util",
-                    "bw_per_core",
-                    "tx_util",
-                    "total_iterations",
-                )
+                for key in ("rate_p", "max_rate_bps", "cpu_util", "bw_per_core", "tx_util", "total_iterations")
                 if isinstance(results.get(key).value, int | float)
             },
         ),

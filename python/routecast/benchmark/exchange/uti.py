@@ -153,11 +153,7 @@ def _reconf(document: Document, result: Node) -> Iterator[Record]:
         offered_pps=offered_pps,
         forwarded_pps=NAN,
         note=f"{lost:,.0f} frames lost while the router was reconfigured, {interrupted_s:g} s at this rate",
-        facts={
-            "lost_frames": lost,
-            "interrupted_s": interrupted_s,
-            **_bandwidth(result.get("aggregate_rate")),
-        },
+        facts={"lost_frames": lost, "interrupted_s": interrupted_s, **_bandwidth(result.get("aggregate_rate"))},
     )
 
 
@@ -293,12 +289,7 @@ def uti_documents(records: Sequence[Record], *, name: str = "records", now: date
             place = f"{title or 'trials'} {size}".strip()
             raise FileProblem(
                 name,
-                [
-                    Problem(
-                        place,
-                        "has no trial that measures the rate of received frames: UTI has no place for it",
-                    )
-                ],
+                [Problem(place, "has no trial that measures the rate of received frames: UTI has no place for it")],
             )
         documents[_slug(str(document["test_id"]), documents)] = document
     return documents
@@ -371,19 +362,12 @@ def _result(case: Sequence[Record]) -> Json | None:
                 result[f"latency_{way}"] = latency
         return result
     if {("soak", "lower"), ("soak", "upper")} <= set(bounds):
-        return {
-            "type": "soak",
-            "critical_rate": {end: _rate(bounds["soak", end]) for end in ("lower", "upper")},
-        }
+        return {"type": "soak", "critical_rate": {end: _rate(bounds["soak", end]) for end in ("lower", "upper")}}
     for record in case:
         if record.goal == "reconf":
             packets = {"value": record.facts.get("lost_frames", 0), "unit": "packets"}
             time = {"value": record.facts.get("interrupted_s", 0), "unit": "s"}
-            return {
-                "type": "reconf",
-                "aggregate_rate": _rate(record),
-                "loss": {"packet": packets, "time": time},
-            }
+            return {"type": "reconf", "aggregate_rate": _rate(record), "loss": {"packet": packets, "time": time}}
     rates = list(_received(case))
     if not rates:
         return None

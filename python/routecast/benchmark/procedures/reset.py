@@ -121,11 +121,7 @@ def _kinds_of(stage: Stage) -> tuple[str, ...]:
 def _left_out(rows: Sequence[ResetRow], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
     """List the kinds of RFC 6201 that were not run, with the reason: the device's own before a general one."""
     return tuple(
-        NotRun(
-            section=f"RFC 6201 sec. {section}",
-            what=what,
-            reason=reasons.get(kind, _WHY_NOT[kind]),
-        )
+        NotRun(section=f"RFC 6201 sec. {section}", what=what, reason=reasons.get(kind, _WHY_NOT[kind]))
         for kind, (section, what) in KINDS.items()
         if section and not any(row.kind == kind for row in rows)
     )

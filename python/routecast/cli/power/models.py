@@ -75,10 +75,7 @@ def fit(
     points: Annotated[
         str | None,
         typer.Option(
-            "--points",
-            "--calibrate",
-            metavar="0,10,50,100",
-            help="Loads in percent to fit; the others are predicted.",
+            "--points", "--calibrate", metavar="0,10,50,100", help="Loads in percent to fit; the others are predicted."
         ),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", help="One device of the file.")] = None,
@@ -87,13 +84,11 @@ def fit(
     ] = Between.SMOOTH,
     form: Annotated[Form, typer.Option("--form", help="router: the form function.")] = Form.PUBLISHED,
     cores: Annotated[
-        int | None,
-        typer.Option("--cores", min=1, help="router: cores of the machine, those that never forward too."),
+        int | None, typer.Option("--cores", min=1, help="router: cores of the machine, those that never forward too.")
     ] = None,
     scope: Annotated[str | None, typer.Option("--scope", help="What the watts cover: package, server, wall.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write the model: .toml, .json, or .yaml (NetPowerBench, ports)."),
+        Path | None, typer.Option("--out", help="Write the model: .toml, .json, or .yaml (NetPowerBench, ports).")
     ] = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Draw samples and model: .svg.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -281,8 +276,7 @@ def show(
     *,
     loads: Annotated[str, typer.Option("--loads", metavar="0,10,…", help="Loads in percent.")] = _LOADS,
     frame: Annotated[
-        str | None,
-        typer.Option("--frame", help='ports: frame size or mix, such as "512 B", for watts over load.'),
+        str | None, typer.Option("--frame", help='ports: frame size or mix, such as "512 B", for watts over load.')
     ] = None,
     equip: EquipOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -467,10 +461,7 @@ def _speed_bps(name: str) -> float:
 _LOOK_S = 0.25
 
 
-def meters(
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+def meters(*, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
     """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
     from routecast.evaluate.plain import plain
     from routecast.report.listings import meters_table

@@ -132,8 +132,7 @@ class PowerEvaluator(StrEnum):
 
 def power_table_command(
     router: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE.router.toml", help="The router, as a model.", dir_okay=False),
+        Path | None, typer.Argument(metavar="FILE.router.toml", help="The router, as a model.", dir_okay=False)
     ] = None,
     *,
     evaluator: Annotated[
@@ -341,8 +340,7 @@ PROFILE = "Profile"
 
 def power_day_command(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="ROUTER|MODEL.power.toml", help="A router file, or a power model.", dir_okay=False),
+        Path, typer.Argument(metavar="ROUTER|MODEL.power.toml", help="A router file, or a power model.", dir_okay=False)
     ],
     *,
     profile: Annotated[
@@ -357,34 +355,26 @@ def power_day_command(
     peak: Annotated[
         str | None,
         typer.Option(
-            "--peak",
-            metavar="RATE",
-            help='Scale the day to this peak, e.g. "8 Gbit/s".',
-            rich_help_panel=PROFILE,
+            "--peak", metavar="RATE", help='Scale the day to this peak, e.g. "8 Gbit/s".', rich_help_panel=PROFILE
         ),
     ] = None,
     step: Annotated[
         str | None,
         typer.Option(
-            "--step",
-            metavar="TIME",
-            help="Steps of the day; the series' own without.",
-            rich_help_panel=PROFILE,
+            "--step", metavar="TIME", help="Steps of the day; the series' own without.", rich_help_panel=PROFILE
         ),
     ] = None,
     column: Annotated[
         str | None, typer.Option("--column", help="Column of the values.", rich_help_panel=PROFILE)
     ] = None,
     unit: Annotated[
-        str | None,
-        typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=PROFILE),
+        str | None, typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=PROFILE)
     ] = None,
     gaps: Annotated[
         GapsChoice, typer.Option("--gaps", help="What to do with missing steps.", rich_help_panel=PROFILE)
     ] = GapsChoice.REFUSE,
     capacity: Annotated[
-        str | None,
-        typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without."),
+        str | None, typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without.")
     ] = None,
     equip: EquipOption = None,
     frame: FrameOption = None,
@@ -398,8 +388,7 @@ def power_day_command(
     price: Annotated[float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")] = None,
     carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
     figure: Annotated[
-        Path | None,
-        typer.Option("--figure", metavar="FILE.svg", help="Draw watts over the day.", dir_okay=False),
+        Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw watts over the day.", dir_okay=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the day as one JSON document.")] = False,
 ) -> None:
@@ -620,14 +609,11 @@ def optimise(
     linger: Annotated[
         str,
         typer.Option(
-            "--linger",
-            metavar="TIMES",
-            help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.',
+            "--linger", metavar="TIMES", help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.'
         ),
     ] = "",
     evaluator: Annotated[
-        SearchEvaluator,
-        typer.Option("--evaluator", help="Who answers during the search.", rich_help_panel=SEARCH),
+        SearchEvaluator, typer.Option("--evaluator", help="Who answers during the search.", rich_help_panel=SEARCH)
     ] = SearchEvaluator.SIMULATE,
     duration: Annotated[
         str,
@@ -640,12 +626,10 @@ def optimise(
     ] = "100 ms",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.", rich_help_panel=SEARCH)] = 1,
     replications: Annotated[
-        int,
-        typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH),
+        int, typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH)
     ] = 5,
     every: Annotated[
-        bool,
-        typer.Option("--all", help="Evaluate every setting, for the whole front.", rich_help_panel=SEARCH),
+        bool, typer.Option("--all", help="Evaluate every setting, for the whole front.", rich_help_panel=SEARCH)
     ] = False,
     day: Annotated[
         str | None,
@@ -666,31 +650,26 @@ def optimise(
         ),
     ] = None,
     step: Annotated[
-        str,
-        typer.Option("--step", metavar="TIME", help="Steps of the day: 1 h without.", rich_help_panel=DAY),
+        str, typer.Option("--step", metavar="TIME", help="Steps of the day: 1 h without.", rich_help_panel=DAY)
     ] = "",
     column: Annotated[
         str | None, typer.Option("--column", help="Column of the series' values.", rich_help_panel=DAY)
     ] = None,
     unit: Annotated[
-        str | None,
-        typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=DAY),
+        str | None, typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=DAY)
     ] = None,
     gaps: Annotated[
         GapsChoice | None,
         typer.Option("--gaps", help="What to do with missing steps: refuse without.", rich_help_panel=DAY),
     ] = None,
     switch_energy: Annotated[
-        str,
-        typer.Option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY),
+        str, typer.Option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY)
     ] = "",
     dwell: Annotated[
-        str,
-        typer.Option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY),
+        str, typer.Option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY)
     ] = "",
     figure: Annotated[
-        Path | None,
-        typer.Option("--figure", metavar="FILE.svg", help="Draw the front, or the day.", dir_okay=False),
+        Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the front, or the day.", dir_okay=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON document.")] = False,
 ) -> None:

@@ -26,18 +26,7 @@ from routecast.evaluate.trial import Delay
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "MM1",
-    "MM1K",
-    "MMc",
-    "MMcK",
-    "Queue",
-    "Tandem",
-    "erlang_b",
-    "erlang_c",
-    "quantile_s",
-    "require_range",
-]
+__all__ = ["MM1", "MM1K", "MMc", "MMcK", "Queue", "Tandem", "erlang_b", "erlang_c", "quantile_s", "require_range"]
 
 _PERCENTILES = (0.5, 0.9, 0.99, 0.999)
 _MOST_STEPS = 200_000
@@ -162,9 +151,7 @@ class MMc(Queue):
 
     def __post_init__(self) -> None:
         require_range(
-            self.method,
-            self.arrival_pps * self.service_s < self.servers,
-            "is not stable: the load must be < 1",
+            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: the load must be < 1"
         )
 
     @property

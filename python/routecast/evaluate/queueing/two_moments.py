@@ -37,9 +37,7 @@ class GIGc(Queue):
 
     def __post_init__(self) -> None:
         require_range(
-            self.method,
-            self.arrival_pps * self.service_s < self.servers,
-            "is not stable: the load must be < 1",
+            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: the load must be < 1"
         )
 
     @property

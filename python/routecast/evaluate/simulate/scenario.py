@@ -65,12 +65,7 @@ def run_of(
 def _event(event: Event, tasks: dict[str, int], ports: dict[str, int]) -> dict[str, Any]:
     if isinstance(event, Outage):
         until_ps = None if math.isinf(event.until_s) else event.until_s * _PS
-        return {
-            "kind": "outage",
-            "task": tasks[event.task],
-            "from_ps": event.from_s * _PS,
-            "until_ps": until_ps,
-        }
+        return {"kind": "outage", "task": tasks[event.task], "from_ps": event.from_s * _PS, "until_ps": until_ps}
     return {
         "kind": "reroute",
         "task": tasks[event.task],
@@ -116,11 +111,7 @@ def _pool(pool: ResourcePool) -> dict[str, Any]:
 def _time(time: RandomTime) -> dict[str, Any]:
     if time.quantiles_s:
         return {"kind": "quantiles", "quantiles_ps": [one * _PS for one in time.quantiles_s]}
-    return {
-        "kind": "mean",
-        "mean_ps": time.mean_s * _PS,
-        "variation": _variation(time.variation, time.squared_cv),
-    }
+    return {"kind": "mean", "mean_ps": time.mean_s * _PS, "variation": _variation(time.variation, time.squared_cv)}
 
 
 def _variation(kind: str, scv: float) -> dict[str, Any]:
@@ -206,13 +197,7 @@ def _load(load: OfferedLoad) -> dict[str, Any]:
         process = _process(load.arrivals, members, order / len(by_port))
         steps = [{"at_ps": step.at_s * _PS, "rate_pps": step.rate_pps * share} for step in load.steps]
         sources.append(
-            {
-                "port": port,
-                "rate_pps": load.rate_pps * share,
-                "process": process,
-                "flows": members,
-                "steps": steps,
-            }
+            {"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members, "steps": steps}
         )
     return {
         "sources": sources,

@@ -110,9 +110,7 @@ def bottleneck_of(
     if lost or share >= 1.0 - _BUSY_MARGIN:
         return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
     return Bottleneck(
-        name=first.name,
-        kind=first.kind,
-        reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}",
+        name=first.name, kind=first.kind, reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}"
     )
 
 
@@ -251,12 +249,7 @@ _ROUNDING = 1e-12
 
 
 def trial_of(
-    model: RouterModel,
-    load: OfferedLoad,
-    duration_s: float,
-    outcome: dict[str, Any],
-    *,
-    events: Sequence[Event] = (),
+    model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any], *, events: Sequence[Event] = ()
 ) -> Trial:
     """Return the trial that an outcome of ``_core.simulate`` describes, with what happened during it."""
     forwarded_pps = outcome["forwarded_pps"]["value"]
@@ -626,17 +619,11 @@ class Simulate:
         elif load.rate_pps * duration_s > _MOST_FRAMES:
             frames = load.rate_pps * duration_s
             problems.append(
-                Problem(
-                    "duration_s",
-                    f"means {frames:.3g} frames; at most {_MOST_FRAMES:.0e} can be simulated at once",
-                )
+                Problem("duration_s", f"means {frames:.3g} frames; at most {_MOST_FRAMES:.0e} can be simulated at once")
             )
         if not 0 <= self.seed < 2**64:
             problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))
-        for name, value in (
-            ("replications", self.replications),
-            ("most_replications", self.most_replications),
-        ):
+        for name, value in (("replications", self.replications), ("most_replications", self.most_replications)):
             if not 1 <= value <= 10_000:
                 problems.append(Problem(name, f"got {value}: a whole number from 1 to 10,000"))
         target = self.target_relative_half_width

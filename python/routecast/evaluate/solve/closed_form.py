@@ -426,8 +426,7 @@ def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) ->
         rest.unused(units)
     elif work < _FULL:
         away = rest_at_random(
-            rate,
-            rest=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else [],
+            rate, rest=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else []
         )
         # Idle times and set-ups fill what work leaves.
         cycle_s = (1.0 / rate + away.exit_s) / (1.0 - work)

@@ -361,14 +361,7 @@ def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -
     costs = []
     for task in tasks:
         pin = task.pin if task.needs and task.needs[0].pool in speeds else ()
-        alike = (
-            id(task.service),
-            id(task.activation),
-            id(task.needs),
-            pin,
-            task.batch_frames,
-            task.queue_frames,
-        )
+        alike = (id(task.service), id(task.activation), id(task.needs), pin, task.batch_frames, task.queue_frames)
         if alike not in known:
             known[alike] = cost_of(task, model, mean_bytes)
         costs.append(known[alike])

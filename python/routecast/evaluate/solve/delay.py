@@ -134,18 +134,12 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
     waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
     if during + spread + waits > station.room:
         room = station.room - station.servers
-        return (
-            None,
-            f"can lose frames from its queue of {room} while it wakes, of which no closed form is known",
-        )
+        return (None, f"can lose frames from its queue of {room} while it wakes, of which no closed form is known")
     if arriving.kind == "poisson" and not isinstance(queue, (GIG1K, GIGc, MMcK)) and queue.loss_ratio <= 0.0:
         return MG1SetUp(arrival_pps=station.rate_pps, queue=queue, set_up=set_up.sleep, work_s=set_up.work_s), ""
     if arriving.kind == "regular" and station.mix.is_one_size:
         alone = DD1SetUp(
-            arrival_pps=station.rate_pps,
-            service_s=station.mix.mean_s,
-            set_up=set_up.sleep,
-            work_s=set_up.work_s,
+            arrival_pps=station.rate_pps, service_s=station.mix.mean_s, set_up=set_up.sleep, work_s=set_up.work_s
         )
         return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
     if arriving.kind == "poisson":
@@ -208,11 +202,7 @@ _LINK = "M/G/1 at the outgoing link (approximation)"
 
 
 def total_delay(
-    graph: FlowGraph,
-    rates: Vector,
-    admitted: Vector,
-    queues: Mapping[int, Queue],
-    port_wait_s: Mapping[int, float],
+    graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
 ) -> tuple[Delay, Delay]:
     """Return latency and waiting time of the frames that are forwarded.
 
@@ -250,11 +240,7 @@ def total_delay(
 
 
 def link_matters(
-    graph: FlowGraph,
-    rates: Vector,
-    admitted: Vector,
-    queues: Mapping[int, Queue],
-    port_wait_s: Mapping[int, float],
+    graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
 ) -> bool:
     """Whether the wait for outgoing links is more than one per cent of the latency."""
     through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
@@ -263,11 +249,7 @@ def link_matters(
 
 
 def _through(
-    graph: FlowGraph,
-    rates: Vector,
-    admitted: Vector,
-    queues: Mapping[int, Queue],
-    port_wait_s: Mapping[int, float],
+    graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
 ) -> tuple[dict[int, float], float, float]:
     """Return the rate of later forwarded frames by station, of all of them, and their mean wait for a link."""
     survive = graph.surviving(admitted, rates)

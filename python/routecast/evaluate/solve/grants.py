@@ -347,10 +347,7 @@ class Rows:
         while rows.size:
             rising = open_[member]
             heights = surface(
-                np.where(rising, wanted[member], 0.0),
-                np.where(rising, weights[member], 0.0),
-                rest,
-                at_once=at_once,
+                np.where(rising, wanted[member], 0.0), np.where(rising, weights[member], 0.0), rest, at_once=at_once
             )
             full = np.isfinite(heights)
             if not full.any():

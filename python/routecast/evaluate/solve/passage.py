@@ -250,11 +250,7 @@ def _copies(graph: FlowGraph, samples: list[Index], low: Index, place: Index) ->
             targets.append(np.full(len(sample), place[numbers[name]]))
             parts.append(1.0 - own[sample])
     none: list[Index] = [np.zeros(0, dtype=np.intp)]
-    return (
-        np.concatenate(sources or none),
-        np.concatenate(targets or none),
-        np.concatenate(parts or [np.zeros(0)]),
-    )
+    return (np.concatenate(sources or none), np.concatenate(targets or none), np.concatenate(parts or [np.zeros(0)]))
 
 
 def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:

@@ -55,11 +55,7 @@ class Sharing:
         return got
 
     def busy(
-        self,
-        got_pps: Sequence[float],
-        short: Sequence[bool],
-        factor: Sequence[float],
-        switching_s: Sequence[float],
+        self, got_pps: Sequence[float], short: Sequence[bool], factor: Sequence[float], switching_s: Sequence[float]
     ) -> dict[str, list[float]]:
         """Return by pool the mean units that each task unit keeps busy.
 

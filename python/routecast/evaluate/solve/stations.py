@@ -229,10 +229,7 @@ class Station:
     def full_queue(self) -> FullQueue:
         """The station in overload."""
         return FullQueue(
-            arrival_pps=self.rate_pps,
-            service_s=self.mix.mean_s,
-            servers=self.servers,
-            capacity_frames=self.room,
+            arrival_pps=self.rate_pps, service_s=self.mix.mean_s, servers=self.servers, capacity_frames=self.room
         )
 
 
@@ -280,10 +277,7 @@ def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], Non
         if waiting <= 0.0 or (station.room - station.servers) / waiting > 7.0:
             note("losses by chance are not counted where several units serve one queue")
             return queue, ""
-        return (
-            None,
-            f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}",
-        )
+        return (None, f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}")
     if arriving.kind == "regular" and not station.independent:
         return None, "serves a fixed sequence of frame sizes at equal gaps, of which no closed form is known"
     if arriving.kind == "renewal" and arriving.scv > _MOST_ARRIVAL_SCV:

@@ -210,9 +210,7 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
         fullest = np.zeros(machine.rows.threads + 1)
         np.maximum.at(fullest, machine.rows.member, np.broadcast_to(loads[:, None], machine.rows.member.shape))
         at_once *= np.where(
-            machine.calm & (machine.granularity_s > 0.0),
-            np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0),
-            1.0,
+            machine.calm & (machine.granularity_s > 0.0), np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0), 1.0
         )
     running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
     running /= np.maximum(1.0 - busy, _LEAST)[:, None]
@@ -517,9 +515,7 @@ def lossless_of(machine: Machine) -> Lossless:
     copies = visits.copies
     rate_of = visits.forwarded + copies
     links = np.where(
-        np.isfinite(machine.limit_pps),
-        rate_of / np.where(np.isfinite(machine.limit_pps), machine.limit_pps, 1.0),
-        0.0,
+        np.isfinite(machine.limit_pps), rate_of / np.where(np.isfinite(machine.limit_pps), machine.limit_pps, 1.0), 0.0
     )
     best = 1.0 / max(float(links.max()), float((intended / machine.graph.ingress_cap).max()), _LEAST)
     frames, threads = machine.by(rate_of), len(machine.threads)

@@ -188,11 +188,7 @@ def _rounded(
 
 
 def windows_in(
-    graph: FlowGraph,
-    parts: Sequence[Component],
-    rates: Vector,
-    busy_s: Vector,
-    scv: Callable[[], Sequence[float]],
+    graph: FlowGraph, parts: Sequence[Component], rates: Vector, busy_s: Vector, scv: Callable[[], Sequence[float]]
 ) -> Windows | None:
     """Make the windows of a router ready; None where it has none that frames come to.
 

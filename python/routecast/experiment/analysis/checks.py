@@ -286,13 +286,7 @@ def _spread(seen: Observations, fit: Fit, level: float) -> list[Check]:
             result = levene(*repeated, center="median")
             checks.append(
                 _check(
-                    "constant spread",
-                    "Levene",
-                    float(result.statistic),
-                    float(result.pvalue),
-                    level,
-                    doubtful,
-                    fine,
+                    "constant spread", "Levene", float(result.statistic), float(result.pvalue), level, doubtful, fine
                 )
             )
     return checks

@@ -109,9 +109,5 @@ def _contrast(analysis: Analysis, value: float, error: float) -> Contrast:
         return Contrast(value=value, standard_error=None, low=None, high=None, is_significant=None)
     half = _quantile(analysis) * error
     return Contrast(
-        value=value,
-        standard_error=error,
-        low=value - half,
-        high=value + half,
-        is_significant=abs(value) > half,
+        value=value, standard_error=error, low=value - half, high=value + half, is_significant=abs(value) > half
     )

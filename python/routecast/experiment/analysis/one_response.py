@@ -281,11 +281,7 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
         residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
         cells=_cells(seen, choice, fit, confidence),
         means=means_of(
-            seen,
-            fit.s_e,
-            fit.error_df,
-            confidence,
-            is_sample=is_sampled(results.experiment.design.kind, seen),
+            seen, fit.s_e, fit.error_df, confidence, is_sample=is_sampled(results.experiment.design.kind, seen)
         ),
         surface=_surface(seen, choice, confidence),
         screening=_screening(results.experiment.design.kind, seen, choice, effects, confidence),

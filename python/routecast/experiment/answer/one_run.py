@@ -150,11 +150,7 @@ def _measured(run: Run) -> Answer:
     return _read(run, trial)
 
 
-_BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {
-    "solve": _solved,
-    "simulate": _simulated,
-    "measure": _measured,
-}
+_BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {"solve": _solved, "simulate": _simulated, "measure": _measured}
 
 
 def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:

@@ -72,13 +72,7 @@ def _with_load(kind: str) -> type[BaseModel]:
 
 
 def measured(
-    document: Mapping[str, Any],
-    duration_s: float,
-    *,
-    seed: int,
-    subject: str,
-    folder: Path,
-    over_time: bool = False,
+    document: Mapping[str, Any], duration_s: float, *, seed: int, subject: str, folder: Path, over_time: bool = False
 ) -> Trial:
     """Run one trial on the wire; it may say how it went over time.
 

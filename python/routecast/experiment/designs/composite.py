@@ -51,11 +51,7 @@ def central_composite(
     """
     factors = len(factorial[0])
     alpha = rotatable_alpha(len(factorial))
-    corner, axis = {
-        "rotatable": (1.0, alpha),
-        "face_centred": (1.0, 1.0),
-        "inscribed": (1.0 / alpha, 1.0),
-    }[shape]
+    corner, axis = {"rotatable": (1.0, alpha), "face_centred": (1.0, 1.0), "inscribed": (1.0 / alpha, 1.0)}[shape]
     corners = [tuple(corner * level for level in row) for row in factorial]
     axial = [
         tuple(side * axis if number == factor else 0.0 for number in range(factors))

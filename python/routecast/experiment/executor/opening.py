@@ -13,14 +13,7 @@ from routecast.experiment.executor.workers import Workers
 from routecast.experiment.model import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = [
-    "EXECUTORS",
-    "MOST_WORKERS",
-    "WORTH_STARTING",
-    "check_executor",
-    "chosen_executor",
-    "open_executor",
-]
+__all__ = ["EXECUTORS", "MOST_WORKERS", "WORTH_STARTING", "check_executor", "chosen_executor", "open_executor"]
 
 MOST_WORKERS = 1024
 """More are a slip of the finger: a process takes some 100 MB."""

@@ -10,16 +10,7 @@ from typing import TypeVar
 
 from routecast.experiment.executor.ctrl_c import ctrl_c_waits
 
-__all__ = [
-    "LISTENS_EVERY_S",
-    "Workers",
-    "answer_of",
-    "cores",
-    "finished",
-    "lost_errors",
-    "some_finished",
-    "width",
-]
+__all__ = ["LISTENS_EVERY_S", "Workers", "answer_of", "cores", "finished", "lost_errors", "some_finished", "width"]
 
 LISTENS_EVERY_S = 0.2
 """Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""

@@ -32,21 +32,18 @@ class FactorTable(_Table):
 
     name: Words = Field(description="What tables and figures call it.")
     path: str | None = Field(
-        default=None,
-        description="Where the value stands in the router or test bed file: pool[cpu].frequency.",
+        default=None, description="Where the value stands in the router or test bed file: pool[cpu].frequency."
     )
     paths: tuple[str, ...] = Field(default=(), description="Several places that get the same value.")
     levels: tuple[Any, ...] = Field(
-        default=(),
-        description="Values as the file would say them; or tables { label = …, set = { path = value, … } }.",
+        default=(), description="Values as the file would say them; or tables { label = …, set = { path = value, … } }."
     )
     between: tuple[Any, ...] = Field(
         default=(), description="Instead of levels: the least and the greatest value of a quantity."
     )
     log: bool = Field(default=False, description="Whether steps are ratios: halfway is the geometric mean.")
     quantity: bool | None = Field(
-        default=None,
-        description="Whether values between levels make sense; seen from the levels if not given.",
+        default=None, description="Whether values between levels make sense; seen from the levels if not given."
     )
 
 
@@ -64,8 +61,7 @@ class DesignTable(_Table):
     )
     generators: tuple[str, ...] = Field(default=(), description='fractional, central_composite: ["D=AB", …].')
     resolution: Annotated[int, Field(ge=3, le=12, strict=True)] | None = Field(
-        default=None,
-        description="fractional, instead of generators: the resolution that the fraction must reach.",
+        default=None, description="fractional, instead of generators: the resolution that the fraction must reach."
     )
     runs: Annotated[int, Field(ge=2, le=65_536, strict=True)] | None = Field(
         default=None, description="fractional, instead of generators: in how many combinations."
@@ -81,8 +77,7 @@ class DesignTable(_Table):
         description="latin_hypercube, sobol: how many points. listed: the points, each a table factor = level.",
     )
     spread: Literal["random", "even"] = Field(
-        default="random",
-        description="latin_hypercube: even moves the points until they fill the space better.",
+        default="random", description="latin_hypercube: even moves the points until they fill the space better."
     )
 
 
@@ -114,8 +109,7 @@ class ExperimentTable(_Table):
     duration: Duration = Field(default=0.1, validate_default=False, description="Length of each trial.")
     seed: Seed = Field(default=1, description="Seed of all randomness.")
     steady: bool = Field(
-        default=False,
-        description="Whether the transient is cut off by MSER-5 and each run is tested for drift.",
+        default=False, description="Whether the transient is cut off by MSER-5 and each run is tested for drift."
     )
     overrides: dict[str, Any] = Field(
         default={}, alias="set", description="What differs from the router file in every run: path = value."

@@ -92,9 +92,7 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         corners = _fraction(table, factors) if has_fraction else None
         generators = corners.generators if corners else ()
         rows = central_composite(
-            corners.coded if corners else full(len(factors)),
-            shape=table.shape,
-            centre_points=table.centre_points,
+            corners.coded if corners else full(len(factors)), shape=table.shape, centre_points=table.centre_points
         )
         beyond = _impossible(rows, factors)
         if beyond:

@@ -134,12 +134,7 @@ def read_series(
 
 
 def _samples(
-    table: SeriesTable,
-    column: str | None,
-    time_column: str | None,
-    unit: str | None,
-    step_s: float | None,
-    gaps: Gaps,
+    table: SeriesTable, column: str | None, time_column: str | None, unit: str | None, step_s: float | None, gaps: Gaps
 ) -> tuple[Grid, list[str]]:
     time_at = _time_place(table, time_column)
     value_at, meaning = _value_place(table, column, unit, time_at)

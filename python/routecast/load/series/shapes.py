@@ -16,15 +16,7 @@ from routecast.load.series.model import DAY_S, TrafficSeries
 from routecast.quantity import format_bps
 from routecast.quantity.quantile import quantile as quantile_of
 
-__all__ = [
-    "Filling",
-    "filled",
-    "mean_day",
-    "quantile_day",
-    "resampled",
-    "scaled_to_peak",
-    "synthetic_day",
-]
+__all__ = ["Filling", "filled", "mean_day", "quantile_day", "resampled", "scaled_to_peak", "synthetic_day"]
 
 Filling = Literal["hold", "interpolate", "drop"]
 """What to do with missing steps: the last value before, a line from neighbour to neighbour, or leave them out."""
@@ -118,9 +110,7 @@ def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
     # The peak itself is set, not computed: ceil(T/R) must not see a rounding error.
     rates = tuple(peak_bps if rate == highest_bps else rate * factor for rate in series.l2_bps)
     return replace(
-        series,
-        l2_bps=rates,
-        notes=(*series.notes, f"scaled by {factor:.6g} to a peak of {format_bps(peak_bps)}"),
+        series, l2_bps=rates, notes=(*series.notes, f"scaled by {factor:.6g} to a peak of {format_bps(peak_bps)}")
     )
 
 
@@ -192,12 +182,7 @@ def synthetic_day(
         Problem(name, f"{value:g} {wrong}")
         for name, value, right, wrong in (
             ("mean_bps", mean_bps, math.isfinite(mean_bps) and mean_bps > 0.0, "is no positive rate"),
-            (
-                "peak_ratio",
-                peak_ratio,
-                1.0 <= peak_ratio <= 2.0,
-                "is outside 1 to 2: beyond 2 the night is negative",
-            ),
+            ("peak_ratio", peak_ratio, 1.0 <= peak_ratio <= 2.0, "is outside 1 to 2: beyond 2 the night is negative"),
             ("peak_hour", peak_hour, 0.0 <= peak_hour < 24.0, "is outside 0 to 24"),
             ("noise_ratio", noise_ratio, 0.0 <= noise_ratio <= 1.0, "is outside 0 to 1"),
         )
@@ -229,8 +214,7 @@ def _by_day(series: TrafficSeries, step_s: float) -> list[tuple[int, int, float]
     _steps_of_day(_name(series), step_s)
     if step_s < series.step_s:
         raise ModelProblem(
-            _name(series),
-            [Problem("step", f"{step_s:g} s is finer than the series' step of {series.step_s:g} s")],
+            _name(series), [Problem("step", f"{step_s:g} s is finer than the series' step of {series.step_s:g} s")]
         )
     first_s = 0.0
     if series.start is not None:
@@ -257,12 +241,7 @@ def _day(
         clock = _clock(empty[0] * step_s)
         raise ModelProblem(
             _name(series),
-            [
-                Problem(
-                    clock,
-                    f"{len(empty)} of {steps} steps of the day have no sample: use coarser steps, or fill",
-                )
-            ],
+            [Problem(clock, f"{len(empty)} of {steps} steps of the day have no sample: use coarser steps, or fill")],
         )
     counts = [len(by_step[place]) for place in range(steps)]
     least, most = min(counts), max(counts)

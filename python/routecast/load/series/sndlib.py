@@ -82,8 +82,7 @@ def read_sndlib_totals(path: Path) -> SeriesTable:
         problems += [Problem(name, f"is in {unit}: all matrices must be in one unit") for unit, name in units.items()]
     if problems or not rows:
         raise FileProblem(
-            str(path),
-            shortened(problems) or [Problem("", "holds no demand matrix: those are *.xml or *.txt")],
+            str(path), shortened(problems) or [Problem("", "holds no demand matrix: those are *.xml or *.txt")]
         )
     rows.sort()
     return SeriesTable(

@@ -124,11 +124,7 @@ class OptimumAnswer:
 
 
 def optimum_answer(
-    case: NocCase,
-    *,
-    power: PowerAnswer | None = None,
-    progress: Progress | None = None,
-    leaves_out: bool = False,
+    case: NocCase, *, power: PowerAnswer | None = None, progress: Progress | None = None, leaves_out: bool = False
 ) -> OptimumAnswer:
     """Return the optimum of a file at each of its loads.
 

@@ -35,13 +35,7 @@ def allocate(
     if name == "search":
         freedom = Freedom(table.freedom)
         return search.allocate(
-            case.topology,
-            demand,
-            scalings,
-            widths=case.widths,
-            freedom=freedom,
-            seed=case.seed,
-            progress=progress,
+            case.topology, demand, scalings, widths=case.widths, freedom=freedom, seed=case.seed, progress=progress
         )
     within = case.xy if table.routing == "xy" else routes(table.routing, case.topology, demand=demand, seed=case.seed)
     planes = len(case.widths)

@@ -189,11 +189,7 @@ class PowerAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; power in links that are always busy at full voltage."""
-        document = {
-            **case_json(self.case),
-            "rows": [row.to_json() for row in self.rows],
-            "notes": self.notes,
-        }
+        document = {**case_json(self.case), "rows": [row.to_json() for row in self.rows], "notes": self.notes}
         result = plain(document)
         assert isinstance(result, dict)
         return result

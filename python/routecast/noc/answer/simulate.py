@@ -17,15 +17,7 @@ from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words, layere
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.routing.turns import choices
-from routecast.noc.simulate.design import (
-    AdaptiveRouting,
-    Allocator,
-    Bernoulli,
-    Injection,
-    OnOff,
-    Packets,
-    RouterDesign,
-)
+from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, allocated, single
 from routecast.noc.simulate.result import Simulated
 from routecast.noc.simulate.run import Run

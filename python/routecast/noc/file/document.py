@@ -197,8 +197,7 @@ class TrafficTable(FileModel):
         default=None, description="CSV file beside this one: row i, column j goes from node i to node j"
     )
     link_rate: BitRate | None = Field(
-        default=None,
-        description="matrix, task_graph: what a link carries at full clock, to make loads of their rates",
+        default=None, description="matrix, task_graph: what a link carries at full clock, to make loads of their rates"
     )
     flows: Annotated[tuple[FlowTable, ...], Field(min_length=1)] | None = Field(
         default=None, description="Single flows"
@@ -237,8 +236,7 @@ class PowerTable(FileModel):
         default="any", description="table: whether a plane runs at any clock or at those of the table"
     )
     asleep: Annotated[Number, Field(ge=0.0, le=1.0)] = Field(
-        default=1.0,
-        description="table: part of idle power that a plane without traffic draws; 1 is no sleep mode",
+        default=1.0, description="table: part of idle power that a plane without traffic draws; 1 is no sleep mode"
     )
 
 

@@ -61,10 +61,7 @@ def contradictions(file: NocFile) -> list[Problem]:
 def _of_topology(table: TopologyTable) -> Iterator[Problem]:
     try:
         Topology(
-            kind=TopologyKind(table.kind),
-            columns=table.columns,
-            rows=table.rows,
-            concentration=table.concentration,
+            kind=TopologyKind(table.kind), columns=table.columns, rows=table.rows, concentration=table.concentration
         )
     except RoutecastError as problem:
         yield Problem("topology", str(problem))
@@ -301,11 +298,7 @@ def parse_noc(
 
 
 def noc_case(
-    file: NocFile,
-    *,
-    subject: str = "network on chip",
-    folder: Path | None = None,
-    progress: Progress | None = None,
+    file: NocFile, *, subject: str = "network on chip", folder: Path | None = None, progress: Progress | None = None
 ) -> NocCase:
     """Return what a checked file describes.
 

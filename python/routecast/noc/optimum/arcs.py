@@ -16,17 +16,7 @@ from numpy.typing import NDArray
 from routecast.noc.optimum.model import PathSet
 from routecast.noc.topology import Direction, Topology, link_numbers, links
 
-__all__ = [
-    "Arcs",
-    "Floats",
-    "Grid",
-    "Ints",
-    "allowed_arcs",
-    "distances",
-    "grid_of",
-    "shortest_hops",
-    "tight_arcs",
-]
+__all__ = ["Arcs", "Floats", "Grid", "Ints", "allowed_arcs", "distances", "grid_of", "shortest_hops", "tight_arcs"]
 
 Arcs: TypeAlias = NDArray[np.bool_]
 """Shape (routers, links): whether traffic to router t may use link l."""

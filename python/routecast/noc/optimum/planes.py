@@ -136,11 +136,7 @@ class Priced:
         """
         together = np.maximum(0.0, (self.costs - costs)[:, None] + self.prices)
         return np.stack(
-            [
-                self.prices,
-                self.prices * (costs / self.costs)[:, None],
-                np.where(self.prices > 0.0, together, 0.0),
-            ]
+            [self.prices, self.prices * (costs / self.costs)[:, None], np.where(self.prices > 0.0, together, 0.0)]
         )
 
 
@@ -538,12 +534,7 @@ class _Search:
     """One search."""
 
     def __init__(
-        self,
-        topology: Topology,
-        demand: Floats,
-        scalings: Sequence[Scaling],
-        widths: Floats,
-        paths: PathSet,
+        self, topology: Topology, demand: Floats, scalings: Sequence[Scaling], widths: Floats, paths: PathSet
     ) -> None:
         self._topology, self._demand, self._paths = topology, demand, paths
         self._scalings, self._widths = scalings, widths

@@ -38,11 +38,7 @@ def silent_solver() -> highspy.Highs:
     """Return a solver without a model."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
     solver.silent()
-    for option, value in (
-        ("threads", 1),
-        ("primal_feasibility_tolerance", 1e-9),
-        ("dual_feasibility_tolerance", 1e-9),
-    ):
+    for option, value in (("threads", 1), ("primal_feasibility_tolerance", 1e-9), ("dual_feasibility_tolerance", 1e-9)):
         solver.setOptionValue(option, value)
     return solver
 

@@ -43,10 +43,7 @@ def power_on_tables(
     width = (1.0,) * len(tables) if widths is None else tuple(widths)
 
     def power(
-        plane: int,
-        weight: NDArray[np.float64],
-        entering: NDArray[np.float64],
-        bottleneck: NDArray[np.float64],
+        plane: int, weight: NDArray[np.float64], entering: NDArray[np.float64], bottleneck: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         table = tables[plane]
         levels, which = np.unique(bottleneck, return_inverse=True)

@@ -29,9 +29,7 @@ _OVERLOAD = 1e9
 
 
 def plane_power(
-    weight: NDArray[np.float64] | float,
-    bottleneck: NDArray[np.float64] | float,
-    slowest: NDArray[np.float64] | float,
+    weight: NDArray[np.float64] | float, bottleneck: NDArray[np.float64] | float, slowest: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
     """Return the power of planes of ``weight`` (rate times hops) and relative bottleneck load (eq. 7.3).
 

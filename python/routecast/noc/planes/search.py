@@ -322,12 +322,7 @@ _PRICE_STEP = 1.15
 
 
 def tabu_search(
-    state: Placement,
-    around: Neighbourhood,
-    target: NDArray[np.float64],
-    *,
-    steps: int,
-    random: np.random.Generator,
+    state: Placement, around: Neighbourhood, target: NDArray[np.float64], *, steps: int, random: np.random.Generator
 ) -> tuple[float, NDArray[np.int64]]:
     """Return the least true power that was passed, and the choice that has it; the state ends elsewhere.
 

@@ -90,11 +90,7 @@ def closed_form(*, low_flows: int, low_rate: float, alpha_max: float) -> ClosedF
 
 
 def _shares(
-    topology: Topology,
-    demand: NDArray[np.float64],
-    scaling: Scaling,
-    shares: tuple[float, ...],
-    policy: str,
+    topology: Topology, demand: NDArray[np.float64], scaling: Scaling, shares: tuple[float, ...], policy: str
 ) -> Allocation:
     return Allocation(
         policy=policy,

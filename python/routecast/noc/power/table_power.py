@@ -111,11 +111,7 @@ def plane_power(
     bounds = np.array([table.power_bounds_w(float(load), frequency) for load in loads])
     least, greatest = bounds.sum(axis=0)
     return PlanePower(
-        frequency_hz=frequency,
-        asleep=False,
-        router_loads=loads,
-        least_w=float(least),
-        greatest_w=float(greatest),
+        frequency_hz=frequency, asleep=False, router_loads=loads, least_w=float(least), greatest_w=float(greatest)
     )
 
 

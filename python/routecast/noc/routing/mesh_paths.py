@@ -44,13 +44,7 @@ class Rule(StrEnum):
         return self in (Rule.OVER_RECTANGLE, Rule.OVER_ANY, Rule.FOUR_PATHS)
 
 
-_ORDERS = {
-    Rule.X_FIRST: "x",
-    Rule.Y_FIRST: "y",
-    Rule.OVER_RECTANGLE: "xx",
-    Rule.OVER_ANY: "xx",
-    Rule.FOUR_PATHS: "xyx",
-}
+_ORDERS = {Rule.X_FIRST: "x", Rule.Y_FIRST: "y", Rule.OVER_RECTANGLE: "xx", Rule.OVER_ANY: "xx", Rule.FOUR_PATHS: "xyx"}
 
 
 def written(rule: Rule, topology: Topology, seed: int) -> list[Path]:
@@ -163,12 +157,7 @@ def _loads(topology: Topology, demand: Floats, *, y_first: bool) -> Floats:
     in_rows = flows.sum(axis=0).transpose(1, 0, 2) if y_first else flows.sum(axis=2)
     in_columns = flows.sum(axis=3).transpose(1, 0, 2) if y_first else flows.sum(axis=1).transpose(2, 0, 1)
     (east, west), (south, north) = _crossing(in_rows), _crossing(in_columns)
-    by_direction = {
-        Direction.EAST: east,
-        Direction.WEST: west,
-        Direction.SOUTH: south.T,
-        Direction.NORTH: north.T,
-    }
+    by_direction = {Direction.EAST: east, Direction.WEST: west, Direction.SOUTH: south.T, Direction.NORTH: north.T}
     places = ((topology.position(link.source), link.direction) for link in links(topology))
     return np.array([by_direction[direction][y, x] for (x, y), direction in places], dtype=np.float64)
 

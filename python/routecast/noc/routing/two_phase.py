@@ -59,13 +59,7 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
             ):
                 found = _through(topology, source, over, target, first=first, second=second)
                 paths += [
-                    Path(
-                        source=source,
-                        target=target,
-                        links=walk.links,
-                        layers=walk.layers,
-                        share=0.25 / len(found),
-                    )
+                    Path(source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(found))
                     for walk in found
                 ]
     return paths
@@ -102,13 +96,7 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
 
 
 def _through(
-    topology: Topology,
-    source: int,
-    middle: int,
-    target: int,
-    *,
-    first: tuple[bool, int],
-    second: tuple[bool, int],
+    topology: Topology, source: int, middle: int, target: int, *, first: tuple[bool, int], second: tuple[bool, int]
 ) -> list[Walk]:
     """Return the walks over ``middle``; each phase says whether it goes along x first, and its lowest class."""
     return [

@@ -92,10 +92,7 @@ class Fabric:
             place = f"planes[{number}]"
             if plane.demand.shape != (nodes, nodes):
                 problems.append(
-                    Problem(
-                        f"{place}.demand",
-                        f"got the shape {plane.demand.shape} for a topology of {nodes} nodes",
-                    )
+                    Problem(f"{place}.demand", f"got the shape {plane.demand.shape} for a topology of {nodes} nodes")
                 )
             elif not np.all(np.isfinite(plane.demand) & (plane.demand >= 0)):
                 problems.append(Problem(f"{place}.demand", "got a negative or infinite entry: rates are 0 or more"))

@@ -424,9 +424,7 @@ def simulated(fabric: Fabric, run: Run, outcomes: Sequence[Outcome], *, load: fl
 
 def _plane(fabric: Fabric, plane: SimulatedPlane, run: Run, outcomes: Sequence[Outcome]) -> PlaneResult:
     overload = signs_of_overload(
-        outcomes,
-        nodes=fabric.topology.node_count,
-        packet_flits=plane_packets(fabric, plane).mean_flits,
+        outcomes, nodes=fabric.topology.node_count, packet_flits=plane_packets(fabric, plane).mean_flits
     )
     channel = busiest(fabric, plane)
     if overload and channel.load > 1:

@@ -262,11 +262,7 @@ def _shifted(name: str, topology: Topology, dx: int, dy: int) -> Traffic:
 
 
 def _permuted(
-    name: str,
-    topology: Topology,
-    target: Callable[[int, int], tuple[int, int]],
-    *,
-    to_itself: bool = False,
+    name: str, topology: Topology, target: Callable[[int, int], tuple[int, int]], *, to_itself: bool = False
 ) -> Traffic:
     each = topology.concentration
     demand = np.zeros((topology.node_count, topology.node_count))

@@ -85,10 +85,7 @@ class TaskGraph:
                 problems.append(Problem(place, f'"{flow.source}" to "{flow.target}" stands twice: add the rates'))
             if not 0 < flow.rate_bytes_per_s < float("inf"):
                 problems.append(
-                    Problem(
-                        place,
-                        f"rate {flow.rate_bytes_per_s:g} B/s: a rate is more than 0; leave idle flows out",
-                    )
+                    Problem(place, f"rate {flow.rate_bytes_per_s:g} B/s: a rate is more than 0; leave idle flows out")
                 )
             seen.add((flow.source, flow.target))
         if not self.flows:

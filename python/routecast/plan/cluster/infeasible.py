@@ -10,12 +10,7 @@ from routecast.quantity import format_bps
 
 __all__ = ["InfeasiblePlan", "check"]
 
-_RANGES = {
-    "power_w": (1e-6, 1e9),
-    "price": (1e-6, 1e12),
-    "boot_s": (0.0, 86_400.0),
-    "boot_energy_j": (0.0, 1e12),
-}
+_RANGES = {"power_w": (1e-6, 1e9), "price": (1e-6, 1e12), "boot_s": (0.0, 86_400.0), "boot_energy_j": (0.0, 1e12)}
 """What a machine may draw, cost and take to boot if not 0: the solver of the integer programs takes no number below
 1e-9 or above 1e15, and the saving algorithms look as many steps ahead as a boot takes."""
 _MOST_OF_PEAK = 1e6
@@ -60,8 +55,7 @@ def check(problem: ClusterProblem) -> None:
     peak_bps = max(problem.traffic_bps)
     if peak_bps > 0.0 and all(group.available is not None for group in problem.groups):
         largest = sorted(
-            (group.capacity_bps for group in problem.groups for _ in range(group.available or 0)),
-            reverse=True,
+            (group.capacity_bps for group in problem.groups for _ in range(group.available or 0)), reverse=True
         )
         capacity_bps = math.fsum(largest[problem.spare :])
         if capacity_bps < peak_bps * (1.0 - 1e-12):
@@ -115,10 +109,7 @@ def _load_problems(problem: ClusterProblem) -> list[Problem]:
     for step, load_bps in enumerate(problem.traffic_bps):
         if not (math.isfinite(load_bps) and load_bps >= 0.0):
             problems.append(
-                Problem(
-                    f"traffic[{step}]",
-                    f"{format_bps(load_bps)} must be finite and at least 0; mend the trace",
-                )
+                Problem(f"traffic[{step}]", f"{format_bps(load_bps)} must be finite and at least 0; mend the trace")
             )
     if not (math.isfinite(problem.step_s) and problem.step_s > 0.0):
         problems.append(Problem("step_s", f"{problem.step_s:g} must be finite and above 0"))

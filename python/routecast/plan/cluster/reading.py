@@ -143,8 +143,7 @@ class SavingTable(FileModel):
     )
     min_on: Span = Field(default=0.0, description="Least time from switching on to switching off")
     days: Annotated[Count, Field(ge=1, le=1000)] = Field(
-        default=21,
-        description="Days of the trace, from its first midnight, that the algorithms are compared over",
+        default=21, description="Days of the trace, from its first midnight, that the algorithms are compared over"
     )
 
 
@@ -205,11 +204,7 @@ class ClusterCase:
 
 
 def read_cluster(
-    path: str | Path,
-    *,
-    budget: float | None = None,
-    spare: int | None = None,
-    change: TrafficChange | None = None,
+    path: str | Path, *, budget: float | None = None, spare: int | None = None, change: TrafficChange | None = None
 ) -> ClusterCase:
     """Read a cluster file and its traffic.
 

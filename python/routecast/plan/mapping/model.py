@@ -55,11 +55,7 @@ class Mapping:
     def expectation(self) -> Expectation:
         """Return the bounds on its throughput: what engines, threads, memories and ports can carry at most."""
         return expectation(
-            self.problem.processor,
-            self.problem.blocks,
-            self.states,
-            self.stages,
-            frame_bytes=self.problem.frame_bytes,
+            self.problem.processor, self.problem.blocks, self.states, self.stages, frame_bytes=self.problem.frame_bytes
         )
 
     def router(self) -> RouterModel:

@@ -370,11 +370,7 @@ class Program:
         return links
 
     def _memories(
-        self,
-        rows: _Rows,
-        places: dict[tuple[str, str], int],
-        links: Sequence[dict[str, int]],
-        makespan_s: float,
+        self, rows: _Rows, places: dict[tuple[str, str], int], links: Sequence[dict[str, int]], makespan_s: float
     ) -> None:
         ring = self.problem.ring
         for memory in self.problem.processor.memories:

@@ -55,11 +55,7 @@ class Outlooks:
     """
 
     def __init__(
-        self,
-        load: OfferedLoad,
-        *,
-        loss_ratio: float,
-        noise_ratio: Callable[[OfferedLoad], float] = lambda _load: 0.0,
+        self, load: OfferedLoad, *, loss_ratio: float, noise_ratio: Callable[[OfferedLoad], float] = lambda _load: 0.0
     ) -> None:
         self._load, self._loss_ratio, self._noise_ratio = load, loss_ratio, noise_ratio
         self._lossless_pps: dict[Setting, float] = {}
@@ -77,11 +73,7 @@ class Outlooks:
         visits = self._visits[setting.cores, rate_pps]
         return Outlook(
             least_w=_least_w(
-                candidate.model,
-                load,
-                visits,
-                loss_ratio=self._loss_ratio,
-                noise_ratio=self._noise_ratio(load),
+                candidate.model, load, visits, loss_ratio=self._loss_ratio, noise_ratio=self._noise_ratio(load)
             ),
             lossless_pps=self._lossless_pps[awake],
             is_overloaded=self._is_overloaded(candidate.model, load, self._lossless_pps[awake]),
@@ -107,12 +99,7 @@ def _offered_visits(model: RouterModel, load: OfferedLoad) -> dict[str, float]:
 
 
 def _least_w(
-    model: RouterModel,
-    load: OfferedLoad,
-    visits: Mapping[str, float],
-    *,
-    loss_ratio: float,
-    noise_ratio: float,
+    model: RouterModel, load: OfferedLoad, visits: Mapping[str, float], *, loss_ratio: float, noise_ratio: float
 ) -> float:
     lost_pps = loss_ratio * visits[""]
     total_w = 0.0

@@ -65,11 +65,7 @@ def candidates(
             for activation, linger_s in choices.activations:
                 for depth, sleep in enumerate(reversed(choices.sleeps)):
                     setting = Setting(
-                        cores=cores,
-                        frequency_hz=frequency_hz,
-                        sleep=sleep,
-                        activation=activation,
-                        linger_s=linger_s,
+                        cores=cores, frequency_hz=frequency_hz, sleep=sleep, activation=activation, linger_s=linger_s
                     )
                     try:
                         one = set_up(base, choices.pool, setting, units=choices.units)
@@ -88,13 +84,7 @@ def candidates(
 
 
 def _on_cores(
-    document: Mapping[str, Any],
-    model: RouterModel,
-    choices: Choices,
-    cores: int,
-    *,
-    subject: str,
-    folder: Path | None,
+    document: Mapping[str, Any], model: RouterModel, choices: Choices, cores: int, *, subject: str, folder: Path | None
 ) -> RouterModel:
     """Return the router with so many working units in its forwarding pool, and no others."""
     builder = document.get("builder")

@@ -64,12 +64,7 @@ def judge(candidate: Candidate, trial: Trial | None, targets: Sequence[Target], 
     if trial is None:
         unknown = tuple(math.nan for _ in targets)
         return Judged(
-            candidate=candidate,
-            least_w=least_w,
-            power_w=math.nan,
-            values=unknown,
-            excess=math.inf,
-            trial=None,
+            candidate=candidate, least_w=least_w, power_w=math.nan, values=unknown, excess=math.inf, trial=None
         )
     values = tuple(target.value(trial) for target in targets)
     excess = max((target.excess(value) for target, value in zip(targets, values, strict=True)), default=0.0)
@@ -295,11 +290,7 @@ class _Search:
 
 
 def _ahead(
-    pool: Threads,
-    queue: Sequence[Appraised],
-    load: OfferedLoad,
-    evaluate: Evaluate,
-    workers: int,
+    pool: Threads, queue: Sequence[Appraised], load: OfferedLoad, evaluate: Evaluate, workers: int
 ) -> Iterator[Trial | None]:
     """Yield the trials of a queue in its order, with as many under way as there are workers."""
     under_way: deque[Future[Trial | None]] = deque()

@@ -142,10 +142,7 @@ def odd_states(pool: str, power: PowerDraw) -> list[str]:
     notes = []
     states = sorted(power.performance, key=lambda one: one.frequency_hz)
     for slow, fast in pairwise(states):
-        for name, slow_w, fast_w in (
-            ("active", slow.active_w, fast.active_w),
-            ("idle", slow.idle_w, fast.idle_w),
-        ):
+        for name, slow_w, fast_w in (("active", slow.active_w, fast.active_w), ("idle", slow.idle_w, fast.idle_w)):
             if slow_w > fast_w:
                 clocks = f"{format_frequency(slow.frequency_hz)} is slower than {format_frequency(fast.frequency_hz)}"
                 notes.append(
@@ -293,11 +290,7 @@ def _activations(
         kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if given == {"dedicated"} else ("polling",)
         return tuple((kind, 0.0) for kind in kinds)
     lingers = sorted({*lingers_s} or _lingers(pool, activation))
-    return (
-        ("polling", 0.0),
-        ("interrupt", 0.0),
-        *(("interrupt", linger) for linger in lingers if linger > 0.0),
-    )
+    return (("polling", 0.0), ("interrupt", 0.0), *(("interrupt", linger) for linger in lingers if linger > 0.0))
 
 
 def _lingers(pool: ResourcePool, activation: Activation) -> set[float]:

@@ -148,8 +148,7 @@ class PlanTable(FileModel):
         default="throughput", description="The most throughput, or the least of another under target"
     )
     throughput: Literal["lossless", "forwarded"] = Field(
-        default="lossless",
-        description="The greatest load that overloads nothing, or what leaves at the offered load",
+        default="lossless", description="The greatest load that overloads nothing, or what leaves at the offered load"
     )
     target: FrameRate | None = Field(default=None, description="Throughput that is enough; absent: the offered load")
     latency: Duration | None = Field(default=None, description="The greatest mean latency at the target")
@@ -168,8 +167,7 @@ class PlacementFile(FileModel):
 
     name: str = Field(default="", description="Name of what is placed; the file's stem if not given")
     technology: TechnologyOrName | None = Field(
-        default=None,
-        description="What machines run on: a name, a *.virtualisation.toml, or a table with a base",
+        default=None, description="What machines run on: a name, a *.virtualisation.toml, or a table with a base"
     )
     server: Annotated[tuple[ServersTable, ...], Field(min_length=1, max_length=64)]
     interconnect: JoinedTable = JoinedTable()
@@ -186,10 +184,7 @@ class PlacementFile(FileModel):
 
 
 def contradictions(
-    file: PlacementFile,
-    servers: Sequence[ServerGroup],
-    elements: Sequence[ElementGroup],
-    chains: Sequence[Chain],
+    file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup], chains: Sequence[Chain]
 ) -> list[Problem]:
     """Return what does not go together in a file whose tables are each right."""
     return [
@@ -248,10 +243,7 @@ def _chains(file: PlacementFile, elements: Sequence[ElementGroup], chains: Seque
 
 
 def _costs(
-    file: PlacementFile,
-    servers: Sequence[ServerGroup],
-    elements: Sequence[ElementGroup],
-    chains: Sequence[Chain],
+    file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup], chains: Sequence[Chain]
 ) -> Iterator[Problem]:
     for number, group in enumerate(elements):
         for role in group.roles:
@@ -283,11 +275,7 @@ def _rules(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequen
 
 
 def _unknown(
-    place: str,
-    names: Iterable[str],
-    known: Sequence[str],
-    groups: Sequence[ServerGroup | ElementGroup],
-    kind: str,
+    place: str, names: Iterable[str], known: Sequence[str], groups: Sequence[ServerGroup | ElementGroup], kind: str
 ) -> Iterator[Problem]:
     for name in names:
         if not meant(name, groups):

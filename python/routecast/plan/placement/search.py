@@ -522,11 +522,7 @@ class Search:
                 extra = None if latency_s is None else (late_s, latency_s)
                 try:
                     found = self.cover.least(
-                        self.high >= rate_pps * (1.0 - 1e-9),
-                        cost,
-                        rate_pps,
-                        seconds=max(self.left_s, 0.2),
-                        extra=extra,
+                        self.high >= rate_pps * (1.0 - 1e-9), cost, rate_pps, seconds=max(self.left_s, 0.2), extra=extra
                     )
                 except Undecided:
                     break

@@ -354,11 +354,7 @@ def function_of(problem: PlacementProblem, chain: Chain, stage: int, machine: Ma
 
 
 def _lay(
-    problem: PlacementProblem,
-    server: Server,
-    chain: Chain,
-    stages: Sequence[Stage],
-    machines: dict[str, list[Machine]],
+    problem: PlacementProblem, server: Server, chain: Chain, stages: Sequence[Stage], machines: dict[str, list[Machine]]
 ) -> Laid:
     assembly = Assembly((server,))
     entries: list[tuple[str, str, float]] = []

@@ -63,8 +63,7 @@ def router_of(problem: PlacementProblem, placement: Placement) -> RouterModel:
             machines[edge],
             machines[inner],
             interconnect=Interconnect(
-                joined="switch" if problem.joined.by == "switch" else "cable",
-                link_bps=problem.joined.link_bps,
+                joined="switch" if problem.joined.by == "switch" else "cable", link_bps=problem.joined.link_bps
             ),
             balancing=problem.balancing,
             ports_per_balancer=problem.element(edge).ports,
@@ -233,10 +232,7 @@ def _over_wires(
         rate = joined.cable_bps(group_of[sender.server], group_of[receiver.server])
         wires = [(f"{sender.server} to {receiver.server}", rate)]
     else:
-        wires = [
-            (f"{sender.server} to switch", joined.link_bps),
-            (f"switch to {receiver.server}", joined.link_bps),
-        ]
+        wires = [(f"{sender.server} to switch", joined.link_bps), (f"switch to {receiver.server}", joined.link_bps)]
     after = assembly.from_wire(receiver, interface=card_in, wire=wires[-1][0], to=to)
     for wire, rate in reversed(wires):
         after = assembly.wire(wire, rate, to=after, label=f"({sender.name} to {receiver.name})")

@@ -157,10 +157,7 @@ def frame_loss_figures(result: FrameLossResult) -> list[Figure]:
                 title=f"Frame loss rate, {stream}",
                 caption="RFC 2544 sec. 26.3: loss over the input rate, both from 0 to 100 %." + _beyond(rows),
                 x=Axis(
-                    title="input rate [% of the theoretical rate for the size]",
-                    ticks=_PERCENTS,
-                    low=0.0,
-                    high=100.0,
+                    title="input rate [% of the theoretical rate for the size]", ticks=_PERCENTS, low=0.0, high=100.0
                 ),
                 y=Axis(title="frame loss [%]", ticks=_PERCENTS, low=0.0, high=100.0),
                 marks=tuple(marks),
@@ -183,9 +180,7 @@ def latency_figures(result: LatencyResult) -> list[Figure]:
     for number, stream in enumerate(streams, start=1):
         rows = [row for row in result.rows if row.stream == stream and row.hdr_base64]
         figure = _latency_figure(
-            rows,
-            name=f"latency-{number}" if len(streams) > 1 else "latency",
-            title=f"Latency by percentile, {stream}",
+            rows, name=f"latency-{number}" if len(streams) > 1 else "latency", title=f"Latency by percentile, {stream}"
         )
         figures += [figure] if figure else []
     return figures

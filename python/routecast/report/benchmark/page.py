@@ -459,9 +459,6 @@ def _made(result: BenchmarkResult) -> tuple[tuple[str, str], ...]:
         rows.append(("Started", result.started_utc))
     if math.isfinite(result.elapsed_s):
         rows.append(("Took", format_duration(float(f"{result.elapsed_s:.3g}"))))
-    rows += [
-        ("Trials", f"{len(result.trials):,}, {result.invalid_trials} invalid"),
-        ("Versions", versions or "–"),
-    ]
+    rows += [("Trials", f"{len(result.trials):,}, {result.invalid_trials} invalid"), ("Versions", versions or "–")]
     rows.append(("Units", result.setup.load_unit))
     return tuple(rows)

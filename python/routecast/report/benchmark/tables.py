@@ -104,12 +104,7 @@ def same(values: Iterable[float]) -> float | None:
 
 def throughput_table(result: ThroughputResult) -> Table:
     """Sec. 26.1: every stream, size and goal, with the theoretical limit."""
-    words = {
-        "found": "",
-        "maximum": "maximum",
-        "below": "not even the least rate",
-        "undetermined": "not determined",
-    }
+    words = {"found": "", "maximum": "maximum", "below": "not even the least rate", "undetermined": "not determined"}
     repeated = any(row.repeats_pps.repeats > 1 for row in result.rows)
     columns = [
         STREAM,
@@ -178,7 +173,7 @@ def latency_table(result: LatencyResult) -> Table:
             caption=sentences(
                 "RFC 2544 sec. 26.2: the average over "
                 + ("the repetitions" if repeats is None else f"{repeats} repetitions")
-                + (", at the stated rate." if share is None else f", at {percent_of(share)} of the throughput."),
+                + (", at the stated rate." if share is None else f", at {percent_of(share)} of the throughput.")
             ),
             columns=(
                 FRAME,
@@ -262,7 +257,7 @@ def frame_loss_table(result: FrameLossResult) -> Table:
         name="frame-loss",
         title="Frame loss rate",
         caption=sentences(
-            f"RFC 2544 sec. 26.3, in steps of {percent_of(result.step_ratio)} of the maximum rate for the size.",
+            f"RFC 2544 sec. 26.3, in steps of {percent_of(result.step_ratio)} of the maximum rate for the size."
         ),
         columns=(
             STREAM,
@@ -281,12 +276,7 @@ def frame_loss_table(result: FrameLossResult) -> Table:
 
 def back_to_back_table(result: BackToBackResult) -> Table:
     """Sec. 26.4 as RFC 9004 has it."""
-    words = {
-        "found": "",
-        "limit": "the longest allowed",
-        "skipped": "not tested",
-        "undetermined": "not determined",
-    }
+    words = {"found": "", "limit": "the longest allowed", "skipped": "not tested", "undetermined": "not determined"}
     table = Table.of(
         result.rows,
         replace(FRAME, getter="frame_bytes"),
@@ -303,7 +293,7 @@ def back_to_back_table(result: BackToBackResult) -> Table:
         name="back-to-back",
         title="Back-to-back frames",
         caption=sentences(
-            "RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
+            "RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them."
         ),
     )
     return known(table)
@@ -315,9 +305,7 @@ def recovery_table(result: RecoveryResult) -> Table:
     table = Table(
         name="recovery",
         title="System recovery",
-        caption=sentences(
-            "RFC 2544 sec. 26.5. Below zero: the last loss came before the rate was cut.",
-        ),
+        caption=sentences("RFC 2544 sec. 26.5. Below zero: the last loss came before the rate was cut."),
         columns=(
             FRAME,
             STREAM,

@@ -37,12 +37,7 @@ def plan_table(rows: Sequence[tuple[str, int, int, float]]) -> Table:
         name="plan",
         title="Expected on the wire",
         caption="Searches depend on what they find.",
-        columns=(
-            Column.text("Procedure"),
-            Column("Stages", "", ",d"),
-            Column("Trials", "", ",d"),
-            Column("Time"),
-        ),
+        columns=(Column.text("Procedure"), Column("Stages", "", ",d"), Column("Trials", "", ",d"), Column("Time")),
         rows=(*body, ("all", sum(row[1] for row in rows), trials, hours(total))),
         strong=frozenset({len(body)}),
     )

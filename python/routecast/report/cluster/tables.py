@@ -13,16 +13,7 @@ from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.quantity import format_bps, format_duration
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 
-__all__ = [
-    "EXACT",
-    "clock",
-    "designs_table",
-    "headline",
-    "machines",
-    "plan_table",
-    "savings_table",
-    "trace_traffic",
-]
+__all__ = ["EXACT", "clock", "designs_table", "headline", "machines", "plan_table", "savings_table", "trace_traffic"]
 
 
 EXACT = 1e-6

@@ -52,10 +52,7 @@ def _made(results: Results, command: str) -> tuple[tuple[str, str], ...]:
         ("Experiment", experiment.name),
         ("Evaluator", experiment.evaluator),
         ("Trial", format_duration(experiment.duration_s) if experiment.evaluator != "solve" else ""),
-        (
-            "Design",
-            f"{experiment.design.kind.replace('_', ' ')}, {len(experiment.design.coded):,} combinations",
-        ),
+        ("Design", f"{experiment.design.kind.replace('_', ' ')}, {len(experiment.design.coded):,} combinations"),
         ("Generators", ", ".join(experiment.design.generators)),
         ("Replications", str(experiment.design.replications)),
         ("Seed", str(experiment.seed)),

@@ -148,8 +148,7 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
 
     step, unit = scale.for_amounts(one.value for one in analysis.effects if one.value is not None)
     sized = sorted(
-        ((abs(one.value / step), one) for one in analysis.effects if one.value is not None),
-        key=lambda pair: pair[0],
+        ((abs(one.value / step), one) for one in analysis.effects if one.value is not None), key=lambda pair: pair[0]
     )
     count = len(sized)
     scores = [float(ndtri(0.5 + 0.5 * (rank - 0.5) / count)) for rank in range(1, count + 1)]
@@ -354,9 +353,7 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
         trend = _means_along(coded, values)
         ticks = [level.coded for level in factor.levels]
         x = axis_of(
-            factor,
-            [*ticks, 0.0] if factor.is_quantity else ticks,
-            panel_px(columns_for(len(experiment.factors))),
+            factor, [*ticks, 0.0] if factor.is_quantity else ticks, panel_px(columns_for(len(experiment.factors)))
         )
         panels.append(
             Figure(
@@ -617,10 +614,4 @@ def course_picture(results: Results, course: Course) -> Picture:
     levels = run_said(results.experiment, results.runs[course.run].row)
     title = f"Throughput over time of run {course.run + 1} ({levels})"
     figure = over_time_figure(trial.over_time, trial.duration_s, course.verdict, title=title)
-    return Picture(
-        name="over-time",
-        title=title,
-        caption=figure.caption,
-        is_finding=False,
-        drawn=partial(draw, figure),
-    )
+    return Picture(name="over-time", title=title, caption=figure.caption, is_finding=False, drawn=partial(draw, figure))

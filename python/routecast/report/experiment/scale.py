@@ -14,15 +14,7 @@ __all__ = ["Scale", "scale_of", "unit_of"]
 
 _LARGEST = 700.0
 """Beyond this a logarithm stands for no number that a computer has: a surface may be asked far from all runs."""
-_UNITS = {
-    "bps": "bit/s",
-    "pps": "pps",
-    "s": "s",
-    "w": "W",
-    "j": "J",
-    "hz": "Hz",
-    "bytes": "B",
-}
+_UNITS = {"bps": "bit/s", "pps": "pps", "s": "s", "w": "W", "j": "J", "hz": "Hz", "bytes": "B"}
 
 
 def unit_of(path: str) -> str:

@@ -202,14 +202,7 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
             *(Column.text(factor.name) for factor in experiment.factors),
             Column("Answered", scale.unit),
             Column("Predicted", scale.unit),
-            *(
-                (
-                    Column("from", scale.unit, group=level),
-                    Column("to", scale.unit, group=level),
-                )
-                if has_interval
-                else ()
-            ),
+            *((Column("from", scale.unit, group=level), Column("to", scale.unit, group=level)) if has_interval else ()),
             *((Column("Runs", "", "d"),) if is_repeated else ()),
         ),
         rows=tuple(rows),
@@ -282,14 +275,7 @@ def missing_table(experiment: Experiment, missing: Sequence[Missing], *, title: 
 def screening_table(screening: Screening) -> Table:
     """Return the factors of a sample by how much they matter."""
     has_shares = any(one.first_order_ratio is not None for one in screening.factors)
-    shares = (
-        (
-            Column("Alone", "%", percent),
-            Column("With interactions", "%", percent),
-        )
-        if has_shares
-        else ()
-    )
+    shares = (Column("Alone", "%", percent), Column("With interactions", "%", percent)) if has_shares else ()
     return Table(
         name="screening",
         title="Which factors matter",
@@ -297,19 +283,9 @@ def screening_table(screening: Screening) -> Table:
             "Alone: the share of the variance that the factor explains by itself; with interactions: the share that it"
             f" has a part in. Direction: −1 to +1, the sign says which way. {screening.method}"
         ),
-        columns=(
-            Column("Rank", "", "d"),
-            Column.text("Factor"),
-            *shares,
-            Column("Direction", "", "+.2f"),
-        ),
+        columns=(Column("Rank", "", "d"), Column.text("Factor"), *shares, Column("Direction", "", "+.2f")),
         rows=tuple(
-            (
-                one.rank,
-                one.name,
-                *((one.first_order_ratio, one.total_ratio) if has_shares else ()),
-                one.srrc,
-            )
+            (one.rank, one.name, *((one.first_order_ratio, one.total_ratio) if has_shares else ()), one.srrc)
             for one in screening.factors
         ),
     )
@@ -367,8 +343,7 @@ def experiment_sections(
             "",
             course is not None and _drawing(course_picture(results, course)),
             Folded(
-                summary=f"All {len(results.runs):,} runs with what they answered",
-                table=runs_table(results, scales),
+                summary=f"All {len(results.runs):,} runs with what they answered", table=runs_table(results, scales)
             ),
         ),
     )

@@ -51,10 +51,7 @@ def contour_lines(
         if (first >= level) is (last >= level):
             return None
         share = (level - first) / (last - first)
-        place = (
-            x[column] + share * (x[end[1]] - x[column]),
-            y[row] + share * (y[end[0]] - y[row]),
-        )
+        place = (x[column] + share * (x[end[1]] - x[column]), y[row] + share * (y[end[0]] - y[row]))
         return (row, column, along), place
 
     segments = []
@@ -198,13 +195,7 @@ def _steps(coded: Sequence[float]) -> list[float]:
 
 def _shown(axis: Axis, steps: Sequence[float]) -> Axis:
     margin = 0.04 * (steps[-1] - steps[0])
-    return Axis(
-        title=axis.title,
-        ticks=axis.ticks,
-        labels=axis.labels,
-        low=steps[0] - margin,
-        high=steps[-1] + margin,
-    )
+    return Axis(title=axis.title, ticks=axis.ticks, labels=axis.labels, low=steps[0] - margin, high=steps[-1] + margin)
 
 
 def _lines(x: Sequence[float], y: Sequence[float], heights: Sequence[Sequence[float]], scale: Scale) -> list[Mark]:

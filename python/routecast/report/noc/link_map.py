@@ -158,15 +158,7 @@ def _bars(topology: Topology, link: Link, origin: tuple[float, float], pitch: fl
 
 
 def _bar(
-    direction: Direction,
-    x: float,
-    y: float,
-    pitch: float,
-    load: float,
-    *,
-    name: str,
-    rim: bool,
-    is_labelled: bool,
+    direction: Direction, x: float, y: float, pitch: float, load: float, *, name: str, rim: bool, is_labelled: bool
 ) -> list[str]:
     """Return an arrow-shaped bar around the middle of its link, on the right of the way."""
     dx, dy = direction.step
@@ -175,13 +167,7 @@ def _bar(
     # On the right of the way: east runs below the middle, south on its left.
     cx, cy = x - dy * aside * pitch, y + dx * aside * pitch
     along, across = (dx, dy), (-dy, dx)
-    corners = (
-        (-half, -broad / 2),
-        (half - tip, -broad / 2),
-        (half, 0.0),
-        (half - tip, broad / 2),
-        (-half, broad / 2),
-    )
+    corners = ((-half, -broad / 2), (half - tip, -broad / 2), (half, 0.0), (half - tip, broad / 2), (-half, broad / 2))
     path = "L".join(
         f"{cx + a * along[0] + b * across[0]:.1f} {cy + a * along[1] + b * across[1]:.1f}" for a, b in corners
     )

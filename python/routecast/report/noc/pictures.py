@@ -135,12 +135,7 @@ def power_figure(
 
 
 def latency_figure(
-    curves: Sequence[LatencyCurve],
-    *,
-    title: str,
-    caption: str,
-    name: str = "latency",
-    x_title: str = "load",
+    curves: Sequence[LatencyCurve], *, title: str, caption: str, name: str = "latency", x_title: str = "load"
 ) -> Figure:
     """Return latency against load with its intervals; a dashed upright line stands where it becomes unbounded."""
     values = [value for curve in curves for value in (*curve.cycles, *curve.high) if math.isfinite(value)]
@@ -327,12 +322,7 @@ def simulation_map(answer: SimulationAnswer) -> LinkMap:
 
 
 def _map(
-    case: NocCase,
-    panels: tuple[MapPanel, ...],
-    load: float,
-    *,
-    name: str = "links",
-    across: int | None = None,
+    case: NocCase, panels: tuple[MapPanel, ...], load: float, *, name: str = "links", across: int | None = None
 ) -> LinkMap:
     return LinkMap(
         name=name,

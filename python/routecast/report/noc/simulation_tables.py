@@ -9,13 +9,7 @@ from routecast.noc.simulate.result import Estimate
 from routecast.report.noc.tables import grid_name, power_headline
 from routecast.report.tables import Column, Table, signed_percent
 
-__all__ = [
-    "comparison_headline",
-    "latency_line",
-    "simulation_headline",
-    "simulation_table",
-    "with_interval",
-]
+__all__ = ["comparison_headline", "latency_line", "simulation_headline", "simulation_table", "with_interval"]
 
 UNBOUNDED = "unbounded (saturated)"
 """Latency of a load over saturation."""

@@ -185,8 +185,7 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     """Return how far every routing and allocation is from the bound at a load, the nearest first."""
     # Powers that differ by rounding alone are equal and keep their order.
     known = sorted(
-        answer.power.at(row.load),
-        key=lambda one: float("inf") if one.power is None else float(f"{one.power:.9g}"),
+        answer.power.at(row.load), key=lambda one: float("inf") if one.power is None else float(f"{one.power:.9g}")
     )
     cells: list[tuple[Cell, ...]] = [
         (
@@ -201,13 +200,7 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
         whole = row.whole_flow_bound
         cells.append(("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row)))
     cells += [
-        (
-            one.name,
-            _each(one.alphas, ".3f"),
-            one.power,
-            one.of_no_dvfs_ratio,
-            answer.above_bound_ratio(one.power, row),
-        )
+        (one.name, _each(one.alphas, ".3f"), one.power, one.of_no_dvfs_ratio, answer.above_bound_ratio(one.power, row))
         for one in known
     ]
     return Table(

@@ -72,13 +72,7 @@ def placement_svg(answer: PlacementAnswer) -> str:
 
 
 def _server(
-    answer: PlacementAnswer,
-    server: str,
-    cores: int,
-    seats: list[Seat],
-    colour_of: dict[str, str],
-    left: int,
-    top: int,
+    answer: PlacementAnswer, server: str, cores: int, seats: list[Seat], colour_of: dict[str, str], left: int, top: int
 ) -> tuple[list[str], int]:
     by_core: dict[int | None, list[tuple[str, str]]] = {core: [] for core in range(cores)}
     anywhere: list[tuple[str, str]] = []
@@ -185,12 +179,7 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
         blocks.append(links_table(answer))
     if answer.notes:
         blocks.append(Listing(title="Notes", entries=answer.notes))
-    return Section(
-        anchor=f"placement-{number}",
-        title=answer.problem.frames.name,
-        lead=lines[0],
-        blocks=tuple(blocks),
-    )
+    return Section(anchor=f"placement-{number}", title=answer.problem.frames.name, lead=lines[0], blocks=tuple(blocks))
 
 
 def answers_json(answers: Sequence[PlacementAnswer]) -> dict[str, object]:

@@ -2,15 +2,7 @@
 
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Control, Interconnect
-from routecast.router.multistage.failures import (
-    Absence,
-    away_by_plan,
-    elements,
-    events_of,
-    failed,
-    failover,
-    switched,
-)
+from routecast.router.multistage.failures import Absence, away_by_plan, elements, events_of, failed, failover, switched
 
 __all__ = [
     "Absence",

@@ -156,10 +156,7 @@ class Ways:
         if self._interconnect.joined == "switch":
             return [self._wire(f"{here} to {_SWITCH}{link}", "(copies)")]
         cable = f"{here} to {server}{link}"
-        return [
-            self._wire(cable, "(copies)"),
-            self._assembly.off_wire(server, cable, Route(), label=f"{cable} copies"),
-        ]
+        return [self._wire(cable, "(copies)"), self._assembly.off_wire(server, cable, Route(), label=f"{cable} copies")]
 
     def _thrown_away(self, element: Element) -> list[str]:
         """Lay what an element does with a frame for another one."""

@@ -153,10 +153,7 @@ def interconnect_problems(interconnect: Interconnect) -> list[Problem]:
         if got not in allowed:
             problems.append(Problem(f"interconnect.{place}", f'got "{got}": {did_you_mean(str(got), allowed)}'))
     within("interconnect.link_bps", interconnect.link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
-    for place, count in (
-        ("links", interconnect.links),
-        ("link_queue_frames", interconnect.link_queue_frames),
-    ):
+    for place, count in (("links", interconnect.links), ("link_queue_frames", interconnect.link_queue_frames)):
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             problems.append(Problem(f"interconnect.{place}", f"got {count}: a whole number from 1 on"))
     right = duration("interconnect.tag_s", interconnect.tag_s, add)
@@ -208,10 +205,7 @@ def check_multistage(
     by_name = {server.name: server for server in servers}
     problems = [
         Problem(place, f"there is no {what}: a multistage router needs at least one")
-        for place, what, there in (
-            ("balancer", "load balancer", balancers),
-            ("router", "back-end router", routers),
-        )
+        for place, what, there in (("balancer", "load balancer", balancers), ("router", "back-end router", routers))
         if not there
     ]
 

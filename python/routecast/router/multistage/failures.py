@@ -18,17 +18,7 @@ from routecast.quantity.schema import field, value
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = [
-    "DRAIN_S",
-    "Absence",
-    "away_by_plan",
-    "elements",
-    "events_of",
-    "failed",
-    "failover",
-    "switched",
-    "tasks_of",
-]
+__all__ = ["DRAIN_S", "Absence", "away_by_plan", "elements", "events_of", "failed", "failover", "switched", "tasks_of"]
 
 DRAIN_S = 10e-3
 """How long an element that is switched off by plan may take to send what it holds.
@@ -109,11 +99,7 @@ def switched(
 def failed(element: str, *, at_s: float, until_s: float = math.inf, detection_s: float) -> Absence:
     """Return the absence of an element that fails, with the times of :func:`failover`."""
     return Absence(
-        element=element,
-        down_s=at_s,
-        up_s=until_s,
-        avoided_s=at_s + detection_s,
-        used_s=until_s + detection_s,
+        element=element, down_s=at_s, up_s=until_s, avoided_s=at_s + detection_s, used_s=until_s + detection_s
     )
 
 

@@ -192,12 +192,7 @@ def figure_4_5(technology: Technology) -> dict[str, Scenario]:
             name=name,
             note="vcpu, vhost of the balancer; vcpu, vhost of the router",
             servers=(
-                Server(
-                    name="server 1",
-                    cores=cores,
-                    technology=technology,
-                    interrupt_cores=_BOTH[: min(cores, 2)],
-                ),
+                Server(name="server 1", cores=cores, technology=technology, interrupt_cores=_BOTH[: min(cores, 2)]),
             ),
             balancers=(Machine(name="lb 1", server="server 1", vcpu_cores=pins[0], backend_cores=pins[1]),),
             routers=(Machine(name="br 1", server="server 1", vcpu_cores=pins[2], backend_cores=pins[3]),),

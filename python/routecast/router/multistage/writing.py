@@ -47,11 +47,7 @@ def router_document(scenario: Scenario, technology: str) -> dict[str, Any]:
 
 
 def _server(server: Server) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "name": server.name,
-        "cores": server.cores,
-        "interrupt_cores": list(server.interrupt_cores),
-    }
+    said: dict[str, Any] = {"name": server.name, "cores": server.cores, "interrupt_cores": list(server.interrupt_cores)}
     if server.speed_ratio != 1.0:
         said["speed"] = server.speed_ratio
     return said

@@ -101,10 +101,7 @@ def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route)
     """Return where frames go that leave the last stage, and the processor's own ports, each with a ring before it."""
     ports = [
         TaskUnit(
-            name=f"blade port {number}",
-            service=_on_the_wire(processor),
-            queue_frames=ring_frames,
-            route=following,
+            name=f"blade port {number}", service=_on_the_wire(processor), queue_frames=ring_frames, route=following
         )
         for number in range(processor.ports)
     ]
@@ -383,10 +380,7 @@ def network_processor(
             frames = max(int(processor.receive_buffer_bytes // frame_bytes), 1)
         tasks += assembly.stage(index, frames, following)
     return RouterModel(
-        name=title,
-        ports=tuple(lines),
-        tasks=(*tasks, *queues, *outward),
-        pools=(*assembly.pools(), *serving),
+        name=title, ports=tuple(lines), tasks=(*tasks, *queues, *outward), pools=(*assembly.pools(), *serving)
     )
 
 

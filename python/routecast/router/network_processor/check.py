@@ -87,10 +87,7 @@ def _check_states(states: Sequence[State], memories: Mapping[str, object], add: 
     _no_twins("state", [state.name for state in states], add)
     for index, state in enumerate(states):
         if state.memory not in memories:
-            add(
-                f"state[{index}].memory",
-                f'"{state.memory}" is no memory: {did_you_mean(state.memory, memories)}',
-            )
+            add(f"state[{index}].memory", f'"{state.memory}" is no memory: {did_you_mean(state.memory, memories)}')
         _not_negative(f"state[{index}].size_bytes", state.size_bytes, add)
 
 
@@ -144,10 +141,7 @@ def _check_stages(
             if name not in blocks:
                 add(f"{at}.blocks[{number}]", f'"{name}" is no block: {did_you_mean(name, blocks)}')
             elif name in placed:
-                add(
-                    f"{at}.blocks[{number}]",
-                    f'"{name}" stands in {placed[name]} already: a block has one place',
-                )
+                add(f"{at}.blocks[{number}]", f'"{name}" stands in {placed[name]} already: a block has one place')
             placed.setdefault(name, at)
         if not stage.engines:
             add(f"{at}.engines", "is empty: name the engines that run it, numbered from 0")
@@ -211,14 +205,7 @@ def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) ->
 
 
 def _check_line_card(card: LineCard, add: Add) -> None:
-    for name in (
-        "per_packet_s",
-        "per_byte_s",
-        "out_per_packet_s",
-        "out_per_byte_s",
-        "latency_s",
-        "link_bps",
-    ):
+    for name in ("per_packet_s", "per_byte_s", "out_per_packet_s", "out_per_byte_s", "latency_s", "link_bps"):
         _not_negative(f"line_card.{name}", getattr(card, name), add)
     _whole("line_card.queue_frames", card.queue_frames, 1, 1 << 30, add)
 

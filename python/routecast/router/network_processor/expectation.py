@@ -133,11 +133,7 @@ def _rate(units: int, busy_s: float) -> float:
 
 
 def _times(
-    steps: Sequence[Step],
-    processor: NetworkProcessor,
-    frame_bytes: float,
-    memory_s: dict[str, float],
-    share: float,
+    steps: Sequence[Step], processor: NetworkProcessor, frame_bytes: float, memory_s: dict[str, float], share: float
 ) -> tuple[float, float]:
     """Return the time of runs and of waits, and add what memories are busy to ``memory_s``."""
     runs_s = waits_s = 0.0

@@ -18,17 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from routecast.quantity.fields import (
-    BitRate,
-    ByteRate,
-    Bytes,
-    Count,
-    FrameCount,
-    Frequency,
-    Number,
-    Span,
-    TimePerByte,
-)
+from routecast.quantity.fields import BitRate, ByteRate, Bytes, Count, FrameCount, Frequency, Number, Span, TimePerByte
 from routecast.quantity.schema import field, value
 
 __all__ = [

@@ -133,11 +133,7 @@ def stages_of(
 
 
 def _organised(
-    router: NetworkProcessorRouter,
-    preset: Preset,
-    ring: Link,
-    names: list[str],
-    problems: list[Problem],
+    router: NetworkProcessorRouter, preset: Preset, ring: Link, names: list[str], problems: list[Problem]
 ) -> tuple[Stage, ...]:
     """Return the stages of the pipelined or the parallel organisation."""
     if router.stage:
@@ -177,8 +173,7 @@ def _organised(
         if name in repeated:
             problems += [
                 Problem(
-                    f"block[{index}].{key}",
-                    f'is run by the engines of the parallel stage: give "{key}" of the router',
+                    f"block[{index}].{key}", f'is run by the engines of the parallel stage: give "{key}" of the router'
                 )
                 for key in ("engines", "threads")
                 if key in table

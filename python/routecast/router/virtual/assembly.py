@@ -56,10 +56,7 @@ def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: 
     return TaskUnit(
         name=f"{wire} {label}",
         needs=(Need(pool=wire),),
-        service=ServiceCost(
-            per_packet_s=8.0 * (WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps,
-            per_byte_s=8.0 / link_bps,
-        ),
+        service=ServiceCost(per_packet_s=8.0 * (WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps, per_byte_s=8.0 / link_bps),
         queue_frames=queue_frames,
         request="frame",
         route=Route(to=(to,) if to else ()),
@@ -504,14 +501,7 @@ class Assembly:
         )
 
     def wire(
-        self,
-        name: str,
-        link_bps: float,
-        *,
-        to: str = "",
-        label: str,
-        queue_frames: int = 512,
-        tag_bytes: float = 0.0,
+        self, name: str, link_bps: float, *, to: str = "", label: str, queue_frames: int = 512, tag_bytes: float = 0.0
     ) -> str:
         """Lay a link between servers that several ways share; return this way's task unit (:func:`wire_task`)."""
         self._links.setdefault(name, ResourcePool(name=name))

@@ -70,10 +70,7 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
             wanted = "0 frames or more are wanted" if least == 0 else "at least 1 frame is wanted"
             add(f"{place}.{key}", f"got {getattr(technology, key)}: {wanted}")
     if not is_whole(technology.nic_queues, 1, _MAX_QUEUES):
-        add(
-            f"{place}.nic_queues",
-            f"got {technology.nic_queues}: between 1 and {_MAX_QUEUES} queues are wanted",
-        )
+        add(f"{place}.nic_queues", f"got {technology.nic_queues}: between 1 and {_MAX_QUEUES} queues are wanted")
     for key in _TIMES:
         duration(f"{place}.{key}", getattr(technology, key), add)
     for key in _COSTS:
@@ -225,8 +222,7 @@ def _server_problems(place: str, server: Server) -> Iterator[Problem]:
     yield from _core_problems(f"{place}.switch_cores", server.switch_cores, server)
     if server.switch_cores and server.technology.backend != "polling":
         yield Problem(
-            f"{place}.switch_cores",
-            f'technology "{server.technology.name}" has no vSwitch that polls: leave them out',
+            f"{place}.switch_cores", f'technology "{server.technology.name}" has no vSwitch that polls: leave them out'
         )
     yield from technology_problems(f"{place}.technology", server.technology, server.cores)
 
@@ -245,8 +241,7 @@ def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
         priority = getattr(machine, key)
         if not is_whole(priority, 0, MAX_PRIORITY):
             yield Problem(
-                f"{place}.{key}",
-                f"got {priority}: 0 shares fairly, 1 to {MAX_PRIORITY} are real time (SCHED_FIFO)",
+                f"{place}.{key}", f"got {priority}: 0 shares fairly, 1 to {MAX_PRIORITY} are real time (SCHED_FIFO)"
             )
     if not (math.isfinite(machine.weight) and machine.weight > 0.0):
         yield Problem(f"{place}.weight", f"got {machine.weight}: a finite number > 0 is wanted")
@@ -284,10 +279,7 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
 def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:
     for core in dict.fromkeys(cores):
         if not is_whole(core, 0, max(server.cores, 1) - 1):
-            yield Problem(
-                place,
-                f'core {core} is not there: "{server.name}" has cores 0 to {max(server.cores, 1) - 1}',
-            )
+            yield Problem(place, f'core {core} is not there: "{server.name}" has cores 0 to {max(server.cores, 1) - 1}')
     if len(set(cores)) < len(cores):
         yield Problem(place, f"names a core twice: {_listed(cores)}")
 

@@ -23,8 +23,7 @@ class Mismatch(FileModel):
     """``[mismatch]``: fleets designed for one sampling of the traffic and run at another (Li 2012, fig. 8.6)."""
 
     steps: Annotated[tuple[Duration, ...], Field(min_length=2, max_length=6)] = Field(
-        default=(300.0, 900.0, 1800.0, 3600.0),
-        description="Samplings to design for and to run at, finest first",
+        default=(300.0, 900.0, 1800.0, 3600.0), description="Samplings to design for and to run at, finest first"
     )
 
 
@@ -46,8 +45,7 @@ class ClusterCriteria(FileModel):
         default=None, description="Energy above the bound of the goal program at the largest of the budgets"
     )
     above_others: Bound | None = Field(
-        default=None,
-        description="Energy of the goal program above Designs I to IV, each at that design's own price",
+        default=None, description="Energy of the goal program above Designs I to IV, each at that design's own price"
     )
     online_energy: Bound | None = Field(
         default=None,

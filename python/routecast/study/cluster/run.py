@@ -132,11 +132,7 @@ class ClusterResult(StudyResult[ClusterStudy]):
                 for one in self.fleets
             ],
             "payback": [
-                {
-                    "payback_s": one.payback_s,
-                    "online": self._saving(one.online),
-                    "offline": self._saving(one.offline),
-                }
+                {"payback_s": one.payback_s, "online": self._saving(one.online), "offline": self._saving(one.offline)}
                 for one in self.paybacks
             ],
             "statements": self.statements,
@@ -182,12 +178,7 @@ def statements(result: ClusterResult) -> tuple[Statement, ...]:
             "about 1 kWh",
             f"{kwh['Design-II'] - kwh['Design-I']:.2f} kWh",
         ),
-        (
-            "Design-IV needs more than the optimum by",
-            "8.3.3",
-            "about 0.25 kWh",
-            f"{kwh['Design-IV'] - bound:.2f} kWh",
-        ),
+        ("Design-IV needs more than the optimum by", "8.3.3", "about 0.25 kWh", f"{kwh['Design-IV'] - bound:.2f} kWh"),
         (
             "The goal program at the tightest budget is like Designs I and III",
             "8.3.3",

@@ -186,10 +186,7 @@ def energy_figure(result: ClusterResult) -> Figure:
         ),
         x=_names_axis(designs),
         y=Axis(title="energy (kWh/day)", low=0.5 * (bound // 0.5)),
-        marks=(
-            Line(name="bound", x=ends, y=(bound, bound), colour=GREY, dashed=True),
-            *_columns(designs, kwh, bound),
-        ),
+        marks=(Line(name="bound", x=ends, y=(bound, bound), colour=GREY, dashed=True), *_columns(designs, kwh, bound)),
     )
 
 
@@ -289,10 +286,7 @@ def switching_figure(result: ClusterResult) -> Figure:
     days = result.trace_days
     chosen = next(one for one in result.fleets if one.design.fleet == result.answer.design.fleet)
     marks: list[Mark] = []
-    for name, pick, colour in (
-        ("whole trace known", "offline", GREY),
-        ("on-line, worth", "online", CHOSEN),
-    ):
+    for name, pick, colour in (("whole trace known", "offline", GREY), ("on-line, worth", "online", CHOSEN)):
         found = [getattr(one, pick) for one in result.paybacks]
         points = [(one.schedule.switchings / days, one.schedule.energy_j / KWH_J / days) for one in found]
         marks.append(

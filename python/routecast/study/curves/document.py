@@ -21,18 +21,7 @@ from routecast.quantity.file_model import FileModel
 from routecast.router.check_load import check_load
 from routecast.study.document import Count, FrameSize, Name, Ratio, StudyDocument, problems_at
 
-__all__ = [
-    "Curve",
-    "CurveRun",
-    "CurveStudy",
-    "Figure",
-    "Limited",
-    "Ordered",
-    "Passing",
-    "Shape",
-    "Stated",
-    "Traffic",
-]
+__all__ = ["Curve", "CurveRun", "CurveStudy", "Figure", "Limited", "Ordered", "Passing", "Shape", "Stated", "Traffic"]
 
 
 Number = Annotated[int, Field(ge=0, le=1023, strict=True)]

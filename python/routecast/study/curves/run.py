@@ -146,10 +146,7 @@ def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool],
 
 
 def criteria(
-    study: CurveStudy,
-    rates: Sequence[Compared],
-    words: Sequence[tuple[Statement, bool]],
-    passed: Sequence[Passed],
+    study: CurveStudy, rates: Sequence[Compared], words: Sequence[tuple[Statement, bool]], passed: Sequence[Passed]
 ) -> tuple[Criterion, ...]:
     """Return what the study asks for and what is reached; a statement in words holds (0) or does not (1)."""
     asked: list[tuple[str, float | None, float]] = [
@@ -175,12 +172,7 @@ def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[flo
         if ordered.most is not None and load > ordered.most * (1.0 + SAME_LOAD):
             continue
         rates = [one.forwarded_pps for one in row]
-        found.append(
-            (
-                load,
-                all(better >= worse * (1.0 - ordered.tie) for better, worse in pairwise(rates)),
-            )
-        )
+        found.append((load, all(better >= worse * (1.0 - ordered.tie) for better, worse in pairwise(rates))))
     return found
 
 
@@ -230,13 +222,7 @@ def _at(points: Sequence[Point], load: float) -> float:
     return min(points, key=lambda point: abs(point.offered_pps - load)).forwarded_pps
 
 
-COLUMNS: Columns = {
-    "task": "text",
-    "figure": "text",
-    "curve": "text",
-    "offered_pps": "number",
-    "point": "text",
-}
+COLUMNS: Columns = {"task": "text", "figure": "text", "curve": "text", "offered_pps": "number", "point": "text"}
 
 
 def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveResult:
@@ -298,8 +284,7 @@ class _Simulations:
         found = iter(self._points([self._task(*one, setting) for one in wanted]))
         return tuple(
             FigureResult(
-                figure=figure,
-                curves={curve.name: tuple(islice(found, len(figure.offered))) for curve in figure.curve},
+                figure=figure, curves={curve.name: tuple(islice(found, len(figure.offered))) for curve in figure.curve}
             )
             for figure in figures
         )

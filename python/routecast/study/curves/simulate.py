@@ -135,13 +135,7 @@ class Point:
 
 
 def point(
-    document: Mapping[str, Any],
-    subject: str,
-    folder: Path,
-    load: OfferedLoad,
-    run: CurveRun,
-    *,
-    by_flow: bool = False,
+    document: Mapping[str, Any], subject: str, folder: Path, load: OfferedLoad, run: CurveRun, *, by_flow: bool = False
 ) -> Point:
     """Simulate and solve a router document at a load.
 
@@ -245,12 +239,7 @@ def calibrate(
 
 
 def _set(
-    study: CurveStudy,
-    setting: dict[str, dict[str, object]],
-    figure: Figure,
-    curve: Curve,
-    stated: Stated,
-    ask: Ask,
+    study: CurveStudy, setting: dict[str, dict[str, object]], figure: Figure, curve: Curve, stated: Stated, ask: Ask
 ) -> Calibrated:
     how = stated.calibrates
     assert how is not None

@@ -100,10 +100,7 @@ def curves_table(one: FigureResult) -> Table:
         name=f"curves_{one.figure.name}",
         title=one.figure.title,
         caption="Forwarded rate in kpps.",
-        columns=(
-            Column("Offered", "kpps", _kpps),
-            *(Column(name, "kpps", _kpps) for name in one.curves),
-        ),
+        columns=(Column("Offered", "kpps", _kpps), *(Column(name, "kpps", _kpps) for name in one.curves)),
         rows=tuple(
             (load, *(points[number].forwarded_pps for points in one.curves.values()))
             for number, load in enumerate(one.figure.offered)

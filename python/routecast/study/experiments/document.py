@@ -25,15 +25,7 @@ from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Count, Name, Ratio, StudyDocument, problems_at
 
-__all__ = [
-    "Arithmetic",
-    "Calibrates",
-    "Expectation",
-    "ExperimentsStudy",
-    "Fact",
-    "OverTime",
-    "StudyExperiment",
-]
+__all__ = ["Arithmetic", "Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
 
 
 Title = Annotated[str, Field(min_length=1)]
@@ -261,12 +253,7 @@ def _over_time(study: ExperimentsStudy) -> Iterator[Problem]:
 
 
 def _named(
-    place: str,
-    experiments: Mapping[str, Experiment],
-    name: str,
-    response: str,
-    at: Mapping[str, str],
-    factor: str = "",
+    place: str, experiments: Mapping[str, Experiment], name: str, response: str, at: Mapping[str, str], factor: str = ""
 ) -> Iterator[Problem]:
     if name not in experiments:
         yield from _known(f"{place}.experiment", name, experiments, "experiment")

@@ -209,10 +209,7 @@ def followed(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: P
 def _read(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> Reading:
     """Read at an instant: the mean until then from all there is, the rate then as the figure draws it."""
     rates = [moment.forwarded_pps for moment in fine]
-    then = next(
-        (moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)),
-        drawn[0],
-    )
+    then = next((moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)), drawn[0])
     return replace(reading(rates, duration_s / len(rates), at_s), now=then.forwarded_pps)
 
 

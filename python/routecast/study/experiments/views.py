@@ -202,9 +202,7 @@ def page(result: ExperimentsResult) -> Page:
         first, *others = experiment_sections(results, result.analyses[name], prefix=name)
         sections += [first, *(replace(section, is_listed=False) for section in others)]
     return result.page(
-        _answer(result),
-        sections,
-        ("Runs", f"{made.trials} asked for, those of the calibration among them"),
+        _answer(result), sections, ("Runs", f"{made.trials} asked for, those of the calibration among them")
     )
 
 

@@ -29,8 +29,7 @@ class Host(FileModel):
     """``[host]``: whose costs of the operations the estimates use."""
 
     hardware: str = Field(
-        default="probe",
-        description='"probe" measures this host first; "host" takes its file, or name another one.',
+        default="probe", description='"probe" measures this host first; "host" takes its file, or name another one.'
     )
     quick: bool = Field(default=False, description="Probe quickly: fewer sizes and repeats.")
 

@@ -66,8 +66,7 @@ class ClockPart(FileModel):
     )
     ring: FrameCount = Field(default=512, description="Frames that the receive ring holds: illustration.")
     samples: str = Field(
-        default="",
-        description="CSV file of measured maxima to fit: columns frequency_hz, rate_pps. Empty: none.",
+        default="", description="CSV file of measured maxima to fit: columns frequency_hz, rate_pps. Empty: none."
     )
 
 
@@ -84,8 +83,7 @@ class NapiCriteria(FileModel):
         default=None, description="Relative error of the maximum rate against the one measured apart."
     )
     saturated_idle: Ratio | None = Field(
-        default=None,
-        description="Idle share of the router of [form] a percent above the rate of its saturation.",
+        default=None, description="Idle share of the router of [form] a percent above the rate of its saturation."
     )
 
 

@@ -143,12 +143,7 @@ class Alternative:
 
 
 def fit_alternative(
-    dynamics: Dynamics,
-    pairs: tuple[tuple[float, float], ...],
-    start: ActivationCosts,
-    *,
-    frames: int,
-    seed: int,
+    dynamics: Dynamics, pairs: tuple[tuple[float, float], ...], start: ActivationCosts, *, frames: int, seed: int
 ) -> Alternative:
     """Fit the costs of some dynamics to a curve, each trial answered by the simulator.
 
@@ -187,12 +182,7 @@ def fit_alternative(
     def loss(theta: NDArray[np.float64]) -> float:
         return error(costs_of(theta), min(frames, FEWEST_FRAMES))
 
-    found = minimize(
-        loss,
-        np.log(first),
-        method="Nelder-Mead",
-        options={"maxfev": TRIES, "xatol": 1e-3, "fatol": 1e-5},
-    )
+    found = minimize(loss, np.log(first), method="Nelder-Mead", options={"maxfev": TRIES, "xatol": 1e-3, "fatol": 1e-5})
     costs = costs_of(found.x)
     return Alternative(dynamics=dynamics, costs=costs, rmse=error(costs, frames))
 
@@ -440,11 +430,7 @@ def explain_form(part: FormPart, *, frames: int, seed: int, tell: Tell) -> FormR
 
     # Where a frame alone brings its interrupt, interrupt and poll share what two rates leave for both.
     shared_s = 0.5 * (1.0 / part.saturation - 1.0 / part.maximum)
-    ways = (
-        costs("until_empty", part.interrupt),
-        costs("until_short", shared_s),
-        costs("exhaustive", shared_s),
-    )
+    ways = (costs("until_empty", part.interrupt), costs("until_short", shared_s), costs("exhaustive", shared_s))
     kinds: tuple[ArrivalKind, ...] = ("cbr", "poisson")
     steps = [number / LOADS for number in range(1, LOADS + 1)]
     return FormResult(
@@ -496,12 +482,7 @@ class ClockResult:
 
 
 def explain_clock(
-    part: ClockPart,
-    costs: PollCosts,
-    *,
-    samples: tuple[tuple[float, float], ...],
-    frames: int,
-    seed: int,
+    part: ClockPart, costs: PollCosts, *, samples: tuple[tuple[float, float], ...], frames: int, seed: int
 ) -> ClockResult:
     """Simulate a polling router at several clocks, and fit the law to what it reaches and to measured samples.
 

@@ -74,10 +74,7 @@ def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
             "No cost was set by hand."
         ),
         x=Axis(
-            title="offered load (Mpps)",
-            scale="log",
-            ticks=tuple(ticks),
-            labels=tuple(f"{tick:g}" for tick in ticks),
+            title="offered load (Mpps)", scale="log", ticks=tuple(ticks), labels=tuple(f"{tick:g}" for tick in ticks)
         ),
         y=Axis(title="idle time (%)", low=0.0, high=100.0),
         marks=tuple(marks),
@@ -90,12 +87,7 @@ def time_figure(each: IdleResult) -> Figure:
     most = 1.05 * costs.maximum_pps
     grid = [most * max(step, 0.01) / STEPS for step in range(STEPS + 1)]
     shares = [_shares(costs, rate) for rate in grid]
-    names = (
-        ("frames", WORK),
-        ("interrupts and their polls", INTERRUPT),
-        ("waking up", WAKE),
-        ("asleep", IDLE),
-    )
+    names = (("frames", WORK), ("interrupts and their polls", INTERRUPT), ("waking up", WAKE), ("asleep", IDLE))
     return Figure(
         name=f"time-{each.curve.name}",
         title=f"{each.curve.title}: where the core's time goes",
@@ -171,12 +163,7 @@ def form_figure(form: FormResult) -> Figure:
     grid = [step / STEPS for step in range(STEPS + 1)]
     straight = form.of_polynomial.costs
     marks: list[Mark] = [
-        Line(
-            name="form function, published",
-            x=tuple(grid),
-            y=tuple(PUBLISHED_FORM.at(t) for t in grid),
-            colour=GREY,
-        ),
+        Line(name="form function, published", x=tuple(grid), y=tuple(PUBLISHED_FORM.at(t) for t in grid), colour=GREY),
         Line(
             name="three costs fitted to it",
             x=tuple(grid),
@@ -230,12 +217,7 @@ def packet_figure(form: FormResult) -> Figure:
             colour=GREY,
         )
     ]
-    shown = (
-        (form.range[0], WAKE),
-        (form.curves[0], WORK),
-        (form.curves[1], WORK),
-        (form.range[1], INTERRUPT),
-    )
+    shown = ((form.range[0], WAKE), (form.curves[0], WORK), (form.curves[1], WORK), (form.range[1], INTERRUPT))
     for curve, colour in shown:
         points = [point for point in curve.points if 0.05 * maximum <= point.offered_pps <= 1.001 * maximum]
         arrivals = ", Poisson" if curve.arrivals == "poisson" else ""

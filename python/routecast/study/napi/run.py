@@ -196,11 +196,7 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
             others.append(fit_alternative(dynamics, told, first.fitted.costs, frames=frames, seed=seed))
         idle.append(
             IdleResult(
-                curve=curve,
-                fitted=first.fitted,
-                half=first.half,
-                points=first.points,
-                alternatives=tuple(others),
+                curve=curve, fitted=first.fitted, half=first.half, points=first.points, alternatives=tuple(others)
             )
         )
     form = explain_form(study.form, frames=frames, seed=seed, tell=run.step) if study.form else None

@@ -27,11 +27,7 @@ __all__ = ["page", "terminal_summary"]
 # The tables of a study of activation, for the terminal and for the report alike.
 
 
-WAYS = {
-    "until_empty": "until empty",
-    "until_short": "until short",
-    "exhaustive": "exhaustive",
-}
+WAYS = {"until_empty": "until empty", "until_short": "until short", "exhaustive": "exhaustive"}
 ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 
 
@@ -179,10 +175,7 @@ def law_table(clock: ClockResult) -> Table:
     rows: list[tuple[Cell, ...]] = [
         ("given to the simulator", clock.shown.packet_cycles, 1e9 * clock.shown.memory_s, "", "", None)
     ]
-    for name, fitted in (
-        ("fitted to what it reached", clock.recovered),
-        ("fitted to the samples", clock.fitted),
-    ):
+    for name, fitted in (("fitted to what it reached", clock.recovered), ("fitted to the samples", clock.fitted)):
         if fitted is None:
             continue
         known = not math.isnan(fitted.low.memory_s)

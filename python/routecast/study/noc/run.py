@@ -279,13 +279,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
     # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
     unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
     points = [
-        Point(
-            curve=row.key,
-            matrix=matrix,
-            load=row.load,
-            relative_power=row.power / unscaled,
-            alphas=row.alphas,
-        )
+        Point(curve=row.key, matrix=matrix, load=row.load, relative_power=row.power / unscaled, alphas=row.alphas)
         for row in answer.rows
         if row.power is not None
     ]
@@ -384,19 +378,9 @@ def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
     name, curves = one.case.name, set(one.curves)
     power = {curve: one.mean(curve, load) for curve in one.curves}
     if {"xy", BOUND} <= curves and traffic == "normal":
-        yield (
-            f"{name}: the least power is below XY's by",
-            "sec. 6.5",
-            "almost 40 %",
-            _less(power[BOUND], power["xy"]),
-        )
+        yield (f"{name}: the least power is below XY's by", "sec. 6.5", "almost 40 %", _less(power[BOUND], power["xy"]))
     if {"xy", "2p_es"} <= curves and traffic in _SAVINGS:
-        yield (
-            f"{name}: 2P-ES saves, against XY",
-            "sec. 6.5",
-            _SAVINGS[traffic],
-            _less(power["2p_es"], power["xy"]),
-        )
+        yield (f"{name}: 2P-ES saves, against XY", "sec. 6.5", _SAVINGS[traffic], _less(power["2p_es"], power["xy"]))
     if {"2p_es", "2p_rs"} <= curves:
         yield (
             f"{name}: 2P-RS is close to 2P-ES",
@@ -405,12 +389,7 @@ def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
             f"{100 * (power['2p_rs'] / power['2p_es'] - 1):+.1f} %".replace("-", "−"),
         )
     if {"2p_es", "4p_es"} <= curves and traffic == "transpose":
-        yield (
-            f"{name}: 4P-ES outperforms 2P-ES by at most",
-            "sec. 6.5",
-            "5 %",
-            _less(power["4p_es"], power["2p_es"]),
-        )
+        yield (f"{name}: 4P-ES outperforms 2P-ES by at most", "sec. 6.5", "5 %", _less(power["4p_es"], power["2p_es"]))
     if {"2p_es", "adaptive"} <= curves and traffic in _ADAPTIVE:
         yield (
             f"{name}: Adaptive improves on 2P-ES by",

@@ -263,10 +263,7 @@ def flit_figure(result: NocResult) -> Figure:
         y=Axis(title="NoDVFS / DVFS", low=0.0),
         marks=(
             Line(
-                name="alpha squared",
-                x=steps,
-                y=tuple(min(1.0 / load, alpha_max) ** 2 for load in steps),
-                colour=GREY,
+                name="alpha squared", x=steps, y=tuple(min(1.0 / load, alpha_max) ** 2 for load in steps), colour=GREY
             ),
             Points(
                 name="simulated",
@@ -306,10 +303,7 @@ ALWAYS = (
         "By how much voltage and clock of a plane are lowered. Its fullest link sets it: with links at most half full, "
         "alpha is 2, and power a quarter. It ends at V_max / V_min.",
     ),
-    (
-        "Times below no scaling",
-        "NoDVFS' power over a policy's, at the same load: 4 is a quarter of the power.",
-    ),
+    ("Times below no scaling", "NoDVFS' power over a policy's, at the same load: 4 is a quarter of the power."),
 )
 CURVES = {
     NO_DVFS: "XY on one plane at full voltage and clock: power in proportion to the load.",

@@ -52,8 +52,7 @@ class Measurements(_Table):
 
     calibrate: str = Field(description="CSV file of the points that calibrate the router.")
     validate_with: str = Field(
-        alias="validate",
-        description="CSV file of the points to compare with; those that also calibrate are marked.",
+        alias="validate", description="CSV file of the points to compare with; those that also calibrate are marked."
     )
     reported: str = Field(default="reported", description="Name of the model whose values are in reported_l1_bps.")
     baseline: Literal["eq5", "none"] = Field(default="none", description="A law to fit to the same points.")
@@ -112,10 +111,7 @@ class Study(_Table, StudyDocument):
         from routecast.calibrate.priors import sources  # NumPy
 
         problems = []
-        for key, name in (
-            ("calibrate", self.measurements.calibrate),
-            ("validate", self.measurements.validate_with),
-        ):
+        for key, name in (("calibrate", self.measurements.calibrate), ("validate", self.measurements.validate_with)):
             if not (folder / name).is_file():
                 problems.append(Problem(f"measurements.{key}", f"there is no file {name!r} beside the study"))
         left_out = self.measurements.left_out

@@ -438,11 +438,7 @@ class _Calibrated:
 
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
         return self.router.router_model(
-            load.cores,
-            load.frame_bytes,
-            link_bps=load.link_bps,
-            ports=load.ports,
-            queue_frames=queue_frames,
+            load.cores, load.frame_bytes, link_bps=load.link_bps, ports=load.ports, queue_frames=queue_frames
         )
 
     @property
@@ -588,9 +584,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
             ledger,
             (
                 StudyTask(
-                    key=key,
-                    title=f"{task.evaluator} {task.workload.frame_bytes} B",
-                    call=partial(run_task, key, task),
+                    key=key, title=f"{task.evaluator} {task.workload.frame_bytes} B", call=partial(run_task, key, task)
                 )
                 for key, task in tasks.items()
             ),
@@ -633,11 +627,7 @@ def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple
     """
     router = file.study.router
     return read_router_points(
-        file.folder / table,
-        cores=router.cores,
-        link_bps=router.link,
-        ports=router.ports,
-        series=file.study.name,
+        file.folder / table, cores=router.cores, link_bps=router.link, ports=router.ports, series=file.study.name
     )
 
 

@@ -660,10 +660,7 @@ def _predicted(result: TablesResult) -> Section:
     blocks: list[Block] = [Tiles(tuple(tiles))]
     for name, points in result.scenarios.items():
         if _is_measured_router(result, points):
-            blocks += [
-                throughput_figure(result, name, unit="pps"),
-                throughput_figure(result, name, unit="l1_bps"),
-            ]
+            blocks += [throughput_figure(result, name, unit="pps"), throughput_figure(result, name, unit="l1_bps")]
     blocks += [error_figure(result), error_table(result), comparison_table(result)]
     return Section(
         anchor="predicted",

@@ -233,10 +233,7 @@ class Place:
 
 
 def measure(
-    points: Iterable[Point],
-    rate_pps: Callable[[Point, Evaluator], float],
-    place: Place,
-    run: StudyRun[WireStudy],
+    points: Iterable[Point], rate_pps: Callable[[Point, Evaluator], float], place: Place, run: StudyRun[WireStudy]
 ) -> list[Row]:
     """Measure every point that the ledger does not have yet and return the rows of all, in order.
 

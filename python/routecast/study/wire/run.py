@@ -274,9 +274,7 @@ class Calibrated:
         make = router_maker(self.series)
         found = self.wakeup
         return make(
-            self.law.seconds(value) / stretch,
-            found.wakeup if found else None,
-            found.interruptions if found else None,
+            self.law.seconds(value) / stretch, found.wakeup if found else None, found.interruptions if found else None
         )
 
     def solve(self, value: float, load_pps: float) -> Trial:
@@ -537,11 +535,7 @@ def _latency(
             )
         )
     return LatencyCurve(
-        series=law.series,
-        value=value,
-        capacity_pps=law.capacity_pps(value),
-        wakeup=law.wakeup,
-        rows=tuple(found),
+        series=law.series, value=value, capacity_pps=law.capacity_pps(value), wakeup=law.wakeup, rows=tuple(found)
     )
 
 

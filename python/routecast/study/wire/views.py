@@ -156,10 +156,7 @@ def throughput_figure(series: Series) -> Figure:
         )
     ]
     points = []
-    for name, calibrates, filled in (
-        ("measured, held out", False, True),
-        ("measured, calibrates", True, False),
-    ):
+    for name, calibrates, filled in (("measured, held out", False, True), ("measured, calibrates", True, False)):
         rows = [row for row in series.rows if row.calibrates is calibrates]
         if rows:
             points.append(
@@ -355,11 +352,7 @@ def _facts(result: WireResult) -> Section:
         name="facts",
         title="Devices under test and tester",
         caption="As they were when they were measured.",
-        columns=(
-            Column.text("Device"),
-            Column.text("What"),
-            Column.text("Value"),
-        ),
+        columns=(Column.text("Device"), Column.text("What"), Column.text("Value")),
         rows=tuple(rows),
     )
     return Section(anchor="facts", title="What was measured", lead="", blocks=(table,) if rows else ())

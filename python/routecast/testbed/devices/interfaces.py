@@ -31,15 +31,7 @@ _ROUTES_PER_OCTET = 256
 _LONGEST_WAIT_S = 5.0
 _POLL_S = 0.02
 _IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes", "FragFails")
-_IP6_DROPS = (
-    "InHdrErrors",
-    "InTooBigErrors",
-    "InNoRoutes",
-    "InAddrErrors",
-    "InDiscards",
-    "OutDiscards",
-    "OutNoRoutes",
-)
+_IP6_DROPS = ("InHdrErrors", "InTooBigErrors", "InNoRoutes", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
 
 
 def write_settings(site: DeviceSite, settings: Mapping[str, int]) -> list[str]:
@@ -73,11 +65,7 @@ def ip_batch(site: DeviceSite, lines: Sequence[str]) -> list[str]:
 
 def router_settings(site: DeviceSite, *, ipv6: bool) -> dict[str, int]:
     """Return the settings that make a router of the namespace and keep it from speaking by itself."""
-    settings = {
-        "net/ipv4/ip_forward": 1,
-        "net/ipv4/conf/all/rp_filter": 0,
-        "net/ipv4/conf/all/send_redirects": 0,
-    }
+    settings = {"net/ipv4/ip_forward": 1, "net/ipv4/conf/all/rp_filter": 0, "net/ipv4/conf/all/send_redirects": 0}
     if ipv6:
         settings["net/ipv6/conf/all/forwarding"] = 1
     for port in site.ports:
@@ -177,12 +165,7 @@ def interface_counters(site: DeviceSite) -> dict[str, int]:
         # bytes packets errs drop fifo frame compressed multicast, received and then sent (drop has the missed ones)
         columns = [int(number) for number in numbers[port.interface]]
         received, sent = columns[:8], columns[8:]
-        places = {
-            "rx_errors": received[2],
-            "rx_dropped": received[3],
-            "tx_errors": sent[2],
-            "tx_dropped": sent[3],
-        }
+        places = {"rx_errors": received[2], "rx_dropped": received[3], "tx_errors": sent[2], "tx_dropped": sent[3]}
         counts[f"{port.interface}_rx"] = received[1]
         counts[f"{port.interface}_tx"] = sent[1]
         counts |= {f"{port.interface}_{place}": number for place, number in places.items()}

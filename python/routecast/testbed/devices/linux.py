@@ -138,12 +138,7 @@ class KernelRouter(StartedDevice[_O]):
         return f"Linux {platform.release()}"
 
     def _more_facts(self) -> Mapping[str, object]:
-        disabled = [
-            "reverse-path filter",
-            "ICMP redirects",
-            "router advertisements",
-            "IPv6 address configuration",
-        ]
+        disabled = ["reverse-path filter", "ICMP redirects", "router advertisements", "IPv6 address configuration"]
         return {"disabled": disabled if self.chosen.ipv6 else [*disabled, "IPv6"]}
 
 

@@ -158,16 +158,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
     def _connect_ports(self, site: DeviceSite) -> None:
         # Secure: a frame that no flow of ours matches is dropped, the switch learns nothing by itself.
-        command = [
-            "add-br",
-            _BRIDGE,
-            "--",
-            "set",
-            "bridge",
-            _BRIDGE,
-            "datapath_type=netdev",
-            "fail_mode=secure",
-        ]
+        command = ["add-br", _BRIDGE, "--", "set", "bridge", _BRIDGE, "datapath_type=netdev", "fail_mode=secure"]
         for number, port in enumerate(site.ports, start=1):
             command += ["--", "add-port", _BRIDGE, port.interface]
             command += ["--", "set", "interface", port.interface, f"ofport_request={number}"]

@@ -13,25 +13,11 @@ from routecast.quantity.did_you_mean import did_you_mean
 __all__ = ["check_options", "option", "read_options"]
 
 _T = TypeVar("_T")
-_TRUTHS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
+_TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def option(
-    default: Any,
-    text: str,
-    *,
-    minimum: int | None = None,
-    maximum: int | None = None,
-    choices: tuple[str, ...] = (),
+    default: Any, text: str, *, minimum: int | None = None, maximum: int | None = None, choices: tuple[str, ...] = ()
 ) -> Any:
     """Declare an option of a device: a dataclass field with its meaning and what is allowed.
 

@@ -112,8 +112,7 @@ def queues(machine: Machine, name: str) -> Finding:
         return Finding(check=check, state=State.UNSEEN, found="the kernel lists none")
     printed = machine.printed("ethtool", "-l", name) or ""
     most = max(
-        (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", printed, re.MULTILINE)),
-        default=receive,
+        (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", printed, re.MULTILINE)), default=receive
     )
     found = f"{receive} in, {send} out" + (f", {most} possible" if most > receive else "")
     if receive == 1 < most:

@@ -17,12 +17,7 @@ _DEVICES: Final = {
     "dpdk-testpmd": "dpdk-dev",
     "zebra": "frr",
 }
-_TESTERS: Final = {
-    "trafgen": "netsniff-ng",
-    "iperf3": "iperf3",
-    "xdp-trafficgen": "xdp-tools",
-    "t-rex-64": "",
-}
+_TESTERS: Final = {"trafgen": "netsniff-ng", "iperf3": "iperf3", "xdp-trafficgen": "xdp-tools", "t-rex-64": ""}
 
 
 def _programs(machine: Machine, check: str, wanted: Mapping[str, str], effect: str) -> Finding:

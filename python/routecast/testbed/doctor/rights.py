@@ -7,15 +7,7 @@ import re
 
 from routecast.testbed.doctor.machine import Finding, Machine, State
 
-__all__ = [
-    "back_ends",
-    "bpf_file_system",
-    "bpf_jit",
-    "bpf_rights",
-    "capabilities",
-    "huge_pages",
-    "namespaces",
-]
+__all__ = ["back_ends", "bpf_file_system", "bpf_jit", "bpf_rights", "capabilities", "huge_pages", "namespaces"]
 
 _CAPABILITIES = {
     "CAP_NET_RAW": (13, "no frame can be sent or received"),
@@ -54,10 +46,7 @@ def namespaces(machine: Machine) -> Finding:
     if not machine.exists("proc/self/ns/net"):
         effect = "there is no test bed without a lab; real interfaces still work"
         return Finding(
-            check="namespaces",
-            state=State.MISSING,
-            found="the kernel has no network namespaces",
-            effect=effect,
+            check="namespaces", state=State.MISSING, found="the kernel has no network namespaces", effect=effect
         )
     if most == 0:
         return Finding(

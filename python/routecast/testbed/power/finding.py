@@ -109,12 +109,7 @@ def _tried(title: str, source: Source) -> FoundMeter:
 
 def _elsewhere(name: str, title: str, scope: str, form: str) -> FoundMeter:
     return FoundMeter(
-        name=name,
-        title=title,
-        scope=scope,
-        is_readable=False,
-        why_not=f"needs an address: {form}",
-        needs_address=True,
+        name=name, title=title, scope=scope, is_readable=False, why_not=f"needs an address: {form}", needs_address=True
     )
 
 

@@ -155,7 +155,4 @@ class IpmiSource:
         password = self._credentials.password if self._credentials else ""
         # -E takes the password from the environment: a command line can be read by everybody.
         account = ("-U", user) if user else ()
-        return (
-            ("ipmitool", "-I", "lanplus", "-H", self._host, *account, "-E", *_COMMAND),
-            {"IPMI_PASSWORD": password},
-        )
+        return (("ipmitool", "-I", "lanplus", "-H", self._host, *account, "-E", *_COMMAND), {"IPMI_PASSWORD": password})

@@ -89,11 +89,7 @@ def _source(kind: str, rest: str, chosen: MeterSettings, root: Path) -> Source:
     if kind == "redfish":
         return RedfishSource(rest, credentials=_login(rest), timeout_s=chosen.timeout_s, verify_tls=chosen.verify_tls)
     return HttpSource(
-        rest,
-        credentials=_login(rest),
-        scope=chosen.scope,
-        timeout_s=chosen.timeout_s,
-        verify_tls=chosen.verify_tls,
+        rest, credentials=_login(rest), scope=chosen.scope, timeout_s=chosen.timeout_s, verify_tls=chosen.verify_tls
     )
 
 

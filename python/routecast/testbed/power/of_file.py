@@ -17,10 +17,7 @@ __all__ = ["meter_for", "settings_of"]
 def settings_of(table: PowerTable) -> MeterSettings:
     """Return how the meter of a file is asked."""
     return MeterSettings(
-        interval_s=table.interval,
-        scope=table.scope,
-        verify_tls=table.verify_tls,
-        timeout_s=table.timeout,
+        interval_s=table.interval, scope=table.scope, verify_tls=table.verify_tls, timeout_s=table.timeout
     )
 
 

@@ -115,11 +115,7 @@ class PerfSource:
     """
 
     def __init__(
-        self,
-        root: Path = Path("/"),
-        *,
-        covers: str = "package",
-        opener: Callable[[int, int, int], int] = open_event,
+        self, root: Path = Path("/"), *, covers: str = "package", opener: Callable[[int, int, int], int] = open_event
     ) -> None:
         self._root = root
         self._covers = RaplCover(meter="perf", covers=covers)

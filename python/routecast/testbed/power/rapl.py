@@ -257,11 +257,7 @@ class RaplSource:
     """
 
     def __init__(
-        self,
-        root: Path = Path("/"),
-        *,
-        covers: str = "package",
-        read: Callable[[Path], str] = read_text,
+        self, root: Path = Path("/"), *, covers: str = "package", read: Callable[[Path], str] = read_text
     ) -> None:
         self._root = root
         self._covers = RaplCover(meter="rapl", covers=covers)

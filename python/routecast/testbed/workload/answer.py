@@ -303,11 +303,7 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
         ),
         tempo=None
         if ns is None
-        else Tempo(
-            ns_per_packet=ns,
-            cycles_per_packet=cycles,
-            instructions_per_cycle=fit.at(mean_bytes) / cycles,
-        ),
+        else Tempo(ns_per_packet=ns, cycles_per_packet=cycles, instructions_per_cycle=fit.at(mean_bytes) / cycles),
         held=run["packets"],
         skipped=run["skipped"],
         cut=run["cut"],

@@ -18,13 +18,7 @@ from routecast.testbed.workload.characterise import child_command
 __all__ = ["CachegrindCounts", "count_workload"]
 
 D1_BYTES = 32_768
-_OPTIONS = (
-    "--cache-sim=yes",
-    "--branch-sim=yes",
-    "--I1=32768,8,64",
-    f"--D1={D1_BYTES},8,64",
-    "--LL=1048576,16,64",
-)
+_OPTIONS = ("--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", f"--D1={D1_BYTES},8,64", "--LL=1048576,16,64")
 
 
 @value

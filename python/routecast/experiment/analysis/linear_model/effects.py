@@ -224,12 +224,7 @@ def effects_of(estimable: Estimable, fit: Fit, margins: Lenth | None, confidence
 
 
 def _effect(
-    term: Term,
-    aliases: tuple[str, ...],
-    fit: Fit,
-    number: int,
-    margins: Lenth | None,
-    confidence: float,
+    term: Term, aliases: tuple[str, ...], fit: Fit, number: int, margins: Lenth | None, confidence: float
 ) -> Effect:
     from scipy.stats import f as fisher
     from scipy.stats import t as student
@@ -282,12 +277,7 @@ def _effect(
 
 
 def _verdict(
-    value: float | None,
-    share: float | None,
-    p_value: float | None,
-    margins: Lenth | None,
-    confidence: float,
-    fit: Fit,
+    value: float | None, share: float | None, p_value: float | None, margins: Lenth | None, confidence: float, fit: Fit
 ) -> tuple[bool | None, str]:
     if share is None:
         return None, "nothing varies"

@@ -294,9 +294,7 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
     sentences += _chains(kept, aliases)
     sentences += _mixtures(mixed, kept, distinct)
     return Estimable(
-        terms=tuple(kept),
-        aliases={name: tuple(others) for name, others in aliases.items()},
-        sentences=tuple(sentences),
+        terms=tuple(kept), aliases={name: tuple(others) for name, others in aliases.items()}, sentences=tuple(sentences)
     )
 
 

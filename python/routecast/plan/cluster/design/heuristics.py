@@ -155,8 +155,7 @@ def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[Ma
     """
     peak_bps = max(problem.traffic_bps)
     order = sorted(
-        range(len(problem.groups)),
-        key=lambda k: (-merit(problem.groups[k]), -problem.groups[k].capacity_bps, k),
+        range(len(problem.groups)), key=lambda k: (-merit(problem.groups[k]), -problem.groups[k].capacity_bps, k)
     )
     fleet = [0] * len(problem.groups)
     for group in order:

@@ -56,8 +56,7 @@ def switching_costs(problem: ClusterProblem, *, payback_s: float, ahead: bool) -
     """Return the boots' energy, and for each switching what the machine draws at full load in ``payback_s``."""
     worth = [payback_s * group.power_w for group in problem.groups]
     return SwitchingCosts(
-        on_j=tuple(boot_energy_j(problem, k, ahead=ahead) + worth[k] for k in range(len(worth))),
-        off_j=tuple(worth),
+        on_j=tuple(boot_energy_j(problem, k, ahead=ahead) + worth[k] for k in range(len(worth))), off_j=tuple(worth)
     )
 
 
