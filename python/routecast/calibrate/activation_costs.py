@@ -70,8 +70,9 @@ class PollCosts:
     per_poll_s: float
     per_interrupt_s: float
     budget_frames: int = field("Frames of a poll, at most")
-    # see the module. An empty poll's own time counts with the interrupt that began the polling: there is one of each.
-    manner: PollManner = field("When interrupts are enabled again")
+    # When interrupts are enabled again; see the module. An empty poll's own time counts with the interrupt that began
+    # the polling: there is one of each.
+    manner: PollManner
 
     @property
     def maximum_pps(self) -> float:
@@ -194,8 +195,9 @@ class ActivationCosts:
 
     per_packet_s: float = field("``c``, work for a frame, seconds")
     per_interrupt_s: float = field("``C``, work for an interrupt and the poll that it starts, seconds")
-    # moderation of the card, exit from a sleep state. The core is idle meanwhile.
-    wakeup_s: float = field("``W``, from a frame that finds the core idle until the core works, seconds")
+    # ``W``, from a frame that finds the core idle until the core works, seconds: moderation of the card, exit from a
+    # sleep state. The core is idle meanwhile.
+    wakeup_s: float
 
     @property
     def maximum_pps(self) -> float:
@@ -240,9 +242,10 @@ class FittedActivation:
     """Costs that explain an idle curve."""
 
     costs: ActivationCosts
-    # NaN where as many points as costs leave nothing to tell the noise from, and from 0 to infinity where no point
-    # depends on the cost: a wake-up whose interrupt is free delays frames and leaves the idle time as it is.
-    low: ActivationCosts = field("Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s")
+    # Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s; NaN where as many points as costs
+    # leave nothing to tell the noise from, and from 0 to infinity where no point depends on the cost: a wake-up whose
+    # interrupt is free delays frames and leaves the idle time as it is.
+    low: ActivationCosts
     high: ActivationCosts = field("Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s")
     rates_pps: tuple[float, ...] = field("The points that were fitted")
     idle_ratio: tuple[float, ...] = field("The points that were fitted")

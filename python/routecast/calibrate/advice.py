@@ -23,14 +23,16 @@ Size: TypeAlias = tuple[float, FrameMix | None]
 class Asked:
     """What is to be known of a router: all that was held out, or these cores and frames."""
 
-    # those of the rows that do not calibrate; without such rows all up to ``most_cores``.
-    cores: tuple[int, ...] = field("Empty", default=())
+    cores: tuple[int, ...] = field(
+        "Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``", default=()
+    )
     frames: tuple[FrameMix, ...] = field("Empty: those of the rows", default=())
     # What is to be known is instead how few cores forward so many frames, or bits with gap and preamble, per second.
     goal_pps: float | None = None
     goal_bps: float | None = None
-    # None: as many as rows or ``cores`` name, and twice those that calibrated where nothing else does.
-    most_cores: int | None = field("Cores that there are to measure on", default=None)
+    # Cores that there are to measure on; None: as many as rows or ``cores`` name, and twice those that calibrated where
+    # nothing else does.
+    most_cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,8 +58,9 @@ class FittedFrequency:
     """A law fitted to measured maxima."""
 
     law: FrequencyLaw
-    # NaN with two samples, which leave nothing to tell the noise from.
-    low: FrequencyLaw = field("Ends of the 95 % interval of each parameter by itself (Student's t)")
+    # Ends of the 95 % interval of each parameter by itself (Student's t); NaN with two samples, which leave nothing to
+    # tell the noise from.
+    low: FrequencyLaw
     high: FrequencyLaw = field("Ends of the 95 % interval of each parameter by itself (Student's t)")
     misfit_ratio: float = field("Root mean square of the relative errors of the rates")
 

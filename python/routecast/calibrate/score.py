@@ -115,8 +115,10 @@ class Prediction:
     point: Point = field("The conditions (its measured rate is not looked at)")
     throughput_pps: float = field("Predicted maximum throughput, frames per second over all ports")
     limit: Limit = field("The resource that limits")
-    # empty where the law knows none.
-    intervals: Intervals = field("Prediction intervals of one measurement, frames per second", default_factory=dict)
+    intervals: Intervals = field(
+        "Prediction intervals of one measurement, frames per second; empty where the law knows none",
+        default_factory=dict,
+    )
 
     @property
     def low_pps(self) -> float:

@@ -63,8 +63,9 @@ class BatchMeans:
 
     mean: float
     half_width: float = field("Of the 95 % interval of the mean")
-    # negative where it falls.
-    rise: float = field("How much the fitted straight line rises over the length of the series")
+    rise: float = field(
+        "How much the fitted straight line rises over the length of the series; negative where it falls"
+    )
     p: float = field("How likely a series without any drift shows at least this rise, up or down")
 
 
@@ -74,8 +75,9 @@ class Step:
 
     at: int = field("First value of the second level")
     rise: float = field("From the mean before it to the mean from there on")
-    # it is the least of all places.
-    p: float = field("How likely a series of one level shows at least this difference there")
+    p: float = field(
+        "How likely a series of one level shows at least this difference there; it is the least of all places"
+    )
 
 
 def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:

@@ -52,11 +52,12 @@ class Factor:
     letter: str = field("A, B, C, … in the order of the file (I is left out: it means the identity)")
     name: str = field('``"packet size"``')
     levels: tuple[Level, ...] = field("At least two, ascending in ``coded``; first and last have -1 and +1")
-    # needed for response surfaces and samples.
-    is_quantity: bool = field("Whether points between the levels make sense", default=False)
+    is_quantity: bool = field(
+        "Whether points between the levels make sense: needed for response surfaces and samples", default=False
+    )
     is_log: bool = field("Quantities only: whether coded values are logarithmic", default=False)
-    # whether only whole numbers of the base unit make sense (cores, frames, bytes of a frame).
-    is_whole: bool = field("Quantities only", default=False)
+    # Quantities only: whether only whole numbers of the base unit make sense (cores, frames, bytes of a frame).
+    is_whole: bool = False
 
 
 @value
@@ -64,14 +65,15 @@ class Response:
     """What is read from each trial."""
 
     name: str = field('``"throughput"``')
-    # ``"l2_bps"``, ``"latency.p99_s"``, ``"power.mean_w"``, ``"resource[cpu].utilisation_ratio"``.
-    of: str = field("Path in the :class:`~routecast.evaluate.Trial`")
+    # Path in the :class:`~routecast.evaluate.Trial`: ``"l2_bps"``, ``"latency.p99_s"``, ``"power.mean_w"``,
+    # ``"resource[cpu].utilisation_ratio"``.
+    of: str
     transform: Literal["none", "log", "reciprocal"] = field(
         "What is analysed instead of the value itself (Jain, sec. 17.6).", default="none"
     )
-    # what one look at this instant would have said, the mean since the start of the trial, instead of the mean after
-    # the transient.
-    read_at_s: float | None = field("Rates of simulations and on the wire only", default=None)
+    # Rates of simulations and on the wire only: what one look at this instant would have said, the mean since the start
+    # of the trial, instead of the mean after the transient.
+    read_at_s: float | None = None
 
 
 @value
@@ -79,8 +81,8 @@ class Design:
     """Which combinations of levels are tried."""
 
     kind: DesignKind
-    # coded levels, in standard (Yates) order where there is one.
-    coded: tuple[tuple[float, ...], ...] = field("One row per combination, one column per factor")
+    # One row per combination, one column per factor: coded levels, in standard (Yates) order where there is one.
+    coded: tuple[tuple[float, ...], ...]
     replications: int = field("How often each combination is run, with seeds of its own: the r of 2^k r", default=1)
     generators: tuple[str, ...] = field('Fractions only: ``("D=AB", "E=AC")``', default=())
 
@@ -95,8 +97,9 @@ class Experiment:
     document: Mapping[str, Any] = field("What the router file (or testbed file) says")
     evaluator: EvaluatorKind
     duration_s: float = field("Of each trial")
-    # each run's own is spawned from it (``numpy.random.SeedSequence.spawn``).
-    seed: int = field("Of the experiment", default=1)
+    seed: int = field(
+        "Of the experiment; each run's own is spawned from it (``numpy.random.SeedSequence.spawn``)", default=1
+    )
     # Whether the transient is cut off by MSER-5 and each run is tested for drift (simulation and wire only).
     is_steadied: bool = False
     has_common_seeds: bool = field(

@@ -264,8 +264,8 @@ class Estimate:
     cores: int
     frequency_hz: float = field("Clock of a core, as :attr:`giga` counts it")
     giga: float = field("1e9, or 1024e6 where 1 GHz is to be 1024 MHz, as in Baldi & Sapio 2018")
-    # 4.2): > 0 is the platform-specific estimate.
-    remote_ratio: float = field("Share of packets that lie in the other socket's L3 (sec")
+    # > 0 is the platform-specific estimate.
+    remote_ratio: float = field("Share of packets that lie in the other socket's L3 (sec. 4.2)")
     tables: tuple[TableSize, ...]
     operations: tuple[StepEstimate, ...] = field("All directions one after the other")
     call_cycles: float = field("Of calling the function, per packet")

@@ -117,8 +117,9 @@ class StepEstimate:
     table_lines_by_level: Mapping[LevelName, float] = field(
         "Lines of memory found in each level: of frames and tables, and of tables alone"
     )
-    # all 0 where the cycles hold them already (``stalls = "separate"``).
-    stall_cycles_by_level: Mapping[LevelName, float] = field("Cycles that the core waits for them")
+    stall_cycles_by_level: Mapping[LevelName, float] = field(
+        'Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``)'
+    )
     table_stall_cycles: float = field("Those for lines of tables")
     residual_ratio: float = field("Of the operation's fit on this host; NaN where it was not fitted")
 

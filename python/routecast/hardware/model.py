@@ -69,8 +69,9 @@ class MemoryLevel:
     """
 
     name: LevelName
-    # the part that it gets); infinite for DRAM.
-    size_bytes: float = field("Bytes that one core's data can occupy (of L3", default=math.inf)
+    size_bytes: float = field(
+        "Bytes that one core's data can occupy (of L3: the part that it gets); infinite for DRAM", default=math.inf
+    )
     dependent_cycles: float = field("Each access waits for the one before (pointer chase)", default=0.0)
     dependent_s: float = field("Each access waits for the one before (pointer chase)", default=0.0)
     batched_cycles: float = field(
@@ -112,9 +113,9 @@ class MemoryTiming:
 class Access:
     """Lines of memory that an operation touches."""
 
-    # where in the table is decided by the packet's flow. ``frame``: lines of the frame itself, which comes round again
-    # when every frame in flight has had its turn.
-    of: AccessKind = field("``table``")
+    # ``table``: where in the table is decided by the packet's flow. ``frame``: lines of the frame itself, which comes
+    # round again when every frame in flight has had its turn.
+    of: AccessKind
     lines: Formula = field("Lines touched by one execution")
     table_lines: Formula | None = field('Lines that the whole table occupies (``of = "table"``)', default=None)
     pattern: Literal["dependent", "batched", "streamed"] = field(
@@ -132,8 +133,9 @@ class OperationCost:
     remote: OperationCost | None = field(
         "Cost where the frame lies in the other socket's L3 (sec. 4.2); None: the same.", default=None
     )
-    # NaN where the formula was not fitted.
-    residual_ratio: float = field("Root mean square of the fit's relative residuals", default=math.nan)
+    residual_ratio: float = field(
+        "Root mean square of the fit's relative residuals; NaN where the formula was not fitted", default=math.nan
+    )
     samples: int = field("Measurements behind the formula; 0 where it was not fitted", default=0)
     factor: float = field("Correction learnt from measured functions; multiplies ``cycles``", default=1.0)
     source: str
@@ -197,12 +199,13 @@ class MeasuredFunction:
 class Refinement:
     """What measured functions taught about this host beside :attr:`OperationCost.factor`."""
 
-    # a new one is fitted together with them.
-    measured: tuple[MeasuredFunction, ...] = field("Every measurement that the factors come from", default=())
+    measured: tuple[MeasuredFunction, ...] = field(
+        "Every measurement that the factors come from: a new one is fitted together with them", default=()
+    )
     levels: Mapping[str, float] = field("Factor on the cost of a line found in that level", default_factory=dict)
-    # factor on the cycles of its operations and on its stalls, what its own code does differently from its operations
-    # on their own.
-    functions: Mapping[str, tuple[float, float]] = field('By ``"function/direction"``', default_factory=dict)
+    # By ``"function/direction"``: factor on the cycles of its operations and on its stalls, what its own code does
+    # differently from its operations on their own.
+    functions: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

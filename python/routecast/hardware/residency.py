@@ -112,14 +112,16 @@ class Stream:
     """Lines of one kind that a core uses while it forwards packets."""
 
     name: str = field("Streams of one name use the same lines: their accesses add up")
-    # the packet's flow decides which line. ``frame``: all lines in turn, round and round.
-    kind: AccessKind = field("``table``")
+    kind: AccessKind = field(
+        "``table``: the packet's flow decides which line. ``frame``: all lines in turn, round and round."
+    )
     accesses: float = field("Lines used per packet")
     lines: float = field("Lines that the table has, or all frames together")
     popularity: Popularity = field("How often each key of a table comes", default_factory=Popularity)
-    # where a hash puts them, several may share a line, and some lines have none. At most ``popularity.flows`` of them
-    # are used. None: the flows are the keys, or if these are not given, each line is one key's and all lines are used.
-    keys: float | None = field("Keys that lie in the table", default=None)
+    # Keys that lie in the table; where a hash puts them, several may share a line, and some lines have none. At most
+    # ``popularity.flows`` of them are used. None: the flows are the keys, or if these are not given, each line is one
+    # key's and all lines are used.
+    keys: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""

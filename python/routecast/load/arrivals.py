@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.schema import field, value
+from routecast.quantity.schema import value
 
 __all__ = ["Arrivals"]
 
@@ -23,11 +23,11 @@ class Arrivals:
         length or its instants go backwards.
     """
 
-    # equal gaps; ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of ``burst_frames``
-    # (mean; geometric) at ``peak_ratio`` times the mean rate, exponential pauses between. ``bursts``: bursts of exactly
-    # ``burst_frames`` at the rate of the link, at equal distances (RFC 2544 sec. 21). ``trace``: the instants, sizes
-    # and flows given, once.
-    kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = field("``cbr``", default="cbr")
+    # ``cbr``: equal gaps; ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of
+    # ``burst_frames`` (mean; geometric) at ``peak_ratio`` times the mean rate, exponential pauses between. ``bursts``:
+    # bursts of exactly ``burst_frames`` at the rate of the link, at equal distances (RFC 2544 sec. 21). ``trace``: the
+    # instants, sizes and flows given, once.
+    kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = "cbr"
     burst_frames: float = 1.0
     peak_ratio: float = 1.0
     trace_time_s: tuple[float, ...] = ()

@@ -28,13 +28,13 @@ _SLACK = 1e-9
 class Fairness:
     """How fairly the flows of a trial were served."""
 
-    # the percentages of the thesis' Table 3.1.
-    passed: tuple[float, ...] = field("Share of each flow that came out, 0 to 1")
-    # 1 where all are alike, ``1/n`` where one flow passes and the others starve.
-    jain: float = field("Jain's index of the shares passed")
+    passed: tuple[float, ...] = field(
+        "Share of each flow that came out, 0 to 1: the percentages of the thesis' Table 3.1"
+    )
+    # Jain's index of the shares passed: 1 where all are alike, ``1/n`` where one flow passes and the others starve.
+    jain: float
     min_max: float = field("Least share passed over the largest, 0 to 1")
-    # 1 where what came out is max-min fair.
-    max_min: float = field("Least fraction of its max-min share that a flow got")
+    max_min: float = field("Least fraction of its max-min share that a flow got: 1 where what came out is max-min fair")
     # Root mean square deviation of the shares passed from the share of all frames that passed, percentage points.
     spread_points: float
 

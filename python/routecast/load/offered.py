@@ -50,9 +50,9 @@ class OfferedLoad:
         The rate is not a finite number > 0, a trace names a flow that there is not, or the steps are not in order.
     """
 
-    # frames per second over all ports together, split over the flows by their weights. A port carries at most its line
-    # rate, so the offered load can be smaller.
-    rate_pps: float = field("Intended load")
+    # Intended load: frames per second over all ports together, split over the flows by their weights. A port carries at
+    # most its line rate, so the offered load can be smaller.
+    rate_pps: float
     frames: FrameMix = field("Frame sizes in bytes, FCS included", default_factory=lambda: FrameMix.fixed(64))
     flows: FlowSet = field(
         "The flows, the ports that they enter and leave by, and their RSS hash values",
@@ -60,9 +60,8 @@ class OfferedLoad:
     )
     # A trace brings its own instants, sizes and flows; ``rate_pps`` and ``frames`` then describe it on average.
     arrivals: Arrivals = field("The arrival process of each port's frames", default_factory=Arrivals.cbr)
-    # 26.5).
     steps: tuple[RateStep, ...] = field(
-        "Changes of the intended load during the trial, in order of time (RFC 2544 sec", default=()
+        "Changes of the intended load during the trial, in order of time (RFC 2544 sec. 26.5)", default=()
     )
 
     def __post_init__(self) -> None:

@@ -39,12 +39,15 @@ class Popularity:
         A value is out of range.
     """
 
-    # every flow alike. ``zipf``: flow i (1, 2, …) with a probability proportional to ``i**-exponent``.
-    kind: Literal["uniform", "zipf"] = field("``uniform``", default="uniform")
-    # None: as many as the table that they are looked up in has entries.
-    flows: int | None = field("How many flows there are", default=None)
-    # at 0 it is uniform. Packets per destination of an access network have about 1.
-    exponent: float = field("Of Zipf's law, 0 to 10", default=1.0)
+    # ``uniform``: every flow alike. ``zipf``: flow i (1, 2, …) with a probability proportional to ``i**-exponent``.
+    kind: Literal["uniform", "zipf"] = "uniform"
+    flows: int | None = field(
+        "How many flows there are; None: as many as the table that they are looked up in has entries", default=None
+    )
+    exponent: float = field(
+        "Of Zipf's law, 0 to 10; at 0 it is uniform. Packets per destination of an access network have about 1.",
+        default=1.0,
+    )
 
     def __post_init__(self) -> None:
         """Refuse what is no popularity."""

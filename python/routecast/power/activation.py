@@ -145,8 +145,9 @@ class AdaptivePower:
 
     draw: PowerDraw
     service_s: float = field("Mean service time of a frame")
-    # an infinite ``linger_s`` is polling, 0 interrupts.
-    linger_s: float = field("As in :class:`~routecast.router.model.Activation`")
+    linger_s: float = field(
+        "As in :class:`~routecast.router.model.Activation`; an infinite ``linger_s`` is polling, 0 interrupts"
+    )
     interrupt_cost_s: float = field("As in :class:`~routecast.router.model.Activation`", default=0.0)
     arrivals: Arrivals = field("At each core", default="poisson")
     cores: int = 1

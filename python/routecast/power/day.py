@@ -39,8 +39,9 @@ class PowerDay:
     least_w: float
     traffic_bits: float = field("Bits of a day")
     energy_per_terabyte_j: float = field("``energy_j`` over the traffic in TB (1e12 bytes)")
-    # the watts at the profile's peak times the mean traffic over the peak traffic.
-    proportional_j: float = field("What a day would take if power were proportional to traffic")
+    # What a day would take if power were proportional to traffic: the watts at the profile's peak times the mean
+    # traffic over the peak traffic.
+    proportional_j: float
     cost: float | None = field("In the currency of the price; None without a price")
     carbon_g: float | None = field("None without a carbon intensity")
     scope: str = field("What the watts cover and where they come from")

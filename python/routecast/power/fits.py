@@ -201,8 +201,9 @@ class FittedPorts:
     interval: Mapping[str, tuple[float, float]] = field(
         "95 % interval of each fitted term, by its name in :data:`TERMS`"
     )
-    # they are None in the model.
-    not_told_apart: tuple[str, ...] = field("Terms that the samples cannot separate from the others")
+    not_told_apart: tuple[str, ...] = field(
+        "Terms that the samples cannot separate from the others: they are None in the model"
+    )
     samples: int
     error_ratio: tuple[float, ...] = field("Absolute error over the measured power, of each sample that was fitted")
     # The same where the sample was left out of the fit, each fifth of those with ports in use in turn; empty with too

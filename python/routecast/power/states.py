@@ -86,8 +86,7 @@ class IdleSpent:
     """What an idle period costs on average."""
 
     energy_j: float = field("From the end of work until the unit works again, waking included")
-    # ``energy_j`` without waking, over the mean period.
-    asleep_w: float = field("Mean power while there is no work")
+    asleep_w: float = field("Mean power while there is no work: ``energy_j`` without waking, over the mean period")
     wake_s: float = field("Mean time that the work which ends a period waits for the unit to wake")
     mean_w: float = field("``energy_j`` over the period and the wake-up together")
     time_s: dict[str, float] = field("Mean time in each state, ``idle`` first")

@@ -28,8 +28,8 @@ class Limits:
     # How much longer or shorter than wanted the time from the first to the last frame may be whatever its length: a
     # burst of half a millisecond is known to no more.
     edge_s: float = 20e-6
-    # what was held up leaves in one burst, whose loss is the tester's.
-    late_s: float = field("How much later than due a frame may leave", default=5e-3)
+    # How much later than due a frame may leave: what was held up leaves in one burst, whose loss is the tester's.
+    late_s: float = 5e-3
     late_ratio: float = field(
         "Share of frames that left late, however little, above which a note says so", default=0.01
     )

@@ -43,8 +43,9 @@ class DevicePort:
 
     interface: str = field("Name of the device's interface, in the device's namespace")
     mac: str = field("Its MAC address")
-    # ``"198.18.1.1/24"``, ``"2001:2:0:1::1/64"``. The test bed does not set them: a router does it, a bridge does not.
-    ipv4: str = field("Its addresses with their prefix lengths")
+    # Its addresses with their prefix lengths: ``"198.18.1.1/24"``, ``"2001:2:0:1::1/64"``. The test bed does not set
+    # them: a router does it, a bridge does not.
+    ipv4: str
     ipv6: str = field("Its addresses with their prefix lengths")
     # It answers no ARP and no neighbour solicitation: a device that needs them sets static neighbours.
     neighbour_mac: str = field("The tester's port at the other end, without prefix lengths")
@@ -66,17 +67,15 @@ def _forget(process: int, command: str) -> None:
 class DeviceSite:
     """Where a device under test runs."""
 
-    # None is the namespace of this process.
-    netns: str | None = field("Name of the network namespace below ``/run/netns``")
+    netns: str | None = field(
+        "Name of the network namespace below ``/run/netns``; None is the namespace of this process"
+    )
     ports: tuple[DevicePort, ...] = field("In the order in which loads number them")
     cpu: int | None = field("The core of the device's work; None where it may not be chosen")
-    # 0 leaves them at the ordinary scheduler.
-    priority: int = field("SCHED_FIFO priority for the threads that forward")
+    priority: int = field("SCHED_FIFO priority for the threads that forward; 0 leaves them at the ordinary scheduler")
     folder: Path = field("Scratch files of the device; it is removed with the test bed")
-    # one that polls always does.
-    shares_core: bool = field(
-        "Whether the generator works on ``cpu`` too, while no thread of the device does", default=False
-    )
+    # Whether the generator works on ``cpu`` too, while no thread of the device does: one that polls always does.
+    shares_core: bool = False
     # Told the process id and the command of each process that is spawned, so that a leftover is found and ended.
     on_spawn: Callable[[int, str], None] = _forget
 

@@ -38,11 +38,11 @@ _MOST_SHARES = 4_096
 class Addressing:
     """How frames are addressed."""
 
-    # frames are sent to the MAC of the device's port, which routes them. 2: to that of the tester's other port.
-    layer: Literal[2, 3] = field("3", default=3)
+    # 3: frames are sent to the MAC of the device's port, which routes them. 2: to that of the tester's other port.
+    layer: Literal[2, 3] = 3
     version: Literal[4, 6] = field("Of IP", default=4)
-    # 12); 1 is that of the link alone.
-    networks: int = field("Destination networks over which frames are spread at random (RFC 2544 sec", default=1)
+    # 1 is that of the link alone.
+    networks: int = field("Destination networks over which frames are spread at random (RFC 2544 sec. 12)", default=1)
     seed: int = field("Of ports and destinations", default=1)
 
 

@@ -21,8 +21,9 @@ class BackEnd:
 
     name: str
     task: Literal["send", "receive"]
-    # None where it can.
-    why_not: str | None = field("Why this process cannot use it on this machine, whatever the interface")
+    why_not: str | None = field(
+        "Why this process cannot use it on this machine, whatever the interface; None where it can"
+    )
 
 
 class Tester(Protocol):

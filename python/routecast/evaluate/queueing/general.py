@@ -34,9 +34,8 @@ _POINTS = 512
 class MixedTime:
     """With each part's chance its constant time and, where ``wakes`` says so, the random one besides."""
 
-    # the chances add up to 1.
     parts: tuple[tuple[float, float, bool], ...] = field(
-        "Chance, constant time in seconds, whether the random time comes on top"
+        "Chance, constant time in seconds, whether the random time comes on top; the chances add up to 1"
     )
     random: RandomTime
 
@@ -188,9 +187,9 @@ class ServiceMix:
     shares: tuple[float, ...] = field("Share and mean service time of each kind of frame (of each frame size)")
     times_s: tuple[float, ...] = field("Share and mean service time of each kind of frame (of each frame size)")
     scv: float = field("Squared coefficient of variation of the service time of one kind", default=0.0)
-    # ``gamma`` covers the exponential. With ``other`` only two moments are known.
     law: Literal["deterministic", "exponential", "gamma", "other"] = field(
-        "Distribution within a kind", default="deterministic"
+        "Distribution within a kind; ``gamma`` covers the exponential. With ``other`` only two moments are known.",
+        default="deterministic",
     )
 
     @property

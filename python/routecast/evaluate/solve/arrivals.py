@@ -40,8 +40,8 @@ _ROUNDING = 1.0 + 1e-9
 class Spacing:
     """Frames of one link or server, delayed by a constant time since then."""
 
-    # ``-1 - index`` for the task unit that served them last, one by one.
-    origin: int = field("Number of the port that they came in by")
+    # Number of the port that they came in by; ``-1 - index`` for the task unit that served them last, one by one.
+    origin: int
     least_s: float = field("No two frames come closer to each other")
     delay_s: float = field("Since the origin, the same for all frames", default=0.0)
 

@@ -41,8 +41,9 @@ class Fluid:
     graph: FlowGraph
     costs: tuple[Cost, ...]
     components: tuple[Component, ...]
-    # the components that it uses, each with the units that a frame takes.
-    uses: tuple[tuple[tuple[Component, int], ...], ...] = field("By task unit")
+    uses: tuple[tuple[tuple[Component, int], ...], ...] = field(
+        "By task unit: the components that it uses, each with the units that a frame takes"
+    )
     intended_pps: float
     offered: Vector = field("Offered rate by stream")
     rates: Vector = field("Arriving rate by node and stream")

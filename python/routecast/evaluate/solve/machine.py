@@ -36,8 +36,9 @@ class Contended:
     least: Vector = field("Units of a grant")
     sigma: Vector = field("Of the pool, by entry")
     kappa: Vector = field("Of the pool, by entry")
-    # shape (entries, most units + 2).
-    table: Vector = field("Factors for 1, 2, … busy units by entry, the last step continued")
+    table: Vector = field(
+        "Factors for 1, 2, … busy units by entry, the last step continued; shape (entries, most units + 2)"
+    )
     has_table: NDArray[np.bool_]
     threads: int
 
@@ -243,23 +244,25 @@ class Machine:
     limit_pps: Vector = field("By node: what the link carries; infinite for task units")
     costly: NDArray[np.bool_]
     """By node: whether frames take its thread time."""
-    # room of the queue; frames before the thread turns to its next task unit.
-    queue_frames: Vector = field("By node")
+    queue_frames: Vector = field("By node: room of the queue; frames before the thread turns to its next task unit")
     turn_frames: Vector = field("By node")
     thread: Index = field("By node; the number of threads where there is none")
     by_thread: Index
     most: Vector = field("Grants that a thread may have at once")
-    # interrupt or notification, and the part of a batch's cost that full batches spare.
-    start_s: Vector = field("Work at the beginning of a busy time by thread")
+    # Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
+    # full batches spare.
+    start_s: Vector
     moderation_s: Vector = field("Least time between two interrupts")
-    # NaN where turns decide, which depend on the work (see :func:`weights`).
-    weight: Vector = field("By thread, of its share")
+    weight: Vector = field(
+        "By thread, of its share; NaN where turns decide, which depend on the work (see :func:`weights`)"
+    )
     quantum_s: Vector = field("Longest grant by thread, infinite where none is cut off")
-    # served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
-    real_time: NDArray[np.bool_] = field("By thread")
+    # By thread: served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
+    real_time: NDArray[np.bool_]
     polling: NDArray[np.bool_]
-    # what comes comes only while its thread's only unit works for another of its level.
-    fed_within: NDArray[np.bool_] = field("By node")
+    fed_within: NDArray[np.bool_] = field(
+        "By node: what comes comes only while its thread's only unit works for another of its level"
+    )
     levels: tuple[Index, ...] = field("Threads by urgency, over all pools, the most urgent first")
     last_level: NDArray[np.bool_]
     """By thread: whether nobody is less urgent."""

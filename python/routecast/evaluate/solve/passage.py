@@ -55,8 +55,7 @@ class Flowing:
 
     arriving: Vector = field("With copies")
     served: Vector = field("Of what arrives")
-    # its own limit, and what it finds room for ahead.
-    allowed: Vector = field("What each node may serve at most")
+    allowed: Vector = field("What each node may serve at most: its own limit, and what it finds room for ahead")
     room_ahead: Vector = field("What it finds room for ahead; infinite where it does not hold back")
     could_arrive: Vector = field("What would arrive if nobody held back")
     copies: Vector = field("Copies among what arrives, by node, as the frames served now make them")

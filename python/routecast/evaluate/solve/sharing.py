@@ -29,10 +29,10 @@ class Sharing:
     parts: tuple[Component, ...]
     full_s: tuple[float, ...] = field("By task unit: seconds per frame under overload, without contention")
     even: Sequence[bool] = field("By task unit: whether frames come at equal gaps")
-    # whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
-    starts_cost: tuple[bool, ...] = field("By task unit")
-    # frames that it may serve at once on what it shares with nobody; infinite where it shares all.
-    own_lanes: tuple[float, ...] = field("By task unit")
+    # By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
+    starts_cost: tuple[bool, ...]
+    # By task unit: frames that it may serve at once on what it shares with nobody; infinite where it shares all.
+    own_lanes: tuple[float, ...]
     shared: tuple[Component, ...] = field("Where what one task unit gets is up to others, or to its other needs")
 
     def served(self, wanted_pps: Sequence[float], each_s: Sequence[float]) -> list[float]:

@@ -216,8 +216,9 @@ class Station:
     mix: ServiceMix
     servers: int = field("Frames in service at once; frames in all")
     room: int = field("Frames in service at once; frames in all")
-    # one size, or sizes drawn at random.
-    independent: bool = field("Whether one frame's service time says nothing about the next one's")
+    independent: bool = field(
+        "Whether one frame's service time says nothing about the next one's: one size, or sizes drawn at random"
+    )
     exact: bool = field("Whether the service time is known and not a mean over contention")
 
     @property

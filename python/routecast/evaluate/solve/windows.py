@@ -57,10 +57,12 @@ class Inside:
     pps: Vector = field("Rate of frames")
     residence_s: Vector = field("From the grant of the units to their return, waits inside included")
     most_pps: Vector = field("What each would let through if enough came, the others being as they are")
-    # the capacity of the units themselves.
-    alone_pps: Vector = field("What its units would let through if no station were full")
-    # shape (stations,). What threads of one engine wait for each other is in ``residence_s``.
-    wait_s: Vector = field("Wait for each visit of a station that is shared or full")
+    alone_pps: Vector = field(
+        "What its units would let through if no station were full: the capacity of the units themselves"
+    )
+    # Wait for each visit of a station that is shared or full; shape (stations,). What threads of one engine wait for
+    # each other is in ``residence_s``.
+    wait_s: Vector
 
 
 @value
@@ -70,14 +72,16 @@ class Windows:
     enter: tuple[int, ...] = field("Task unit where each begins")
     pools: tuple[str, ...]
     units: Vector = field("Frames that each has room for")
-    # how often, and for how long; shape (windows, stations).
-    visits: Vector = field("Of each station by a frame of each window")
+    visits: Vector = field(
+        "Of each station by a frame of each window: how often, and for how long; shape (windows, stations)"
+    )
     demand_s: Vector = field("Of each station by a frame of each window")
     servers: Vector = field("Of each station; those of a window inside another one are its units")
     delay_s: Vector = field("Time of each window's frames at no station")
     inner: tuple[int, ...] = field("Window that each station stands for, -1 for one of units")
-    # empty where ways part.
-    ways: tuple[tuple[Visit, ...], ...] = field("By window, the visits in their order, where all frames take the same")
+    ways: tuple[tuple[Visit, ...], ...] = field(
+        "By window, the visits in their order, where all frames take the same; empty where ways part"
+    )
     scv: Vector = field("By station: squared coefficient of variation of its service times")
     station: Mapping[int, int] = field("By task unit: the station that it is served at")
     names: tuple[str, ...] = field("Of the stations: pools, or task units that work without one")

@@ -51,8 +51,9 @@ class Residuals:
     observed: tuple[float, ...]
     predicted: tuple[float, ...]
     residuals: tuple[float, ...]
-    # Blom's quantiles (i - 3/8)/(n + 1/4).
-    normal_scores: tuple[float, ...] = field("Where each residual would lie on the normal quantile-quantile plot")
+    normal_scores: tuple[float, ...] = field(
+        "Where each residual would lie on the normal quantile-quantile plot: Blom's quantiles (i - 3/8)/(n + 1/4)"
+    )
     checks: tuple[Check, ...] = field("Empty where the evaluator has no noise: what is left over is then no error")
 
 
@@ -76,12 +77,13 @@ class Effect:
     name: str = field('``"A"``, ``"AB"``, ``"A^2"``, ``"curvature"``')
     label: str = field('In the factors\' names: ``"packet size x queue manager"``')
     letters: tuple[str, ...] = field("The factors in it")
-    # what the response gains when the coded level goes from 0 to +1, half of what it gains from low to high. None for a
-    # factor with more than two levels, whose effects are in ``levels``.
-    value: float | None = field("q_A")
+    # q_A: what the response gains when the coded level goes from 0 to +1, half of what it gains from low to high. None
+    # for a factor with more than two levels, whose effects are in ``levels``.
+    value: float | None
     df: int = field("Degrees of freedom")
-    # the variation that it explains (given all others, where they are not orthogonal).
-    ss: float = field("Sum of squares")
+    ss: float = field(
+        "Sum of squares: the variation that it explains (given all others, where they are not orthogonal)"
+    )
     share_ratio: float | None = field("``ss`` over SST, Jain's percentage of variation explained")
     standard_error: float | None = None
     low: float | None = field("Confidence interval of ``value``", default=None)
@@ -91,8 +93,9 @@ class Effect:
         "Whether it is told from noise; None where there is no noise to tell it from", default=None
     )
     verdict: str = field("The same in plain words", default="")
-    # ``("+CD", "-BCE")``.
-    aliases: tuple[str, ...] = field("Effects that these runs cannot tell from it, with their signs", default=())
+    aliases: tuple[str, ...] = field(
+        'Effects that these runs cannot tell from it, with their signs: ``("+CD", "-BCE")``', default=()
+    )
     levels: tuple[LevelEffect, ...] = field("For factors with more than two levels", default=())
 
 
@@ -115,8 +118,7 @@ class Lenth:
     R. V. Lenth, "Quick and easy analysis of unreplicated factorials", Technometrics 31(4), 1989. In units of ``value``.
     """
 
-    # 1.5 times the median of the effects that are not themselves outstanding.
-    pse: float = field("Pseudo standard error")
+    pse: float = field("Pseudo standard error: 1.5 times the median of the effects that are not themselves outstanding")
     df: float = field("m/3 for m effects")
     margin: float = field("ME: an effect beyond it stands out, were it the only one looked at")
     simultaneous_margin: float = field("SME: an effect beyond it stands out among all m")
@@ -132,10 +134,11 @@ class Screened:
     letter: str
     name: str
     rank: int = field("1 matters most")
-    # ``total_ratio`` where there is one, else ``first_order_ratio``, else ``|srrc|``.
-    importance: float = field("What the rank goes by")
-    # -1..1, the sign says the direction.
-    src: float | None = field("Standardised regression coefficient of the values, and of their ranks", default=None)
+    importance: float = field(
+        "What the rank goes by: ``total_ratio`` where there is one, else ``first_order_ratio``, else ``|srrc|``"
+    )
+    # Standardised regression coefficient of the values, and of their ranks: -1..1, the sign says the direction.
+    src: float | None = None
     srrc: float | None = field("Standardised regression coefficient of the values, and of their ranks", default=None)
     srrc_low: float | None = None
     srrc_high: float | None = None
@@ -157,8 +160,9 @@ class Screening:
 
     factors: tuple[Screened, ...] = field("The most important first")
     method: str = field("How the shares were found, in words")
-    # the share of the variance of left-out runs that the model behind the indices predicts.
-    quality_ratio: float | None = field("Q2", default=None)
+    quality_ratio: float | None = field(
+        "Q2: the share of the variance of left-out runs that the model behind the indices predicts", default=None
+    )
     notes: tuple[str, ...] = ()
 
 
@@ -200,8 +204,9 @@ class Stationary:
     kind: Literal["maximum", "minimum", "saddle", "ridge"] = field(
         '"ridge": it hardly bends along at least one direction'
     )
-    # how fast the response bends along each axis.
-    eigenvalues: tuple[float, ...] = field("Of the matrix of second-order terms, ascending")
+    eigenvalues: tuple[float, ...] = field(
+        "Of the matrix of second-order terms, ascending: how fast the response bends along each axis"
+    )
     axes: tuple[tuple[float, ...], ...] = field("The directions that belong to them, in coded levels")
     is_inside: bool = field("Whether it lies in the region that was tried")
 
@@ -324,13 +329,15 @@ class Analysis:
     ss0: float = 0.0
     sst: float = 0.0
     sse: float = 0.0
-    # each is what it would be alone, and the shares add up.
-    is_balanced: bool = field("Whether the effects are orthogonal", default=True)
+    is_balanced: bool = field(
+        "Whether the effects are orthogonal: each is what it would be alone, and the shares add up", default=True
+    )
     error_df: int = field("Degrees of freedom of the errors", default=0)
     s_e: float | None = field("Standard deviation of the errors", default=None)
     error_share_ratio: float | None = field("SSE over SST", default=None)
-    # as it is, with the number of its terms held against it, and for runs that it was not fitted to (PRESS).
-    r2_ratio: float | None = field("How much of the variation the model explains", default=None)
+    # How much of the variation the model explains: as it is, with the number of its terms held against it, and for runs
+    # that it was not fitted to (PRESS).
+    r2_ratio: float | None = None
     adjusted_r2_ratio: float | None = field("How much of the variation the model explains", default=None)
     predicted_r2_ratio: float | None = field("How much of the variation the model explains", default=None)
     noise: str = field("Where the estimate of the noise comes from, or why there is none", default="")

@@ -18,8 +18,9 @@ class TrafficSeries:
 
     step_s: float = field("Length of a step")
     l2_bps: tuple[float, ...] = field("Mean rate during each step; NaN where it is missing")
-    # None for a typical day, which begins at midnight.
-    start: datetime | None = field("Begin of the first step, naive local time", default=None)
+    start: datetime | None = field(
+        "Begin of the first step, naive local time; None for a typical day, which begins at midnight", default=None
+    )
     source: str = field("Where it comes from, for reports", default="")
     notes: tuple[str, ...] = field("What was found and done on the way here: gaps, zeros, scaling", default=())
 

@@ -54,8 +54,9 @@ class SeriesUnit:
     """What a number of a series means."""
 
     bits: float = field("Bits that the number 1 stands for")
-    # an amount in one step; the state of a counter that only rises until it wraps.
-    per: Literal["second", "step", "counter"] = field("A rate")
+    per: Literal["second", "step", "counter"] = field(
+        "A rate; an amount in one step; the state of a counter that only rises until it wraps"
+    )
     counter_bits: int = field(
         "Width of a counter (RFC 2863: ``ifInOctets`` has 32 bits, ``ifHCInOctets`` 64)", default=64
     )

@@ -38,8 +38,7 @@ class Element:
 
     machine: Machine = dataclasses.field(compare=False)
     interface: int = field("Its interface on the interconnect")
-    # no two elements have the same.
-    takes: str = field("Its task unit that takes the frames that come by that interface")
+    takes: str = field("Its task unit that takes the frames that come by that interface; no two elements have the same")
 
 
 class Ways:

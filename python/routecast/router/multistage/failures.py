@@ -36,8 +36,8 @@ class Absence:
     """An element that is away for a while: what happens to it, and what the others know of it."""
 
     element: str
-    # seconds since the start of the trial. ``up_s`` infinite: it does not come back.
-    down_s: float = field("It takes no frames from, to")
+    # It takes no frames from, to; seconds since the start of the trial. ``up_s`` infinite: it does not come back.
+    down_s: float
     up_s: float = field("It takes no frames from, to")
     # Later than ``down_s`` for a failure that they must detect, earlier for an element that is switched off by plan.
     avoided_s: float = field("The others send it nothing from, to")

@@ -79,8 +79,7 @@ class Scenario:
 class Affinity:
     """Which cores the virtual cores of one, two or four machines may use (fig. 3.12)."""
 
-    # four machines of one virtual core each, which may use two physical cores.
-    name: str = field("``4VM-1v2p``")
+    name: str = field("``4VM-1v2p``: four machines of one virtual core each, which may use two physical cores")
     cores: tuple[tuple[Cores, ...], ...] = field(
         "For each machine, for each of its virtual cores. Balancers come first.", default=()
     )

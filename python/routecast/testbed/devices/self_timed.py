@@ -13,11 +13,11 @@ __all__ = ["SelfTimed", "SelfTimedCounts"]
 class SelfTimedCounts:
     """What a device that makes its frames itself forwarded, as fast as it could."""
 
-    # it works on four bytes less.
-    frame_bytes: int = field("With the FCS (S1), which such a device has none of")
+    frame_bytes: int = field("With the FCS (S1), which such a device has none of: it works on four bytes less")
     duration_s: float = field("Between the two readings of the counters")
-    # what other tasks took of the core is not the device's cost.
-    busy_s: float = field("Of it, for how long the device had its core")
+    busy_s: float = field(
+        "Of it, for how long the device had its core: what other tasks took of the core is not the device's cost"
+    )
     received_frames: int = field("Over all ports; what is received and not forwarded was dropped")
     forwarded_frames: int = field("Over all ports; what is received and not forwarded was dropped")
 

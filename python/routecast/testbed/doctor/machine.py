@@ -36,11 +36,12 @@ class State(StrEnum):
 class Finding:
     """One thing that a check looked at."""
 
-    # with the interface where it is about one: ``"offloads eth1"``.
-    check: str = field('Name of the check, ``"governor"``')
-    # ``distorts``: measurements come out otherwise than they would; ``missing``: something cannot be done; ``unseen``:
-    # this process may not look, or the machine does not say.
-    state: State = field("``fine``")
+    check: str = field(
+        'Name of the check, ``"governor"``; with the interface where it is about one: ``"offloads eth1"``'
+    )
+    # ``fine``; ``distorts``: measurements come out otherwise than they would; ``missing``: something cannot be done;
+    # ``unseen``: this process may not look, or the machine does not say.
+    state: State
     found: str = field("What is so")
     effect: str = field("What it does to measurements; may say something where all is fine, too", default="")
     remedy: str = field("The command that mends it. It is printed, never executed.", default="")

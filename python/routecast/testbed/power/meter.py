@@ -37,8 +37,7 @@ class Zone:
     """A part of the machine with a figure of its own."""
 
     name: str = field('``"package-0"``, ``"chassis 1U"``')
-    # ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …
-    scope: str = field("What it covers")
+    scope: str = field("What it covers: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …")
     # Zones within other zones are not, or watts would count twice.
     is_counted: bool = field("Whether it is part of the sum", default=True)
 
@@ -77,8 +76,9 @@ class PowerReading:
     max_w: float = field("Mean over the metered time, and the least and most that was seen")
     energy_j: float = field("Energy in the metered time: ``mean_w * metered_s``")
     interval_s: float = field("Length of the interval that was asked for")
-    # less than ``interval_s`` where the meter failed on the way.
-    metered_s: float = field("Time of it for which there are figures")
+    metered_s: float = field(
+        "Time of it for which there are figures; less than ``interval_s`` where the meter failed on the way"
+    )
     samples: int = field("Readings that the figures are made of")
     quantum_w: float = field("Least step that ``mean_w`` can show; NaN where the meter does not say")
     zones: tuple[ZonePower, ...] = field("All zones, those not part of the sum included")

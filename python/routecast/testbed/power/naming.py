@@ -34,8 +34,9 @@ _OTHERS_S = 1.0
 class MeterSettings:
     """How a meter is asked."""
 
-    # None: 0.1 s for counters of the processor, 1 s for all others.
-    interval_s: float | None = field("Time between samples", default=None)
+    interval_s: float | None = field(
+        "Time between samples; None: 0.1 s for counters of the processor, 1 s for all others", default=None
+    )
     scope: str | None = field(
         "What the figures of a file or a web address cover: ``pdu`` (default), ``wall``", default=None
     )

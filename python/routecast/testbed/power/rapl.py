@@ -104,11 +104,10 @@ class RaplZone:
     """A zone that counts energy."""
 
     folder: Path
-    # ``"package-0/dram"``.
-    name: str = field("Its name, with that of its package before it where it lies below one")
+    name: str = field('Its name, with that of its package before it where it lies below one: ``"package-0/dram"``')
     scope: str
-    # 0 where the kernel does not tell, so that wraps cannot be undone.
-    range_uj: int = field("The largest value that the counter shows")
+    # The largest value that the counter shows; 0 where the kernel does not tell, so that wraps cannot be undone.
+    range_uj: int
 
     @property
     def counter(self) -> Path:

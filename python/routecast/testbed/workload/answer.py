@@ -60,13 +60,17 @@ class WorkloadCase:
 
     kernel: Kernel
     entries: int | None = field("Entries of its table; None: its own number", default=None)
-    # None: those of RFC 2544, equally often, which show what a byte takes.
-    frames: FrameMix | None = field("Sizes of generated packets", default=None)
+    frames: FrameMix | None = field(
+        "Sizes of generated packets; None: those of RFC 2544, equally often, which show what a byte takes", default=None
+    )
     capture: Path | None = field("A pcap or pcapng file instead of generated packets", default=None)
-    # words by Zipf's law, which compress, or random bytes, which do not.
-    content: Literal["words", "random"] = field("Payload of generated packets", default="words")
-    # each packet belongs to any of them with equal chances.
-    flows: int = field("Flows of generated packets", default=1024)
+    content: Literal["words", "random"] = field(
+        "Payload of generated packets: words by Zipf's law, which compress, or random bytes, which do not",
+        default="words",
+    )
+    flows: int = field(
+        "Flows of generated packets; each packet belongs to any of them with equal chances", default=1024
+    )
     seed: int = 1
 
     @property
@@ -207,14 +211,15 @@ class Characterisation:
 
     case: WorkloadCase
     entries: int = field("Of the kernel's table; 0: it has none")
-    # a capture with many sizes is told in at most 16 classes of like sizes.
-    sizes: tuple[OfSize, ...] = field("By frame size")
+    sizes: tuple[OfSize, ...] = field(
+        "By frame size; a capture with many sizes is told in at most 16 classes of like sizes"
+    )
     mean: OfSize = field("Over all packets traced")
     fit: LineFit = field("Instructions over the frame size")
     packets: int = field("Packets traced, and whether these are all that were asked for")
     complete: bool = field("Packets traced, and whether these are all that were asked for")
-    # the fewest that make up 99 % and 90 % of all executed.
-    static_instructions: int = field("Instructions executed at least once and their bytes")
+    # Instructions executed at least once and their bytes; the fewest that make up 99 % and 90 % of all executed.
+    static_instructions: int
     code_bytes: int = field("Instructions executed at least once and their bytes")
     for_99_percent: int = field("Instructions executed at least once and their bytes")
     for_90_percent: int = field("Instructions executed at least once and their bytes")
@@ -223,8 +228,7 @@ class Characterisation:
     data_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
     other_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
     instruction_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
-    # lines touched for the first time, which no cache holds.
-    cold_misses: float = field("Of ``data``, per packet")
+    cold_misses: float = field("Of ``data``, per packet: lines touched for the first time, which no cache holds")
     misses: tuple[Misses, ...]
     tempo: Tempo | None
     held: int = field("Packets that the kernel goes round")

@@ -29,8 +29,9 @@ class CachegrindCounts:
     instructions: float
     reads: float
     writes: float
-    # indirect jumps likewise in ``jumps`` and ``jumps_mispredicted``.
-    branches: float = field("Conditional branches, and those that cachegrind's predictor gets wrong")
+    # Conditional branches, and those that cachegrind's predictor gets wrong; indirect jumps likewise in ``jumps`` and
+    # ``jumps_mispredicted``.
+    branches: float
     mispredicted: float = field("Conditional branches, and those that cachegrind's predictor gets wrong")
     jumps: float
     jumps_mispredicted: float

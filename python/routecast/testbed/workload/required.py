@@ -21,8 +21,9 @@ class Required:
     packets_per_s: float
     instructions: float = field("Of the kernel, per packet")
     instructions_per_s: float
-    # frequency x instructions per cycle / packets per second; NaN where no frequency is given.
-    budget: float = field("Instructions per packet that one processor has time for", default=math.nan)
+    # Instructions per packet that one processor has time for: frequency x instructions per cycle / packets per second;
+    # NaN where no frequency is given.
+    budget: float = math.nan
     processors: int | None = field("How many of them it takes, if they shared the packets without loss", default=None)
 
 

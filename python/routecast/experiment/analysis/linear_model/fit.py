@@ -135,8 +135,9 @@ class Fit:
     sse: float = field("Zero where they are no more than rounding")
     error_df: int
     is_orthogonal: bool = field("Whether each effect is estimated as if it were alone")
-    # what is left over is then what the model cannot follow.
-    is_exact: bool = field("Whether the responses have no noise", default=False)
+    is_exact: bool = field(
+        "Whether the responses have no noise: what is left over is then what the model cannot follow", default=False
+    )
 
     @property
     def s_e(self) -> float | None:

@@ -41,8 +41,10 @@ class Term:
     levels: tuple[tuple[str, Floats], ...] = field(
         "For factors with more than two levels: what each level's effect is made of", default=()
     )
-    # the rest is no effect of any one level.
-    is_partial: bool = field("Whether columns were left out because combinations are missing", default=False)
+    is_partial: bool = field(
+        "Whether columns were left out because combinations are missing: the rest is no effect of any one level",
+        default=False,
+    )
 
 
 def centre_rows(design: Floats) -> NDArray[np.bool_]:
