@@ -1,6 +1,6 @@
-"""The exact optimum of one plane by size and pattern, and beside it the thesis' method: 100 expansion factors.
+"""The exact optimum of one plane by size and pattern, and beside it Li's method: 100 expansion factors.
 
-The thesis solves eqs. 6.4-6.6 for Q = 100 values of alpha, each a linear program, with GLPK. Here HiGHS solves them
+Li (2012) solves eqs. 6.4-6.6 for Q = 100 values of alpha, each a linear program, with GLPK. Here HiGHS solves them
 in the same run on a 5 x 5 mesh, one commodity for each destination: each from nothing, and each from the basis of the
 one before, up to the first that no routing keeps to. Times are of the wall, with the model building and without
 imports; the gap is what is proven.
@@ -58,7 +58,7 @@ def drawn(topology: Topology, pattern: str) -> Floats:
 
 
 def by_samples(topology: Topology, demand: Floats, *, warm: bool) -> tuple[float, float]:
-    """Return the least power over the thesis' samples of alpha, and the time it took."""
+    """Return the least power over Li's samples of alpha, and the time it took."""
     begin = time.perf_counter()
     grid = grid_of(topology)
     matrix = conservation(topology, allowed_arcs(topology, demand, PathSet.ANY))
@@ -102,7 +102,7 @@ def timed(topology: Topology, demand: Floats, paths: PathSet, repetitions: int) 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line for each size and pattern, then the thesis' method."""
+    """Print a line for each size and pattern, then Li's method."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[5, 8], help="routers on a side; 16 takes minutes")
     parser.add_argument("--patterns", nargs="+", choices=PATTERNS, default=list(PATTERNS))

@@ -1,4 +1,4 @@
-"""Tables I and II of paper 000 as points."""
+"""Tables I and II of Meyer et al. 2014 as points."""
 
 from __future__ import annotations
 

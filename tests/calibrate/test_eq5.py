@@ -1,4 +1,4 @@
-"""Paper 000's own model, against the paper's own numbers."""
+"""Meyer et al. 2014's own model, against the paper's own numbers."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from routecast.evaluate.trial import TaskActivity, Trial
 from routecast.load import Arrivals, OfferedLoad
 
 MAXIMUM_PPS, SATURATION_PPS = 1.04e6, 0.7e6
-"""Paper 003, sec. IV-B: one Xeon core at 3 GHz, 64 B at constant bit rate."""
+"""Bolla et al. 2009, sec. IV-B: one Xeon core at 3 GHz, 64 B at constant bit rate."""
 
 
 def seen(costs: PollCosts, rate_pps: float, arrivals: Arrivals | None = None) -> tuple[Trial, TaskActivity]:

@@ -155,7 +155,7 @@ def test_a_study_prints_data_to_stdout_without_colour_and_leaves_with_1_for_a_mi
         check=False,
         env={**os.environ, "COLUMNS": "80"},
     )
-    # The paper's law misses the study's bounds: paper 000, Table II, has errors up to 3.57 %.
+    # The paper's law misses the study's bounds: Meyer et al. 2014, Table II, has errors up to 3.57 %.
     assert done.returncode == 1
     assert "Criterion missed: max_over_held_out" in done.stderr
     assert "\x1b[" not in done.stdout

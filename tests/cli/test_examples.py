@@ -102,7 +102,7 @@ def test_a_folder_in_the_way_is_told_whatever_is_forced(empty_folder: Path, caps
     ("arguments", "told"),
     [
         (["greeen"], 'did you mean "green"?'),
-        (["thesis"], "thesis.cluster.toml or thesis.placement.toml"),
+        (["li2012"], "li2012.cluster.toml or li2012.placement.toml"),
         ([""], "no example is called ''"),
         (["../../../__init__.py"], "no example is called"),
         (["--force"], "nothing to copy"),

@@ -119,7 +119,7 @@ def test_what_cannot_be_had_at_a_load_is_told_and_the_rest_compared(short: Path,
 def test_every_figure_under_the_headline_of_a_comparison_is_of_the_routing_that_it_recommends(
     short: Path, tmp_path: Path, capsys: Printed
 ) -> None:
-    """The file simulates XY; routing that adapts to the hot spot needs less power (thesis, fig. 6.4)."""
+    """The file simulates XY; routing that adapts to the hot spot needs less power (Li 2012, fig. 6.4)."""
     out = tmp_path / "out"
     assert run(["noc", "compare", str(short), "--routing", "xy, adaptive", "--out", str(out)]) == 0
     headline = capsys.readouterr().out.split("Power by routing")[0]

@@ -193,7 +193,7 @@ def test_no_lingering_is_napi_and_endless_lingering_is_polling() -> None:
 
 
 def test_interrupts_per_packet_fall_with_load_and_vanish_in_overload() -> None:
-    # Paper 003, fig. 6: batches grow with the load, until polls find enough to go on without interrupts.
+    # Bolla et al. 2009, fig. 6: batches grow with the load, until polls find enough to go on without interrupts.
     model = core(activation=napi())
     shares = []
     for rate in (0.05e6, 0.3e6, 0.6e6, 0.9e6, 1.3e6):
@@ -206,7 +206,7 @@ def test_interrupts_per_packet_fall_with_load_and_vanish_in_overload() -> None:
 
 @pytest.mark.parametrize("arrivals", ["cbr", "poisson"])
 def test_idle_time_ends_well_below_the_maximum_rate(arrivals: str) -> None:
-    # Paper 003, fig. 6: with interrupts that cost, no idle time is left at 700 of 1040 kpps; here at 0.75 of 1 Mpps.
+    # Bolla 2009, fig. 6: with interrupts that cost, no idle time is left at 700 of 1040 kpps; here at 0.75 of 1 Mpps.
     model, load = core(activation=napi()), at(0.75e6, arrivals)
     for trial in (Solve(model).trial(load, 1.0), simulated(model, load)):
         assert trial.loss_ratio == pytest.approx(0.0, abs=1e-6)

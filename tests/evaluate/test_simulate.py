@@ -245,7 +245,7 @@ def test_a_path_that_a_model_cannot_take_is_refused_with_the_reason() -> None:
 def test_a_frame_is_requested_replied_and_released_in_this_order() -> None:
     # By events: recursion needs no messages.
     trace = small(station(MICROSECOND), queue_of_one(0.1e6, Arrivals.cbr()), frames=5, path="events")
-    # Paper 000, sec. IV-C.3, with a frame every 10 us and 1 us of work for each.
+    # Meyer et al. 2014, sec. IV-C.3, with a frame every 10 us and 1 us of work for each.
     assert [message.kind for message in trace.messages] == ["REQ", "REP", "REL"] * 5
     for request, reply, release in zip(*[iter(trace.messages)] * 3, strict=True):
         assert request.at_s == reply.at_s

@@ -1,4 +1,4 @@
-"""The closed-form evaluator against paper 000, queueing theory, arithmetic, and conservation."""
+"""The closed-form evaluator against Meyer et al. 2014, queueing theory, arithmetic, and conservation."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def solve(model, rate, *, flows=None, frames=None, arrivals=POISSON):
 
 
 def eq7_core_s(frame_bytes, cores):
-    """Service time of a core by paper 000, eq. 7 with the parameters of Table I(b)."""
+    """Service time of a core by Meyer et al. 2014, eq. 7 with the parameters of Table I(b)."""
     a, a0, b, b0 = 0.011392, 0.002708, 0.227037, 0.063321
     return (frame_bytes + 20) * 8 / (((a + a0 / cores) * frame_bytes + b + b0 / cores) * 1e9)
 
 
-# Paper 000, Table II, simulated throughput in Gbit/s (flows, frame bytes, D_sim).
+# Meyer et al. 2014, Table II, simulated throughput in Gbit/s (flows, frame bytes, D_sim).
 TABLE_II = [
     *((1, 64, 1.1943), (1, 128, 2.0968), (1, 256, 3.9033), (1, 512, 7.5237), (1, 1024, 9.9276), (1, 1518, 9.8951)),
     *((2, 64, 2.1516), (2, 128, 3.7849), (2, 256, 7.0583), (2, 512, 13.5834)),

@@ -61,7 +61,7 @@ def test_what_water_filling_lets_pass_is_max_min_fair(offered: list[float], part
     assert Fairness.of(offered, share).max_min == pytest.approx(1.0)
 
 
-def test_table_3_1_of_the_thesis_penalises_the_flow_of_low_load_by_every_index() -> None:
+def test_table_3_1_of_li_2012_penalises_the_flow_of_low_load_by_every_index() -> None:
     # Table 3.1, 100 % input: 13.3 % of the flow of 0.1 came out, and 42.9 % of that of 0.9.
     unequal = Fairness.of([0.1, 0.9], [0.0133, 0.3861])
     equal = Fairness.of([0.5, 0.5], [0.188, 0.196])

@@ -97,7 +97,7 @@ def problems(
     spares: tuple[int, int] = (0, 1),
     idles: bool = False,
 ) -> ClusterProblem:
-    """Small clusters; ``beyond`` the thesis: idle power (``idles``: of all, drawn), limited numbers, spares."""
+    """Small clusters; ``beyond`` Li (2012): idle power (``idles``: of all, drawn), limited numbers, spares."""
     groups = []
     for number in range(draw(st.integers(2, largest_group))):
         power_w = float(draw(st.integers(20, 60)))

@@ -15,7 +15,7 @@ from routecast.plan.cluster.answer import answer
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.reading import TrafficChange, cluster_schema, parse_cluster, read_cluster
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "thesis.cluster.toml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "li2012.cluster.toml"
 
 SMALL = """
 [traffic]
@@ -57,7 +57,7 @@ def small(folder: Path, values: list[str], **parts: str) -> str:
 DAY = [str(4000 + 100 * hour) for hour in range(24)]
 
 
-def test_the_example_has_the_thesis_groups_and_the_mean_day_of_a_shipped_trace() -> None:
+def test_the_example_has_li_2012_groups_and_the_mean_day_of_a_shipped_trace() -> None:
     case = read_cluster(EXAMPLE)
     # Li 2012, sec. 8.3.2.
     assert [(g.name, g.capacity_bps, g.power_w, g.price) for g in case.problem.groups] == [

@@ -23,7 +23,7 @@ from routecast.plan.cluster.step.dispatch import schedule
 from routecast.report.cluster.tables import savings_table
 
 # Li 2012, sec. 8.3.2.
-THESIS = (
+LI2012 = (
     MachineGroup(name="I", capacity_bps=6.5e9, power_w=75.0, price=250.0),
     MachineGroup(name="II", capacity_bps=8.7e9, power_w=95.0, price=400.0),
     MachineGroup(name="III", capacity_bps=10e9, power_w=120.0, price=500.0),
@@ -82,7 +82,7 @@ def test_a_typical_day_that_repeats_needs_what_the_best_circle_of_states_needs(l
 def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> None:
     shape = (4, 3, 2)
     states = np.array(list(itertools.product(*map(range, shape))))
-    costs = switching_costs(problem([1.0], (SMALL, LARGE, THESIS[0])), payback_s=10.0, ahead=True)
+    costs = switching_costs(problem([1.0], (SMALL, LARGE, LI2012[0])), payback_s=10.0, ahead=True)
     every = [
         min(value + float(costs.between(states[[end]], start)[0]) for start, value in zip(states, values, strict=True))
         for end in range(len(states))
@@ -92,7 +92,7 @@ def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> N
 
 
 def test_each_step_agrees_with_the_dispatcher_that_knows_no_states() -> None:
-    asked = problem(walk(96, seed=3), THESIS)
+    asked = problem(walk(96, seed=3), LI2012)
     fleet = (3, 2, 1, 2)
     assert each_step(asked, fleet).schedule.energy_j == pytest.approx(schedule(asked, fleet).energy_j, rel=1e-9)
     linear = problem(walk(48, seed=4, peak_bps=12e9))
@@ -116,11 +116,11 @@ def test_no_algorithm_needs_less_than_the_whole_trace_known_nor_more_than_always
 
 @pytest.mark.parametrize("rule", ["worth", "fewest"])
 def test_on_line_carries_every_step_that_it_knows(rule: str) -> None:
-    asked, fleet = problem(walk(288, seed=6), THESIS), (4, 2, 0, 2)
+    asked, fleet = problem(walk(288, seed=6), LI2012), (4, 2, 0, 2)
     saving = online(asked, fleet, SavingRules(rule=rule))  # type: ignore[arg-type]  # a parametrised literal
     assert saving.missed_steps == 0
     for on, load in zip(saving.schedule.on, asked.traffic_bps, strict=True):
-        assert sum(n * g.capacity_bps for n, g in zip(on, THESIS, strict=True)) >= load * (1.0 - 1e-9)
+        assert sum(n * g.capacity_bps for n, g in zip(on, LI2012, strict=True)) >= load * (1.0 - 1e-9)
         assert all(n <= most for n, most in zip(on, fleet, strict=True))
 
 
@@ -153,7 +153,7 @@ def test_the_day_before_scales_the_present_load() -> None:
 
 
 def test_the_differential_algorithm_switches_only_on_or_only_off_in_a_step() -> None:
-    asked = problem(walk(288, seed=7), THESIS)
+    asked = problem(walk(288, seed=7), LI2012)
     on = online(asked, (4, 2, 0, 2), SavingRules(rule="fewest")).schedule.on
     changes = np.diff(np.array(on), axis=0)
     assert not ((changes > 0).any(axis=1) & (changes < 0).any(axis=1)).any()
@@ -299,7 +299,7 @@ def test_a_fleet_that_is_too_small_or_has_too_many_states_is_refused_with_number
     with pytest.raises(InfeasiblePlan, match=r"1 Gbit/s are missing"):
         each_step(problem([4e9], (SMALL,)), (1,))
     with pytest.raises(ModelProblem, match="saving algorithms look at up to"):
-        online(problem([4e9], THESIS), (40, 40, 40, 40))
+        online(problem([4e9], LI2012), (40, 40, 40, 40))
 
 
 def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
@@ -307,7 +307,7 @@ def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
     random = np.random.default_rng(10)
     noise = np.convolve(random.standard_normal(7 * 288 + 11), np.ones(12) / 12.0**0.5, mode="valid")
     shape = 1.0 + 0.6 * np.sin(2.0 * np.pi * np.arange(7 * 288) / 288.0) + 0.05 * noise
-    asked = problem((shape / shape.max() * 50e9).tolist(), THESIS)
+    asked = problem((shape / shape.max() * 50e9).tolist(), LI2012)
     least = each_step(asked, (3, 5, 1, 5)).schedule
     switchings = []
     for tolerance in (0.01, 0.03):

@@ -1,4 +1,4 @@
-"""The energy of a day against closed forms: affine power, proportional power, the thesis' machines."""
+"""The energy of a day against closed forms: affine power, proportional power, Li's machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Form functions: the published one, its fit from samples, and the one that cannot overshoot (paper 003, eq. 4)."""
+"""Form functions: the published one, its fit from samples, and the one that cannot overshoot (Bolla 2009, eq. 4)."""
 
 from __future__ import annotations
 

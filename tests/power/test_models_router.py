@@ -1,4 +1,4 @@
-"""The paper's model of a software router, equation by equation, and its fit from samples (paper 003, sec. V)."""
+"""The paper's model of a software router, equation by equation, and its fit from samples (Bolla 2009, sec. V)."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ FACTORS = (
 
 
 def paper_value(coded: Coded, _: int = 0) -> float:
-    """The effects of paper 004, sec. 5.3; its mean is not given, 1500 Mbit/s is assumed."""
+    """The effects of Heller 2006, sec. 5.3; its mean is not given, 1500 Mbit/s is assumed."""
     a, b, c = coded[:3]
     return 1e6 * (1500.0 + 464.0 * a + 148.0 * b - 215.0 * a * b + 11.0 * c + 9.0 * a * c)
 

@@ -130,7 +130,7 @@ def test_power_is_drawn_relative_to_no_scaling_at_its_highest_load() -> None:
 
 def test_published_powers_are_hollow_points_beside_the_lines() -> None:
     ours = PowerCurve(key="xy", name="XY", loads=(0.5, 1.0), powers=(0.2, 1.0))
-    theirs = PowerCurve(key="xy", name="XY, thesis", loads=(1.0,), powers=(1.0,), is_published=True)
+    theirs = PowerCurve(key="xy", name="XY, Li 2012", loads=(1.0,), powers=(1.0,), is_published=True)
     line, points = power_figure([ours, theirs], title="", caption="").marks
     assert isinstance(line, Line)
     assert isinstance(points, Points)

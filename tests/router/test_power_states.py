@@ -105,7 +105,7 @@ def test_a_negative_figure_is_refused_and_so_is_one_without_a_unit() -> None:
 
 
 def test_at_half_the_clock_the_cycles_take_twice_as_long_and_the_memory_does_not() -> None:
-    # Paper 003, figs. 3 and 4: the gain of a faster clock is sub-linear where a part of the work does not scale.
+    # Bolla 2009, figs. 3 and 4: the gain of a faster clock is sub-linear where a part of the work does not scale.
     fast, slow = router(), at_frequency(router(), 1.5e9)
     load = OfferedLoad(rate_pps=1e4)
     assert lossless_pps(fast, load) == pytest.approx(1.0 / (0.5e-6 + 160e-9))

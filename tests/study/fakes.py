@@ -12,12 +12,12 @@ from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
 from routecast.study.tables.run import Hypothesis, Parameter, Prediction, Workload
 
-# Paper 000, Table I(b).
+# Meyer et al. 2014, Table I(b).
 A, A0, B, B0 = 0.011392, 0.002708, 0.227037, 0.063321
 
 
 def core_service_s(busy_cores: int, frame_bytes: int) -> float:
-    """Paper 000, eq. 7."""
+    """Meyer et al. 2014, eq. 7."""
     k, size = busy_cores, frame_bytes
     return 8.0 * (size + 20) / (((A + A0 / k) * size + (B + B0 / k)) * 1e9)
 

@@ -1,4 +1,4 @@
-"""The shipped study with its real laws and evaluators: paper 000, Tables I and II."""
+"""The shipped study with its real laws and evaluators: Meyer et al. 2014, Tables I and II."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_study_meets_its_own_criteria(result: TablesResult) -> None:
 
 def test_the_prediction_beats_the_papers_own_simulation_at_the_held_out_points(result: TablesResult) -> None:
     errors = result.errors()
-    # Paper 000, Table II, column Err: the mean of the absolute values over the 16 held-out rows is 1.76 %.
+    # Meyer et al. 2014, Table II, column Err: the mean of the absolute values over the 16 held-out rows is 1.76 %.
     assert errors["reported"].mean_abs_error_ratio == pytest.approx(0.0176, abs=1e-4)
     assert errors["solve"].mean_abs_error_ratio < 0.5 * errors["reported"].mean_abs_error_ratio
 
@@ -39,7 +39,7 @@ def test_the_prediction_beats_the_papers_own_simulation_at_the_held_out_points(r
 def test_eqs_5_to_7_give_back_the_papers_simulated_column_by_either_evaluator(
     result: TablesResult, evaluator: str
 ) -> None:
-    # Paper 000, Table II, column D_sim. Links are full in the rows named here; ns-3 loses up to 1 % there.
+    # Meyer et al. 2014, Table II, column D_sim. Links are full in the rows named here; ns-3 loses up to 1 % there.
     link_limited = {(1, 1024), (1, 1518), (3, 512)}
     for row in result.comparisons:
         bound = 0.011 if (row.estimate.flows, row.estimate.frame_bytes) in link_limited else 0.007

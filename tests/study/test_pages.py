@@ -66,7 +66,7 @@ def test_a_caption_says_that_cores_cost_each_other_what_the_law_says(tmp_path: P
     caption = throughput_figure(studied(tmp_path, 6, flows), "fig9", unit="pps").caption
     found = re.search(r"c\(4\) = ([\d.]+)", caption)
     assert found, caption
-    # Paper 000, eq. 7: how many times longer a frame takes where four cores work.
+    # Meyer et al. 2014, eq. 7: how many times longer a frame takes where four cores work.
     longer = fakes.core_service_s(4, 64) / fakes.core_service_s(1, 64)
     assert float(found.group(1)) == pytest.approx(longer, rel=1e-3)
 

@@ -119,7 +119,7 @@ def test_the_schema_names_every_table() -> None:
 
 
 def test_table_ii_is_the_papers() -> None:
-    # Paper 000, Table II, column Err, in percent and in the order of the table.
+    # Meyer et al. 2014, Table II, column Err, in percent and in the order of the table.
     printed = (
         *(0.12, 0.15, -0.16, 0.18, -0.10, -0.73, -3.36, -3.57, -3.55, -3.33),
         *(-2.47, -2.37, -2.54, -1.66, 0.18, 0.20, 0.11, 1.23, 1.26, 1.47),

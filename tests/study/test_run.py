@@ -56,7 +56,7 @@ def test_a_scenario_may_have_random_flows_alone_or_one_number_of_crafted_ones(
 
 @pytest.mark.usefixtures("fake_laws")
 def test_the_papers_law_gives_back_the_papers_simulated_column(meyer: StudyFile, tmp_path: Path) -> None:
-    # Paper 000, Table II, column D_sim. Links are full in the rows named here.
+    # Meyer et al. 2014, Table II, column D_sim. Links are full in the rows named here.
     link_limited = {(1, 1024), (1, 1518), (3, 512)}
     for row in run_study(meyer, tmp_path).comparisons:
         bound = 0.011 if (row.estimate.flows, row.estimate.frame_bytes) in link_limited else 0.007
@@ -69,7 +69,7 @@ def test_only_the_rows_of_table_i_count_as_calibrating(meyer: StudyFile, tmp_pat
     calibrating = {(row.estimate.flows, row.estimate.frame_bytes) for row in result.comparisons if row.calibrates}
     assert calibrating == {(1, 64), (1, 512), (4, 64), (4, 256)}
     assert result.errors()["solve"].points == 16
-    # Paper 000, Table II: the mean of the absolute printed errors over all 20 rows is 1.44 %, the largest 3.57 %.
+    # Meyer 2014, Table II: the mean of the absolute printed errors over all 20 rows is 1.44 %, the largest 3.57 %.
     assert result.errors_everywhere()["reported"].mean_abs_error_ratio == pytest.approx(0.0144, abs=5e-5)
     assert result.errors_everywhere()["reported"].max_abs_error_ratio == pytest.approx(0.0357, abs=5e-5)
 
@@ -167,7 +167,7 @@ def test_the_key_of_a_task_is_its_content(meyer: StudyFile) -> None:
 
 
 def test_odd_and_even_flows_go_opposite_ways_and_offer_every_link_in_full() -> None:
-    # Paper 000, sec. VI-A: odd flows from E1 to E2, even flows back, 20 Gbit/s together.
+    # Meyer et al. 2014, sec. VI-A: odd flows from E1 to E2, even flows back, 20 Gbit/s together.
     load = Workload(cores=4, ports=2, link_bps=10e9, flows=3, frame_bytes=512).load(1)
     assert [(flow.ingress, flow.egress) for flow in load.flows.flows] == [(0, 1), (1, 0), (0, 1)]
     assert load.rate_pps * 8 * (512 + 20) == pytest.approx(20e9)

@@ -1,5 +1,5 @@
 //! Adaptive routing of a grid, known before any packet moves: flow after flow over the shortest path that is least
-//! loaded so far (`python/routecast/noc/routing/greedy.py` says how the thesis is read).
+//! loaded so far (`python/routecast/noc/routing/greedy.py` says how Li (2012) is read).
 //!
 //! The best path of a flow is found from its target backwards over the rectangle of its two ends:
 //!

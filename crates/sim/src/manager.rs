@@ -1,4 +1,4 @@
-//! Resource managers: pools, requests and policies (semantics S4; paper 000, sec. IV-C).
+//! Resource managers: pools, requests and policies (semantics S4; Meyer et al. 2014, sec. IV-C).
 //!
 //! One [`Managers`] holds the local manager of every pool and acts as the global one: a request for several pools is
 //! granted only when all of them can be, at one instant, so nobody holds one resource while waiting for another and

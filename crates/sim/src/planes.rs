@@ -156,7 +156,7 @@ fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -
     Ok(())
 }
 
-/// Nothing to do and nobody to ask (the distributor of paper 000, Fig. 7).
+/// Nothing to do and nobody to ask (the distributor of Meyer et al. 2014, Fig. 7).
 fn is_passthrough(task: &Task, sources_only: bool) -> bool {
     task.needs.is_empty()
         && task.per_frame_ps == 0.0

@@ -9,7 +9,7 @@ wait, and the busy time that works them off with all that come meanwhile, ``(C +
     idle share        = (1 − λc)·(1 + λW) / (1 + λ(W + C))
     interrupts/packet = (1 − λc) / (1 + λ(W + C))
 
-and both are 0 beyond. Only means enter. This is the mechanism behind the form function of paper 003 (eq. 4): a frame
+and both are 0 beyond. Only means enter. This is the mechanism behind the form function of Bolla 2009 (eq. 4): a frame
 costs the less the busier the core is, because frames share interrupts.
 """
 
@@ -51,7 +51,7 @@ __all__ = ["ActivationCosts", "FittedActivation", "PollCosts", "PollManner", "fi
 # interrupts when a poll finds nothing). If interrupts are enabled after each short poll (``until_short``), or a poll
 # takes what comes while it is under way (``exhaustive``), each frame alone brings its interrupt, ``C`` seconds, as
 # well:
-# ``C + c + P = 1 / saturation rate``. In paper 003 (sec. IV-B) the rates are 1040 and 700 kpps.
+# ``C + c + P = 1 / saturation rate``. In Bolla et al. 2009 (sec. IV-B) the rates are 1040 and 700 kpps.
 
 
 PollManner = Literal["until_empty", "until_short", "exhaustive"]

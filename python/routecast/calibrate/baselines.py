@@ -6,7 +6,7 @@
 * ``power``: ``X(k) = A·k^b``, by least squares of logarithms.
 * ``spline``: a monotone cubic through the points, logarithm of the rate over that of the cores (Fritsch and Carlson
   1980); ``linear`` beyond them.
-* ``eq5``: eqs. 5-7 of paper 000, where the points carry its four parameters.
+* ``eq5``: eqs. 5-7 of Meyer et al. 2014, where the points carry its four parameters.
 
 All but the last hold packets per second to be the same for every frame size and use the calibration points of the
 smallest frames. Links and NIC packet rates limit every one of them; calibration points that sit on such a limit say

@@ -1,4 +1,4 @@
-"""Paper 000's own service model, eqs. 5-7, for comparison.
+"""Meyer et al. 2014's own service model, eqs. 5-7, for comparison.
 
 ``D_b = (a·k + a0)·S + (b·k + b0)`` Gbit/s for k working cores and frames of S bytes (eq. 5), hence the service time
 of one core ``x_core = k·(S + 20)·8 / (D_b·10^9)`` seconds (eqs. 6 and 7).

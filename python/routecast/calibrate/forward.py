@@ -41,14 +41,14 @@ __all__ = [
 ]
 
 
-# Throughput under overload: cores, links and cards together (bottleneck law, paper 000 eq. 1 per flow).
+# Throughput under overload: cores, links and cards together (bottleneck law, Meyer et al. 2014 eq. 1 per flow).
 #
 # ::
 #
 #     port 0 ═ flows 0, 2, … ═╗  each offers its share of all links, as far as its own link carries it
 #     port 1 ═ flows 1, 3, … ═╩═► core of the flow, at most 1/x(k̄) frames/s, k̄ = busy cores on average
 #
-# The load is what all links together carry, spread evenly over the flows (paper 000, sec. VI-A: 20 Gbit/s by F flows).
+# The load is what all links together carry, spread evenly over the flows (Meyer 2014, sec. VI-A: 20 Gbit/s by F flows).
 # A
 # flow gets ``min(its share, its part of its link, rate of its core)``: of three flows on two links, two share one
 # link,

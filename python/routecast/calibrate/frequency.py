@@ -1,7 +1,7 @@
 """Calibrate how the maximum rate of a core follows its clock: cycles that scale, and time at memory that does not.
 
 A frame takes ``T(f) = n/f + m``: ``n`` cycles of the core, and ``m`` seconds of memory and buses that do not run
-faster when the core does. The maximum rate ``1/T(f)`` then grows less than the clock, as paper 003 sees it in figs. 3
+faster when the core does. The maximum rate ``1/T(f)`` then grows less than the clock, as Bolla 2009 sees it in figs. 3
 and 4 ("a tiny performance decay of other HW elements (i.e., RAM, busses, etc.) at high-speed"). In overload a frame
 that gets through finds a full buffer of ``B`` frames before it, so its latency is ``(B + 1)·T(f)``.
 """

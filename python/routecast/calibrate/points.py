@@ -138,7 +138,7 @@ class Point:
     frame_bytes: float = field("Frame size with FCS (S1), >= 64; for a mix its mean")
     # NaN where it is only to be predicted.
     throughput_pps: float = field("Most frames per second forwarded, over all ports, under overload")
-    # Flows, crafted to fall on the cores in turn, odd ones one way and even ones the other (paper 000, sec. VI-A);
+    # Flows, crafted to fall on the cores in turn, odd ones one way and even ones the other (Meyer 2014, sec. VI-A);
     # None: so many that every core is saturated.
     flows: int | None = None
     link_bps: float | None = field("Rate of one port in one direction; None: links do not limit", default=None)

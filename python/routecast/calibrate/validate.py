@@ -31,7 +31,7 @@ ROUTERS: dict[str, _Fit] = {
     "multicore": lambda points, series, seed, noise: fit(points, series=series, seed=seed, noise_ratio=noise),
     "eq5": lambda points, series, seed, noise: fit_eq5(points, series=series),
 }
-"""What can be calibrated: routecast's own router, and paper 000's eq. 5 for comparison."""
+"""What can be calibrated: routecast's own router, and Meyer et al. 2014's eq. 5 for comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

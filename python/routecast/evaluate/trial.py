@@ -59,7 +59,7 @@ class Delay:
 
 @value
 class TaskActivity:
-    """What a task unit did, per second: the inside view of paper 003, fig. 6. NaN where the evaluator does not know."""
+    """What a task unit did, per second: the inside view of Bolla 2009, fig. 6. NaN: not known."""
 
     name: str
     # Interrupts included and spinning not.

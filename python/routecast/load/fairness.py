@@ -28,9 +28,7 @@ _SLACK = 1e-9
 class Fairness:
     """How fairly the flows of a trial were served."""
 
-    passed: tuple[float, ...] = field(
-        "Share of each flow that came out, 0 to 1: the percentages of the thesis' Table 3.1"
-    )
+    passed: tuple[float, ...] = field("Share of each flow that came out, 0 to 1: the percentages of Li's Table 3.1")
     # Jain's index of the shares passed: 1 where all are alike, ``1/n`` where one flow passes and the others starve.
     jain: float
     min_max: float = field("Least share passed over the largest, 0 to 1")

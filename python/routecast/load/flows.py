@@ -67,7 +67,7 @@ class FlowSet:
 
     @classmethod
     def crafted(cls, count: int, *, ports: int = 2) -> FlowSet:
-        """Flows crafted so that RSS spreads them evenly over the cores (paper 000, sec. VI-A.1).
+        """Flows crafted so that RSS spreads them evenly over the cores (Meyer et al. 2014, sec. VI-A.1).
 
         Flow ``i`` has hash ``i``, enters by port ``i mod ports`` and leaves by the next one: with two ports
         the odd flows go one way, the even ones the other.

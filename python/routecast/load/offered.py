@@ -18,7 +18,7 @@ from routecast.quantity.schema import field, value
 __all__ = ["WIRE_OVERHEAD_BYTES", "OfferedLoad", "RateStep", "line_rate_pps"]
 
 WIRE_OVERHEAD_BYTES = 20
-"""Preamble (7), start of frame delimiter (1) and inter-frame gap (12): paper 000, eq. 8; S1."""
+"""Preamble (7), start of frame delimiter (1) and inter-frame gap (12): Meyer et al. 2014, eq. 8; S1."""
 
 
 def line_rate_pps(link_bps: float, frame_bytes: float) -> float:

@@ -1,6 +1,6 @@
 """Mesh, torus and concentrated mesh: routers on a grid, two opposite unidirectional links between neighbours.
 
-Routers are numbered row by row, ``router = y * columns + x``, row 0 on top. A node (the thesis' processing element)
+Routers are numbered row by row, ``router = y * columns + x``, row 0 on top. A node (Li's processing element)
 has the number ``router * concentration + k``. Every link has one number, its place in :func:`links`.
 """
 

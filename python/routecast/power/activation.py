@@ -123,7 +123,7 @@ class PollingPower:
 
 @value
 class InterruptPower:
-    """Cores that are interrupted: active for the share of time that a form function says (paper 003, eqs. 5, 8)."""
+    """Cores that are interrupted: active for the share of time that a form function says (Bolla 2009, eqs. 5, 8)."""
 
     draw: PowerDraw
     form: FormFunction

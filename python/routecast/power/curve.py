@@ -35,7 +35,7 @@ class LinearPower:
 
 @value
 class FormPower:
-    """P = P_idle + (P_active - P_idle) · x(load): one core, one frequency (paper 003, eq. 5)."""
+    """P = P_idle + (P_active - P_idle) · x(load): one core, one frequency (Bolla et al. 2009, eq. 5)."""
 
     idle_w: Power = field('power without load, such as "80 W"')
     active_w: Power = field('power of a core that is never idle, such as "200 W"')

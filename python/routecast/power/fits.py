@@ -53,7 +53,7 @@ def fit_router(
     points: Sequence[float] | None = None,
     scope: str = "server",
 ) -> LoadFit:
-    """Fit the paper's model of a software router (paper 003, eqs. 5-10).
+    """Fit the paper's model of a software router (Bolla et al. 2009, eqs. 5-10).
 
     r_max(f) is the greatest throughput of one core at f; the gain of n cores the greatest of n over it, as a mean
     over frequencies; Phi_idle and Phi_active come from a line through the powers over the form function.

@@ -1,4 +1,4 @@
-"""The form function: which share of a core's dynamic power a normalised throughput takes (paper 003, eq. 4).
+"""The form function: which share of a core's dynamic power a normalised throughput takes (Bolla et al. 2009, eq. 4).
 
 ::
 

@@ -38,5 +38,5 @@ class PowerModel(Protocol):
 
 
 def energy_j(model: PowerModel, points: Iterable[OperatingPoint], step_s: float) -> float:
-    """Return the energy of operating points that each last ``step_s`` (paper 003, eq. 7, times the period)."""
+    """Return the energy of operating points that each last ``step_s`` (Bolla et al. 2009, eq. 7, times the period)."""
     return sum(model.power_w(point) for point in points) * step_s

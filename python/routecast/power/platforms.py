@@ -1,4 +1,4 @@
-"""The seven machines of paper 003, with the figures that its text states and no others."""
+"""The seven machines of Bolla et al. 2009, with the figures that its text states and no others."""
 
 from __future__ import annotations
 

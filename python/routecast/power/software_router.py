@@ -1,4 +1,4 @@
-"""The power model of a software router whose cores run at chosen frequencies (paper 003, eqs. 1-10)."""
+"""The power model of a software router whose cores run at chosen frequencies (Bolla et al. 2009, eqs. 1-10)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CoreAt", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
 
 
 def mean_power_w(idle_probability: float, idle_w: float, active_w: float) -> float:
-    """Return the mean power of a core that is idle for a share of its time (paper 003, eqs. 1 and 2).
+    """Return the mean power of a core that is idle for a share of its time (Bolla et al. 2009, eqs. 1 and 2).
 
     Examples
     --------
@@ -46,7 +46,7 @@ class CoreAt:
 
 @value
 class SoftwareRouterPower:
-    """Watts of a software router from throughput, frequency and forwarding cores (paper 003, sec. V).
+    """Watts of a software router from throughput, frequency and forwarding cores (Bolla et al. 2009, sec. V).
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Throughput over time, with the verdict on it: what replaces the look of an eye (paper 004, sec. 5.1)."""
+"""Throughput over time, with the verdict on it: what replaces the look of an eye (Heller 2006, sec. 5.1)."""
 
 from __future__ import annotations
 

@@ -629,7 +629,7 @@ def platforms_table(platforms: Iterable[Platform]) -> Table:
         Column("From", "W", ".3g", "least_w"),
         Column("To", "W", ".3g", "greatest_w"),
         name="platforms",
-        title="Machines of paper 003, with what its text states",
+        title="Machines of Bolla et al. 2009, with what its text states",
         caption="Idle and active powers by clock are drawn in its figures and printed nowhere: measure your own "
         "machine, and fit them with `routecast power fit SAMPLES --model router`.",
     )

@@ -89,7 +89,7 @@ class SleepState:
 
 @value
 class PerformanceState:
-    """A P-state that a unit may be run at: its clock, and what it draws there (paper 003, eq. 2)."""
+    """A P-state that a unit may be run at: its clock, and what it draws there (Bolla et al. 2009, eq. 2)."""
 
     frequency_hz: Frequency = field("Cycles per second of a unit, Hz")
     active_w: Power = field("Of a unit at work, W")
@@ -333,7 +333,7 @@ class ServiceCost:
     """Work for one frame of ``S`` bytes (S5), in cycles, in seconds, or both (they add up).
 
     ``cycles = per_packet + per_byte·S + per_batch/batch`` and ``memory_accesses·memory_latency`` seconds on
-    top; seconds = cycles / frequency; all of it times the pool's contention factor. Paper 000, eq. 3 (``x =
+    top; seconds = cycles / frequency; all of it times the pool's contention factor. Meyer et al. 2014, eq. 3 (``x =
     T_c + S·T_d``) is ``per_packet_s=T_c, per_byte_s=T_d``.
 
     ``variation`` multiplies each frame's time by a random factor of mean 1 whose squared coefficient of
@@ -449,10 +449,10 @@ class Route:
 
 @value
 class TaskUnit:
-    """A function with a queue, a need for resources, a service cost and a way on (paper 000, sec. IV-C.1)."""
+    """A function with a queue, a need for resources, a service cost and a way on (Meyer et al. 2014, sec. IV-C.1)."""
 
     name: str = field("Name of the task unit")
-    # Empty: it works without a resource manager, on a processor of its own (paper 000: ⊗).
+    # Empty: it works without a resource manager, on a processor of its own (Meyer et al. 2014: ⊗).
     needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: a processor of its own", default=())
     service: ServiceCost = field("Cost of a frame", default=ServiceCost())
     # Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.

@@ -1,4 +1,4 @@
-"""Multi-core router of Meyer et al. 2014: a distributor and one task unit per core (paper 000, Fig. 7)."""
+"""Multi-core router of Meyer et al. 2014: a distributor and one task unit per core (Meyer et al. 2014, Fig. 7)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Multicore:
         port 1 ─┼─► [nic] ─► [bus in] ─► distributor ──┼─► core 1 ─┼─► [bus out] ─► egress port
                                                        └─► …      ─┘
 
-    The distributor takes no time and needs no resource (paper 000, sec. VI-A.2: NIC controller and DMA). Each
+    The distributor takes no time and needs no resource (Meyer et al. 2014, sec. VI-A.2: NIC controller and DMA). Each
     core is a task unit pinned to its unit of the pool ``cpu``. In brackets: only where a cap is given.
     """
 
@@ -66,7 +66,7 @@ class Multicore:
     activation: Activation = field("When a core works", default=Activation())
     batch_frames: FrameCount = field("Most frames that a core takes at once, frames", default=1)
     nic_cap_pps: FrameRate | None = field("Frames that the NICs can take in, frames/s", default=None)
-    # Every frame crosses it twice, in and out (paper 000, eq. 1: ``μ_Bus/2``).
+    # Every frame crosses it twice, in and out (Meyer et al. 2014, eq. 1: ``μ_Bus/2``).
     bus_bytes_per_s: ByteRate | None = field("Rate of the bus that frames cross in and out, B/s", default=None)
 
     def model(self) -> RouterModel:

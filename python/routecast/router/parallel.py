@@ -1,4 +1,4 @@
-"""Parallel virtual routers: like machines behind a multi-queue macvtap (thesis, sec. 4.4)."""
+"""Parallel virtual routers: like machines behind a multi-queue macvtap (Li 2012, sec. 4.4)."""
 
 from __future__ import annotations
 

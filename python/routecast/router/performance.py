@@ -19,7 +19,7 @@ def at_frequency(model: RouterModel, frequency_hz: float, pool: str | None = Non
     """Return the router with a pool at another one of its P-states.
 
     Costs in cycles then take another time; costs in seconds (memory, interrupts) do not, which is why the capacity
-    grows less than the clock (paper 003, figs. 3 and 4).
+    grows less than the clock (Bolla et al. 2009, figs. 3 and 4).
 
     Parameters
     ----------

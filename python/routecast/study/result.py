@@ -86,16 +86,16 @@ class ErrorSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A statement of the source, ``thesis``, and what is found here."""
+    """A statement of the source, ``stated``, and what is found here."""
 
     says: str
     where: str
-    thesis: str
+    stated: str
     here: str
 
 
 def statements_section(
-    statements: Sequence[Statement], lead: str, *, anchor: str = "thesis", of: str = "thesis", caption: str
+    statements: Sequence[Statement], lead: str, *, anchor: str = "stated", of: str = "source", caption: str
 ) -> Section | None:
     """Return the section of a source's statements; None where there are none."""
     if not statements:
@@ -104,15 +104,15 @@ def statements_section(
 
 
 def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
-    """Return what the thesis says beside what is found; ``caption`` names its chapters."""
+    """Return what Li (2012) says beside what is found; ``caption`` names its chapters."""
     return Table.of(
         statements,
         Column.text("Statement", "says", wrap=True),
         Column.text("Where", "where", wide=True),
-        Column.text("Thesis", "thesis", wrap=True),
+        Column.text("Stated", "stated", wrap=True),
         Column.text("Here", "here", wrap=True),
         name="statements",
-        title="What the thesis says, and what is found here",
+        title="What Li (2012) says, and what is found here",
         caption=caption,
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from routecast.cli.run import run
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "thesis.placement.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "li2012.placement.toml"
 
 
 def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes_next(

@@ -1,4 +1,4 @@
-"""Power of routings and allocations, against the thesis' closed forms."""
+"""Power of routings and allocations, against Li's closed forms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_power_without_scaling_is_linear_in_load_and_with_it_cubic_until_alpha_m
     full = found.of(NO_DVFS)[-1].power
     assert full is not None
     assert [row.power for row in found.of(NO_DVFS)] == pytest.approx([full * load for load in (0.25, 0.5, 0.8, 1)])
-    # Property 1 of the thesis; below load 1/alpha_max = 1/3 the voltage is at its least.
+    # Property 1 of Li (2012); below load 1/alpha_max = 1/3 the voltage is at its least.
     assert [row.power for row in found.of("xy")] == pytest.approx([full * 0.25 / 9, full * 0.5**3, full * 0.8**3, full])
 
 
@@ -37,7 +37,7 @@ def test_the_fifth_figure_of_chapter_6_at_load_1() -> None:
     found = power_answer(parse_noc(HOT_SPOT, change=NocChange(load="1", routings="xy,2p_es")))
     xy, es = (found.of(key)[0].of_no_dvfs_ratio for key in ("xy", "2p_es"))
     assert xy == pytest.approx(1.0, rel=0.03)
-    assert es == pytest.approx(0.40, rel=0.03)  # thesis, fig. 6.6
+    assert es == pytest.approx(0.40, rel=0.03)  # Li 2012, fig. 6.6
     assert found.of("2p_es")[0].of_xy_ratio == pytest.approx(es)
 
 

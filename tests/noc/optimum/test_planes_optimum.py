@@ -1,4 +1,4 @@
-"""The optimum over planes against SciPy's programs on grids of clocks, closed forms and the thesis."""
+"""The optimum over planes against SciPy's programs on grids of clocks, closed forms and Li (2012)."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_slow_mesh_needs_every_hop_at_the_lowest_voltage_and_no_less():
 
 @pytest.mark.parametrize("paths", list(PathSet))
 def test_hot_spot_traffic_gains_the_square_of_alpha_max(paths):
-    # The thesis, below fig. 7.5: "under unbalanced traffic the minimum achievable power is almost approaching the
+    # Li (2012), below fig. 7.5: "under unbalanced traffic the minimum achievable power is almost approaching the
     # maximum achievable gain alpha_max^2 = 9". No gain is greater with shortest paths.
     demand = at_load(hot_spot(FIVE), FIVE, 1.0)
     without = float(link_loads(routes("xy", FIVE), demand).sum())
@@ -204,7 +204,7 @@ def test_hot_spot_traffic_gains_the_square_of_alpha_max(paths):
     assert 8.9 <= without / found.power <= 9.0 + 1e-9
 
 
-def test_normal_traffic_gains_what_the_thesis_states():
+def test_normal_traffic_gains_what_li_2012_states():
     # Sec. 7.4: "a factor of 6 to 9 with respect to a single plane", means of ten matrices; one matrix may gain less.
     without, least = 0.0, 0.0
     for seed in range(1, 11):
@@ -217,7 +217,7 @@ def test_normal_traffic_gains_what_the_thesis_states():
     assert 6.0 * 0.97 <= without / least <= 9.0
 
 
-def test_the_mpeg4_decoder_gains_what_the_thesis_states():
+def test_the_mpeg4_decoder_gains_what_li_2012_states():
     # Sec. 7.4: the same factor of 6 to 9, over any paths as eqs. 7.10-7.11 let them be. Few flows share few shortest
     # paths, so that those alone gain far less.
     topology = Topology(kind=TopologyKind.MESH, columns=4, rows=4)

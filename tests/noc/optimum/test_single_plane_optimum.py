@@ -1,4 +1,4 @@
-"""The exact optimum of one plane against full enumeration with SciPy, closed forms and the thesis."""
+"""The exact optimum of one plane against full enumeration with SciPy, closed forms and Li (2012)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _by_scipy():
 
 
 least_power = _by_scipy().least_power
-THESIS = Scaling(alpha_max=3.0)
+LI2012 = Scaling(alpha_max=3.0)
 
 
 def mesh(columns, rows):
@@ -74,7 +74,7 @@ def xy_loads(topology, demand):
 @pytest.mark.parametrize("topology", [mesh(2, 2), mesh(3, 2), mesh(3, 3), torus(3, 3), torus(4, 2)], ids=str)
 def test_it_is_the_best_corner_that_scipy_enumerates(topology, seed, paths):
     demand = sparse_demand(topology, seed)
-    found = optimum(topology, demand, THESIS, paths=paths)
+    found = optimum(topology, demand, LI2012, paths=paths)
     assert found.power == pytest.approx(least_power(topology, demand, paths, 3.0), rel=2e-6)
     assert found.gap <= 1e-6
 
@@ -87,7 +87,7 @@ def test_flows_conserve_and_no_link_is_overloaded(topology, pattern, paths):
         pattern = uniform
     demand = pattern(topology).between_routers(topology)
     demand /= 2.0 * least_load(topology, demand)
-    found = optimum(topology, demand, THESIS, paths=paths)
+    found = optimum(topology, demand, LI2012, paths=paths)
     (plane,) = found.planes
     net = np.zeros((topology.router_count, topology.router_count))
     for number, link in enumerate(links(topology)):
@@ -105,29 +105,29 @@ def test_xy_is_optimal_on_uniform_traffic():
     demand = uniform(topology).between_routers(topology)
     loads = xy_loads(topology, demand)
     demand /= loads.max()
-    assert optimum(topology, demand, THESIS).power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
+    assert optimum(topology, demand, LI2012).power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
 
 
 def test_tornado_over_shortest_paths_is_as_without_scaling():
     topology = mesh(5, 5)
     demand = tornado(topology).between_routers(topology)
     loads = xy_loads(topology, demand)
-    found = optimum(topology, demand / loads.max(), THESIS, paths=PathSet.MINIMAL)
+    found = optimum(topology, demand / loads.max(), LI2012, paths=PathSet.MINIMAL)
     assert found.power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
     assert found.planes[0].alpha == pytest.approx(1.0)
 
 
 def test_transpose_falls_to_a_ninth_of_the_power_without_scaling():
-    # Thesis, fig. 6.5 at load 1: XY loads one link fully, the optimum needs about 0.11 of the power without DVFS.
+    # Li 2012, fig. 6.5 at load 1: XY loads one link fully, the optimum needs about 0.11 of the power without DVFS.
     topology = mesh(5, 5)
     demand = transpose(topology).between_routers(topology)
     demand /= xy_loads(topology, demand).max()
-    found = optimum(topology, demand, THESIS)
+    found = optimum(topology, demand, LI2012)
     assert found.power / (demand * shortest_hops(topology)).sum() == pytest.approx(0.11, abs=0.005)
 
 
 def test_normal_traffic_falls_by_almost_two_fifths():
-    # Thesis, sec. 6.5 at load 1: "even under normal traffic scenario, almost 40 % power reduction is possible".
+    # Li 2012, sec. 6.5 at load 1: "even under normal traffic scenario, almost 40 % power reduction is possible".
     topology = mesh(5, 5)
     parts = []
     for seed in range(8):
@@ -136,12 +136,12 @@ def test_normal_traffic_falls_by_almost_two_fifths():
         routings = [routes(policy, topology, seed=seed) for policy in ("xy", "2p_es", "2p_rs", "4p_es")]
         routings.append(routes("adaptive", topology, demand=demand, seed=seed))
         demand = normalised(traffic, routings, 1.0).between_routers(topology)
-        parts.append(optimum(topology, demand, THESIS).power / (demand * shortest_hops(topology)).sum())
+        parts.append(optimum(topology, demand, LI2012).power / (demand * shortest_hops(topology)).sum())
     assert np.mean(parts) == pytest.approx(0.6, abs=0.05)
 
 
 def test_power_grows_with_the_cube_of_the_load_where_alpha_is_not_bounded():
-    # Thesis, property 1, eq. 6.3.
+    # Li 2012, property 1, eq. 6.3.
     topology = mesh(4, 4)
     demand = normal(topology, permutations=6, seed=3).between_routers(topology)
     demand /= 1.5 * least_load(topology, demand)
@@ -175,13 +175,13 @@ def test_more_paths_never_cost_power(seed, alpha_max):
 def test_light_traffic_runs_at_the_slowest_clock_on_shortest_paths():
     topology = mesh(4, 4)
     demand = uniform(topology).between_routers(topology) * 0.01
-    found = optimum(topology, demand, THESIS)
+    found = optimum(topology, demand, LI2012)
     assert found.planes[0].alpha == 3.0
     assert found.power == pytest.approx((demand * shortest_hops(topology)).sum() / 9.0, rel=1e-9)
 
 
 def test_without_traffic_there_is_no_power():
-    found = optimum(mesh(3, 2), np.zeros((6, 6)), THESIS)
+    found = optimum(mesh(3, 2), np.zeros((6, 6)), LI2012)
     assert found.power == 0.0
     assert found.gap == 0.0
     assert found.planes[0].flow.shape == (6, len(links(mesh(3, 2))))
@@ -193,10 +193,10 @@ def test_an_overload_names_the_links_of_the_cut_and_what_would_fit():
     demand = np.zeros((9, 9))
     demand[1:, 0] = 0.4
     with pytest.raises(Overload, match=r"1\.6 times") as refused:
-        optimum(topology, demand, THESIS)
+        optimum(topology, demand, LI2012)
     assert {topology.link_name(link) for link in refused.value.links} == {"(1, 0)->(0, 0)", "(0, 1)->(0, 0)"}
     assert refused.value.load == pytest.approx(1.6, rel=1e-6)
-    assert optimum(topology, demand / 1.6 * 0.999, THESIS).power > 0.0
+    assert optimum(topology, demand / 1.6 * 0.999, LI2012).power > 0.0
 
 
 def test_an_overload_by_a_hair_says_by_how_much():
@@ -204,7 +204,7 @@ def test_an_overload_by_a_hair_says_by_how_much():
     demand = np.zeros((9, 9))
     demand[1:, 0] = 0.25 * (1 + 2e-7)
     with pytest.raises(Overload) as refused:
-        optimum(topology, demand, THESIS)
+        optimum(topology, demand, LI2012)
     assert "(1 + 2.00e-07) times their capacity" in str(refused.value)
     assert "at most (1 - 2.00e-07) times this traffic" in str(refused.value)
 
@@ -213,7 +213,7 @@ def test_traffic_that_fits_exactly_is_carried_at_full_clock():
     topology = mesh(3, 3)
     demand = np.zeros((9, 9))
     demand[1:, 0] = 0.25
-    found = optimum(topology, demand, THESIS)
+    found = optimum(topology, demand, LI2012)
     assert found.planes[0].alpha == pytest.approx(1.0)
     assert found.power == pytest.approx((demand * shortest_hops(topology)).sum(), rel=1e-6)
 
@@ -224,18 +224,18 @@ def test_detours_carry_what_shortest_paths_do_not():
     demand = np.zeros((9, 9))
     demand[3, 4] = 1.5
     with pytest.raises(Overload, match="shortest paths"):
-        optimum(topology, demand, THESIS, paths=PathSet.MINIMAL)
-    assert optimum(topology, demand, THESIS).gap <= 1e-6
+        optimum(topology, demand, LI2012, paths=PathSet.MINIMAL)
+    assert optimum(topology, demand, LI2012).gap <= 1e-6
 
 
 @pytest.mark.parametrize("topology", [mesh(4, 4), torus(3, 4)], ids=str)
 def test_the_interior_point_method_finds_what_the_simplex_method_finds(topology, monkeypatch):
     for seed in range(4):
         demand = sparse_demand(topology, seed, part=0.4)
-        by_simplex = optimum(topology, demand, THESIS)
+        by_simplex = optimum(topology, demand, LI2012)
         with monkeypatch.context() as patch:
             patch.setattr(program, "_SIMPLEX_COLUMNS", 0)
-            by_interior_point = optimum(topology, demand, THESIS)
+            by_interior_point = optimum(topology, demand, LI2012)
         assert by_interior_point.gap <= 1e-6
         assert by_interior_point.power == pytest.approx(by_simplex.power, rel=2e-6)
 
@@ -255,20 +255,20 @@ def test_ctrl_c_ends_a_long_search_and_leaves_the_next_one_alone():
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            optimum(topology, demand, THESIS)
+            optimum(topology, demand, LI2012)
     finally:
         is_searching = False
         timer.cancel()
         timer.join()
         signal.signal(signal.SIGINT, before)
-    assert optimum(mesh(2, 2), sparse_demand(mesh(2, 2), 1), THESIS).gap <= 1e-6
+    assert optimum(mesh(2, 2), sparse_demand(mesh(2, 2), 1), LI2012).gap <= 1e-6
 
 
 def test_a_time_limit_leaves_flows_that_fit_and_a_bound_that_holds():
     topology = mesh(12, 12)
     demand = normal(topology, permutations=144, seed=1).between_routers(topology)
     demand /= xy_loads(topology, demand).max()
-    found = optimum(topology, demand, THESIS, time_limit_s=0.2)
+    found = optimum(topology, demand, LI2012, time_limit_s=0.2)
     assert found.gap > 1e-3  # it had no time for a program of 30 thousand columns
     (plane,) = found.planes
     assert plane.link_loads.max() <= 1.0 + 1e-9
@@ -289,7 +289,7 @@ def test_a_time_limit_without_a_routing_that_fits_says_so():
     demand = 1e-3 * uniform(topology).between_routers(topology)
     demand[12, 13] = 1.5
     with pytest.raises(RoutecastError, match="time limit") as refused:
-        optimum(topology, demand, THESIS, time_limit_s=0.0)
+        optimum(topology, demand, LI2012, time_limit_s=0.0)
     assert not isinstance(refused.value, Overload)
 
 
@@ -297,7 +297,7 @@ def test_nodes_at_one_router_send_each_other_without_links():
     topology = Topology(kind=TopologyKind.CONCENTRATED_MESH, columns=2, rows=2, concentration=4)
     demand = uniform(topology).between_routers(topology)
     # Each node sends 12 of its 15 parts away: to 8 nodes one hop off and to 4 nodes two hops off.
-    found = optimum(topology, demand / 100.0, THESIS)
+    found = optimum(topology, demand / 100.0, LI2012)
     assert found.power == pytest.approx(16 * (8 * 1 + 4 * 2) / 15 / 100.0 / 9.0, rel=1e-9)
 
 
@@ -327,7 +327,7 @@ def test_the_bound_is_told_on_the_way():
     topology = mesh(4, 4)
     demand = hot_spot(topology).between_routers(topology)
     demand /= 1.2 * least_load(topology, demand)
-    found = optimum(topology, demand, THESIS, progress=lambda power, bound: told.append((power, bound)))
+    found = optimum(topology, demand, LI2012, progress=lambda power, bound: told.append((power, bound)))
     assert len(told) >= 1
     assert told[-1][0] == pytest.approx(found.power)
     assert told[-1][1] == pytest.approx(found.lower_bound)

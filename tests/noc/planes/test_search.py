@@ -1,4 +1,4 @@
-"""Our own allocation: against brute force, the splittable bound, the thesis' figures, and itself."""
+"""Our own allocation: against brute force, the splittable bound, Li's figures, and itself."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from routecast.noc.planes.candidates import (
     minimal_paths,
     usable_links,
 )
+from routecast.noc.planes.li2012 import balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.on_table import power_on_tables
 from routecast.noc.planes.placement import Neighbourhood, Placement
 from routecast.noc.planes.relaxation import Relaxation
 from routecast.noc.planes.search import Overloads, allocate, light_paths
-from routecast.noc.planes.thesis import balance, four_phase, mini
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.router_table import RouterPoint, RouterTable
 from routecast.noc.power.scaling import Scaling
@@ -124,7 +124,7 @@ def test_on_tiny_cases_nothing_is_better(freedom: Freedom, seed: int) -> None:
     freedom=st.sampled_from(list(Freedom)),
     widths=st.sampled_from([(1.0, 1.0), (1.0, 0.5), (1.0, 1.0, 2.0)]),
 )
-def test_power_is_what_its_paths_burn_and_never_above_the_thesis(
+def test_power_is_what_its_paths_burn_and_never_above_li_2012(
     seed: int, topology: Topology, freedom: Freedom, widths: tuple[float, ...]
 ) -> None:
     demand = few_flows(topology, seed, 40)
@@ -254,20 +254,20 @@ def test_planes_with_the_same_paths_carry_what_one_as_wide_as_all_does() -> None
 
 
 def test_whole_flows_reach_the_greatest_gain_there_is_on_the_hot_spot() -> None:
-    # alpha_max^2 = 9 is the most that scaling can save (sec. 7.4); the thesis' best is 4.7.
+    # alpha_max^2 = 9 is the most that scaling can save (sec. 7.4); Li's best is 4.7.
     demand, no_dvfs = at_load_1(MESH_5, hot_spot(MESH_5).between_routers(MESH_5))
     ours = allocate(MESH_5, demand, TWO, freedom=Freedom.DIMENSION_ORDER, steps=2000)
     assert no_dvfs / ours.power == pytest.approx(9.0, rel=1e-6)
 
 
-def test_normal_traffic_comes_more_than_half_way_from_the_thesis_to_the_bound() -> None:
+def test_normal_traffic_comes_more_than_half_way_from_li_2012_to_the_bound() -> None:
     demand, no_dvfs = at_load_1(MESH_5, normal(MESH_5, seed=1).between_routers(MESH_5))
     ours = allocate(MESH_5, demand, TWO, freedom=Freedom.DIMENSION_ORDER, steps=2000).power
     bound = optimum_of_planes(MESH_5, demand, TWO, gap=0.1, time_limit_s=20).lower_bound
     printed = four_phase(MESH_5, demand, TWO).power
     assert bound <= ours
     assert printed - ours > (printed - bound) / 2
-    # The thesis' 2P-4PHASE: 4.2.
+    # Li's 2P-4PHASE: 4.2.
     assert no_dvfs / ours > 4.2
 
 

@@ -83,7 +83,7 @@ def test_a_load_over_one_flit_per_port_and_cycle_is_refused() -> None:
 
 def test_the_48_core_router_has_the_power_and_efficiency_that_its_abstract_states() -> None:
     # P. Salihundam et al., IEEE JSSC 46(4), 2011: 550 mW at 2 GHz and 1.1 V, 1.28 Tb/s, 1.3 Tb/s/W at the highest
-    # voltage; the thesis, sec. 7.5: 2.35 GHz at 1.25 V.
+    # voltage; Li 2012, sec. 7.5: 2.35 GHz at 1.25 V.
     table = router_table("intel-48-core")
     assert table.full_w(2 * GHZ) == pytest.approx(0.55)
     assert table.voltage_v(2 * GHZ) == pytest.approx(1.1)
@@ -92,8 +92,8 @@ def test_the_48_core_router_has_the_power_and_efficiency_that_its_abstract_state
     assert bits_per_cycle * 2.35 * GHZ / table.full_w(2.35 * GHZ) == pytest.approx(1.3e12, rel=1e-3)
 
 
-def test_the_80_core_router_has_the_clocks_that_the_thesis_and_its_abstract_state() -> None:
-    # Thesis, sec. 7.5: 5.6 GHz at 1.3 V; S. Vangal et al., IEEE JSSC 43(1), 2008: 4.27 GHz at 1.07 V.
+def test_the_80_core_router_has_the_clocks_that_li_2012_and_its_abstract_state() -> None:
+    # Li 2012, sec. 7.5: 5.6 GHz at 1.3 V; S. Vangal et al., IEEE JSSC 43(1), 2008: 4.27 GHz at 1.07 V.
     table = router_table("intel-80-core")
     assert table.voltage_v(5.6 * GHZ) == pytest.approx(1.3)
     assert table.voltage_v(4.27 * GHZ) == pytest.approx(1.07)

@@ -1,4 +1,4 @@
-"""Power by the hop and the expansion factor (thesis, eqs. 6.1-6.3, properties 1 and 2, Table 6.1)."""
+"""Power by the hop and the expansion factor (Li 2012, eqs. 6.1-6.3, properties 1 and 2, Table 6.1)."""
 
 from __future__ import annotations
 

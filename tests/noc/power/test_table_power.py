@@ -1,4 +1,4 @@
-"""Power of planes by a table: sums over routers on paths written by hand, sleeping planes, the thesis' crossing."""
+"""Power of planes by a table: sums over routers on paths written by hand, sleeping planes, Li's crossing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_plane_that_carries_nothing_sleeps_at_what_stays_on() -> None:
 
 
 def test_a_second_plane_costs_at_low_load_and_pays_at_high_load() -> None:
-    """What the thesis says of fig. 7.10: idle routers make two planes dearer where there is little to carry."""
+    """What Li (2012) says of fig. 7.10: idle routers make two planes dearer where there is little to carry."""
 
     def one_and_two(scale: float) -> tuple[float, float]:
         whole = Allocation(policy="one", planes=(plane(0.4 * scale, 0.6 * scale),))

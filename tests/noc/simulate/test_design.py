@@ -17,15 +17,15 @@ def test_zero_load_law_of_the_reference_design_is_the_one_measured_on_booksim(ro
     assert RouterDesign.booksim().zero_load_cycles(routers, flits) == 4 * routers + flits + 1
 
 
-def test_design_of_the_thesis_is_that_of_its_section_6_6() -> None:
-    scenario = RouterDesign.thesis().scenario()
+def test_design_of_li_2012_is_that_of_its_section_6_6() -> None:
+    scenario = RouterDesign.li2012().scenario()
     assert scenario["queueing"] == {"kind": "virtual_output_queues"}
     assert scenario["allocator"] == {"kind": "greedy_weight"}
     assert scenario["buffer_flits"] == 50
-    assert RouterDesign.thesis().flit_bits == 32
+    assert RouterDesign.li2012().flit_bits == 32
 
 
-def test_packets_of_the_thesis_have_seven_and_a_half_flits_in_the_mean() -> None:
+def test_packets_of_li_2012_have_seven_and_a_half_flits_in_the_mean() -> None:
     assert Packets.between(5, 10).mean_flits == pytest.approx(7.5)
 
 

@@ -58,7 +58,7 @@ def fabric(
     [
         RouterDesign.booksim(1),
         RouterDesign.booksim(4),
-        RouterDesign.thesis(),
+        RouterDesign.li2012(),
         RouterDesign(routing_cycles=1, vc_allocation_cycles=2, switch_allocation_cycles=2, link_cycles=3),
         RouterDesign(virtual_channels=2, traversal_cycles=0, node_link_cycles=5, buffer_flits=32),
     ],
@@ -167,7 +167,7 @@ def test_a_bottleneck_of_one_link_over_its_capacity_is_seen() -> None:
     routing = routes("xy", topology)
     run = Run(replications=4, warmup_cycles=5_000, measure_cycles=20_000)
     under, over = sweep(
-        fabric(topology, normalised(transpose(topology), [routing], 1.0), design=RouterDesign.thesis()),
+        fabric(topology, normalised(transpose(topology), [routing], 1.0), design=RouterDesign.li2012()),
         [0.8, 1.05],
         run,
     )

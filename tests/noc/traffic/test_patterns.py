@@ -110,7 +110,7 @@ def test_transpose_needs_a_square() -> None:
         transpose(mesh(4, 3))
 
 
-def test_tornado_on_five_columns_goes_two_to_the_right_as_in_the_thesis() -> None:
+def test_tornado_on_five_columns_goes_two_to_the_right_as_in_li_2012() -> None:
     traffic = tornado(MESH_5X5)
     for router in range(25):
         x, y = MESH_5X5.position(router)
@@ -152,7 +152,7 @@ def test_bit_complement_leaves_the_centre_of_an_odd_grid_silent() -> None:
     assert targets(traffic, 0) == [24]
 
 
-def test_the_hot_spot_of_the_thesis_is_the_centre_and_gets_its_share_and_its_part_of_the_rest() -> None:
+def test_the_hot_spot_of_li_2012_is_the_centre_and_gets_its_share_and_its_part_of_the_rest() -> None:
     demand = hot_spot(MESH_5X5).demand
     assert centre(MESH_5X5) == 12
     assert demand[0, 12] == pytest.approx(0.6 + 0.4 / 24)

@@ -16,11 +16,11 @@ from routecast.plan.placement.model import Goal, ServerGroup
 from routecast.plan.placement.reading import read_placement
 from routecast.plan.placement.whole import load_of, router_of
 
-THESIS = Path(__file__).parents[3] / "examples" / "thesis.placement.toml"
+LI2012 = Path(__file__).parents[3] / "examples" / "li2012.placement.toml"
 
 
 def test_no_mapping_that_is_shown_carries_more_in_simulation_than_the_answer() -> None:
-    problem = read_placement(THESIS, frames=(FrameMix.parse("64 B"),)).problems[0]
+    problem = read_placement(LI2012, frames=(FrameMix.parse("64 B"),)).problems[0]
     found = answer(problem)
     checks = [one.check for one in (found.best, found.predicted_best, *found.runners_up)]
     carried = [one.simulated_pps for one in checks if one is not None]

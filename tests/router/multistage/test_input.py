@@ -8,7 +8,7 @@ import pytest
 from routecast.errors import FileProblem, ModelProblem
 from routecast.router.files import build_router, parse_router, read_router, read_router_and_load
 from routecast.router.multistage import Control, Interconnect, multistage_router
-from routecast.router.multistage.thesis_scenarios import figure_3_14, figure_4_5, table_3_2
+from routecast.router.multistage.li2012_scenarios import figure_3_14, figure_4_5, table_3_2
 from routecast.router.multistage.writing import router_document
 from routecast.router.virtual import Machine, Server
 from routecast.router.virtual.catalogue import technology
@@ -95,7 +95,7 @@ def test_a_technology_without_a_balancer_cannot_balance(kvm):
     assert set(found) == {"balancer[0].functions"}
 
 
-def test_a_file_says_the_router_that_the_thesis_measured():
+def test_a_file_says_the_router_that_li_2012_measured():
     """The examples are scenario B.1 with its elements pinned, and bind case A of fig. 4.5, word for word."""
     model, load = read_router_and_load(EXAMPLES / "multistage_kvm.router.toml")
     scenario = figure_4_5(technology("kvm-vhost-2012"))["2 cores, bind A"]
@@ -155,7 +155,7 @@ def test_faults_of_a_file_have_its_places():
     }
 
 
-def test_every_scenario_of_the_thesis_can_be_written_as_a_file_and_read_again():
+def test_every_scenario_of_li_2012_can_be_written_as_a_file_and_read_again():
     vmware, kvm = technology("vmware-esxi-4.0"), technology("kvm-vhost-2012")
     cases = [("vmware-esxi-4.0", one) for one in (*table_3_2(vmware).values(), *figure_3_14(vmware).values())]
     cases += [("kvm-vhost-2012", one) for one in figure_4_5(kvm).values()]

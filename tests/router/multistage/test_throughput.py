@@ -7,7 +7,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.multistage import Control, Interconnect, multistage_router
-from routecast.router.multistage.thesis_scenarios import table_3_2
+from routecast.router.multistage.li2012_scenarios import table_3_2
 from routecast.router.virtual import Machine, Server
 
 BALANCER_S = (1024 + 512) * 1e-9
@@ -99,7 +99,7 @@ def test_a_physical_switch_carries_no_more_than_its_rate(kvm):
     assert answer.forwarded_pps == pytest.approx(line_rate_pps(0.5e9, 1500), rel=0.02)
 
 
-def test_all_frames_are_accounted_for_in_every_scenario_of_the_thesis(kvm):
+def test_all_frames_are_accounted_for_in_every_scenario_of_li_2012(kvm):
     for name, scenario in table_3_2(kvm).items():
         answer = trial(scenario.model(), scenario.load(600e3), 0.02)
         counted = answer.forwarded_frames + answer.dropped_frames + answer.in_flight_frames

@@ -36,7 +36,7 @@ def load(flows=6):
 @pytest.mark.parametrize("detection_s", [0.0, 5e-3, 30e-3])
 @pytest.mark.parametrize("until_s", [25e-3, 60e-3, float("inf")])
 def test_a_failed_router_costs_its_share_of_the_frames_until_it_is_detected_or_back(kvm, detection_s, until_s):
-    """Thesis, sec. 1.2: the router recovers from the failure of an element by itself; the loss is up to then."""
+    """Li 2012, sec. 1.2: the router recovers from the failure of an element by itself; the loss is up to then."""
     router = model(kvm)
     events = failover(router, "br 2", at_s=20e-3, until_s=until_s, detection_s=detection_s)
     trial = Simulate(router, seed=1, events=events).trial(load(), 0.1)

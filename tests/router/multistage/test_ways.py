@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from routecast.load.flows import Flow, FlowSet
 from routecast.router.multistage import Interconnect, multistage_router
-from routecast.router.multistage.thesis_scenarios import FIGURE_3_12, figure_3_14, figure_4_5, table_3_2
+from routecast.router.multistage.li2012_scenarios import FIGURE_3_12, figure_3_14, figure_4_5, table_3_2
 from routecast.router.virtual import Machine, Server
 from routecast.router.virtual.catalogue import technologies, technology
 
@@ -28,7 +28,7 @@ def threads(model):
 
 
 def test_one_balancer_and_one_router_under_kvm_are_five_threads(kvm):
-    """Thesis, sec. 4.5.3: a vcpu and two vhost-net threads of the LB, a vcpu and a vhost-net thread of the BR."""
+    """Li 2012, sec. 4.5.3: a vcpu and two vhost-net threads of the LB, a vcpu and a vhost-net thread of the BR."""
     for scenario in figure_4_5(kvm).values():
         assert len(threads(scenario.model())) == 5
 
@@ -156,7 +156,7 @@ def test_a_frame_holds_a_link_for_its_length_and_that_of_its_tag(kvm):
 
 
 def test_a_hub_for_all_gives_each_frame_to_all_elements_but_its_sender(kvm, passing):
-    """Thesis, sec. 3.2: "broadcasting the packets to every port except the receiving one"."""
+    """Li 2012, sec. 3.2: "broadcasting the packets to every port except the receiving one"."""
     for balancers, routers in ((1, 1), (1, 2), (2, 3)):
         model = multistage_router(
             servers(kvm, 1),
@@ -215,7 +215,7 @@ def test_elements_may_be_physical_and_virtual_and_servers_of_several_speeds(kvm,
     assert seen["br 1 forward"] == seen["br 2 forward"] == 0.5
 
 
-def test_affinities_of_the_thesis_pin_all_threads_of_a_machine_to_its_cores(kvm):
+def test_affinities_of_li_2012_pin_all_threads_of_a_machine_to_its_cores(kvm):
     """Fig. 3.12: nine configurations on two cores."""
     assert len(FIGURE_3_12) == 9
     for name, affinity in FIGURE_3_12.items():
@@ -229,7 +229,7 @@ def test_affinities_of_the_thesis_pin_all_threads_of_a_machine_to_its_cores(kvm)
             assert task.pin == ((0,) if task.thread.startswith("lb") else (1,))
 
 
-def test_bindings_of_fig_4_5_put_each_thread_where_the_thesis_says(kvm):
+def test_bindings_of_fig_4_5_put_each_thread_where_li_2012_says(kvm):
     cases = figure_4_5(kvm)
     pins = {name: {task.thread: task.pin for task in cases[name].model().tasks if task.thread} for name in cases}
     assert pins["2 cores, bind A"] == {

@@ -1,4 +1,4 @@
-"""What the thesis says of KVM (ch. 4) beside the simulator with the technique that ships: values, orders, limits."""
+"""What Li (2012) says of KVM (ch. 4) beside the simulator with the technique that ships: values, orders, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of ch. 3 of the thesis: what it states, and what the costs of the techniques give at the same loads."""
+"""The study of ch. 3 of Li (2012): what it states, and what the costs of the techniques give at the same loads."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stated_values() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("drawn", "stated"), list(stated_values()))
-def test_a_rate_at_line_rate_is_what_the_thesis_states(drawn: Figure, stated: Stated) -> None:
+def test_a_rate_at_line_rate_is_what_li_2012_states(drawn: Figure, stated: Stated) -> None:
     assert stated.within is not None
     found = highest(drawn.name, stated.curve)
     if stated.side == "at_most":
@@ -97,7 +97,7 @@ def test_the_more_comes_in_beyond_its_peak_the_less_a_guest_domain_of_xen_forwar
         ("fig_3_14_512", "2S-2L2R-1v1p", "2S-2L2R-1v2p"),
     ],
 )
-def test_what_the_thesis_calls_better_forwards_more_at_line_rate(of: str, better: str, worse: str) -> None:
+def test_what_li_2012_calls_better_forwards_more_at_line_rate(of: str, better: str, worse: str) -> None:
     assert highest(of, better) > highest(of, worse)
 
 

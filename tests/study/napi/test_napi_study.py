@@ -184,7 +184,7 @@ def test_a_search_by_simulation_finds_what_the_closed_form_finds() -> None:
 
 def test_the_published_polynomial_makes_packets_dearer_between_two_and_seven_tenths_of_the_load() -> None:
     cheap_at, cheap_s, dear_at, dear_s = dearest_wave(1.0)
-    # x(0.41)/0.41 and x(0.70)/0.70 by hand from paper 003's coefficients.
+    # x(0.41)/0.41 and x(0.70)/0.70 by hand from Bolla et al. 2009's coefficients.
     assert (cheap_at, dear_at) == (pytest.approx(0.41, abs=0.01), pytest.approx(0.70, abs=0.01))
     assert cheap_s == pytest.approx(1.056, abs=0.002)
     assert dear_s == pytest.approx(1.259, abs=0.002)

@@ -47,7 +47,7 @@ impl Claim {
         Self { needs, allowed, priority: unit.priority, weight: unit.weight, task, account, linux, borrows }
     }
 
-    /// The claim of a node that works on a processor of its own (paper 000: ⊗), such as a port.
+    /// The claim of a node that works on a processor of its own (Meyer et al. 2014: ⊗), such as a port.
     #[must_use]
     pub fn nothing(node: usize) -> Self {
         let (task, account) = (node as u32, node as u32);

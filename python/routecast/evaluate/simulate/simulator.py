@@ -439,7 +439,7 @@ _MOST_FRAMES = 50_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message between a task unit and a resource manager (paper 000, sec. IV-C.3): REQ, REP, REL or REV."""
+    """A message between a task unit and a resource manager (Meyer et al. 2014, sec. IV-C.3): REQ, REP, REL or REV."""
 
     at_s: float
     kind: Literal["REQ", "REP", "REL", "REV"]

@@ -1,7 +1,7 @@
 """The closed-form evaluator: what a router forwards, drops and delays at a load, in milliseconds.
 
 Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
-what it can (paper 000, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
+what it can (Meyer et al. 2014, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
 where it waits. Routers of threads have a fixed point of their own, see
 :mod:`routecast.evaluate.solve.throughput`. Latency and loss from fluctuation come from queueing theory where the model
 is such a queue, see :mod:`routecast.evaluate.solve.delay`; where no result applies the trial says so.
@@ -35,7 +35,7 @@ from routecast.router.model import ResourcePool, RouterModel
 __all__ = ["Solve", "capacity_pps", "lossless_pps"]
 
 
-# Which resource limits: what each could carry alone, and how far the others are from it (paper 000, eq. 1).
+# Which resource limits: what each could carry alone, and how far the others are from it (Meyer et al. 2014, eq. 1).
 
 
 def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
@@ -540,7 +540,7 @@ class Solve:
 def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Return the greatest forwarding rate: what leaves when every port that the flows use takes in its line rate.
 
-    This is the "maximum throughput" of paper 000, measured under overload; with flows spread unevenly it is
+    This is the "maximum throughput" of Meyer et al. 2014, measured under overload; with flows spread unevenly it is
     more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
     busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.crowding`. Threads that forward
     less in overload than without loss (livelock) count with the rate without loss.

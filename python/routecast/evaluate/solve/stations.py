@@ -123,7 +123,7 @@ class SharedQueue(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullQueue(Queue):
-    """Overload: the queue is always full, the sojourn time is its length over the rate (paper 000, eq. 4)."""
+    """Overload: the queue is always full, the sojourn time is its length over the rate (Meyer et al. 2014, eq. 4)."""
 
     arrival_pps: float
     service_s: float

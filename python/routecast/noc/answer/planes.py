@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from routecast.noc.case import NocCase
 from routecast.noc.file.document import PlanesTable
-from routecast.noc.planes import search, thesis
+from routecast.noc.planes import li2012, search
 from routecast.noc.planes.candidates import Freedom
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.policies import routes
 
 __all__ = ["allocate"]
 
-_PRINTED = {"balance": thesis.balance, "mini": thesis.mini, "four_phase": thesis.four_phase}
+_PRINTED = {"balance": li2012.balance, "mini": li2012.mini, "four_phase": li2012.four_phase}
 
 
 def allocate(

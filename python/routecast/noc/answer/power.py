@@ -21,7 +21,7 @@ from routecast.noc.routing.model import Routes
 __all__ = ["SEARCH", "PowerAnswer", "PowerRow", "case_json", "power_answer"]
 
 
-# Watts of planes by a file's table of router power (thesis, eq. 7.14).
+# Watts of planes by a file's table of router power (Li 2012, eq. 7.14).
 
 
 Watts = tuple[float, float]

@@ -206,7 +206,7 @@ class TrafficTable(FileModel):
     normalised_by: Literal["compared", "xy", "none"] = Field(
         default="compared",
         description=(
-            "What load 1 is: the link loaded most over all compared routings is full (thesis, eq. 6.7), the one "
+            "What load 1 is: the link loaded most over all compared routings is full (Li 2012, eq. 6.7), the one "
             "loaded most under XY is (eq. 7.13), or the rates are as they are"
         ),
     )
@@ -228,7 +228,7 @@ class PowerTable(FileModel):
     table: str | None = Field(
         default=None,
         description=(
-            "Power of a router by clock and load (thesis, eq. 7.14): a *.nocpower.toml or CSV beside this file, or "
+            "Power of a router by clock and load (Li 2012, eq. 7.14): a *.nocpower.toml or CSV beside this file, or "
             '"intel-48-core"'
         ),
     )
@@ -319,7 +319,7 @@ class SimulationTable(FileModel):
     busy_ratio: Annotated[Number, Field(gt=0.0, le=1.0)] = Field(
         default=0.8,
         description=(
-            "How busy the most loaded link may be at a scaled clock; at 1, the thesis' rule, latency is unbounded "
+            "How busy the most loaded link may be at a scaled clock; at 1, Li's rule, latency is unbounded "
             "wherever alpha is not alpha_max"
         ),
     )

@@ -105,7 +105,7 @@ def _of_places(file: NocFile) -> Iterator[Problem]:
 
 def _of_planes(file: NocFile) -> Iterator[Problem]:
     if not file.power.alpha_max >= 1:
-        what = f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; the thesis uses 3)"
+        what = f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; Li (2012) uses 3)"
         yield Problem("power.alpha_max", what)
     for name in ("clocks", "asleep"):
         if file.power.table is None and name in file.power.model_fields_set:

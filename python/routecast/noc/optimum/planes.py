@@ -1,6 +1,6 @@
-"""The optimum over several planes (thesis, eqs. 7.7-7.12): the least power of flows split over paths and planes.
+"""The optimum over several planes (Li 2012, eqs. 7.7-7.12): the least power of flows split over paths and planes.
 
-The thesis solves a linear program for each pair of Q = 100 expansion factors per plane. Here the prices that one
+Li (2012) solves a linear program for each pair of Q = 100 expansion factors per plane. Here the prices that one
 program finds bound the cost of all clocks (:mod:`routecast.noc.optimum.planes`), costs that lie between bound the power
 (:mod:`routecast.noc.optimum.planes`), and a program is solved only where these bounds are least and still too low. The
 bound that comes out is evaluated from the prices by shortest paths: it holds to rounding, whatever the solver's
@@ -321,7 +321,7 @@ class Fan:
 
 # The linear program of eqs. 7.7-7.12 for given clocks and costs, on HiGHS.
 #
-# With b = 1/alpha the clock of each plane, c its cost of a flit-hop (b^2 in the thesis) and w its width::
+# With b = 1/alpha the clock of each plane, c its cost of a flit-hop (b^2 in Li (2012)) and w its width::
 #
 #     minimise  sum over planes of  c[p] * (sum of f[p, t, l])  +  penalty[p] * z[p]
 #
@@ -467,7 +467,7 @@ Progress: TypeAlias = Callable[[float, float], None]
 _ROUNDING = 1e-9
 # Ways that differ by less, relative to their length, make no detour worth while.
 _SLACK = 1e-6
-# The thesis' own search is precise to about 1 %.
+# Li's own search is precise to about 1 %.
 _GAP = 0.01
 _TIME_LIMIT_S = 60.0
 # So many cells tell well enough where least is proven.

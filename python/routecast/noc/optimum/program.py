@@ -6,7 +6,7 @@
     sum of f[t, l] over t  <=  b                                                        for every link l
     0 <= f,   least <= b <= most
 
-It is eqs. 6.4-6.6 of the thesis with b = 1/alpha: for one slope it gives a point (b, H) of the line of least hop flow
+It is eqs. 6.4-6.6 of Li (2012) with b = 1/alpha: for one slope it gives a point (b, H) of the line of least hop flow
 H over b, and the link prices that prove a tangent to it.
 """
 

@@ -1,6 +1,6 @@
-"""The exact optimum of one plane (thesis, eqs. 6.4-6.6): the least power over all routings and expansion factors.
+"""The exact optimum of one plane (Li 2012, eqs. 6.4-6.6): the least power over all routings and expansion factors.
 
-The thesis solves a linear program for each of Q = 100 expansion factors. Here the greatest load b = 1/alpha is a
+Li (2012) solves a linear program for each of Q = 100 expansion factors. Here the greatest load b = 1/alpha is a
 variable with a price: one program gives a corner of the line of least hop flow over b and a tangent to it
 (:mod:`routecast.noc.optimum.single`), and another is solved only where the tangents still allow less power than the
 best routing found.

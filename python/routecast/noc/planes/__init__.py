@@ -1,4 +1,4 @@
-"""Which flow goes over which plane: the thesis' three allocations and our own."""
+"""Which flow goes over which plane: Li's three allocations and our own."""
 
 from routecast.noc.planes.model import Allocation, Plane
 

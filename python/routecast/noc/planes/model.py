@@ -53,7 +53,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allocation:
-    """Every flow on one plane (the thesis does not split flows).
+    """Every flow on one plane (Li (2012) does not split flows).
 
     Attributes
     ----------

@@ -83,7 +83,7 @@ class Placement:
     loads : array of int, shape (planes, links)
         In parts of a capacity of the first plane (:data:`~routecast.noc.planes.candidates.UNIT`).
     weight : array of int, shape (planes,)
-        Rate times hops of each plane, the thesis' W, in the same parts.
+        Rate times hops of each plane, Li's W, in the same parts.
     entering : array of int, shape (planes,)
         Rate of each plane's flows, in the same parts.
     """
@@ -130,7 +130,7 @@ class Placement:
         self.choice[flow] = place
 
     def bottleneck(self, plane: int) -> float:
-        """Return the largest load of a plane's links relative to their capacity: the thesis' BL."""
+        """Return the largest load of a plane's links relative to their capacity: Li's BL."""
         return float(self.loads[plane].max(initial=0) / self.capacity[plane])
 
     def bottleneck_with(self, flow: int, place: int) -> float:

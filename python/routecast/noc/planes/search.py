@@ -3,7 +3,7 @@
 1. Aim: the splittable problem (a linear program) says at which clocks little power is needed (:mod:`.targets`).
 2. Round: each flow goes whole to the plane and path that carry most of it there; again at random, by its shares.
 3. Keep: tabu search moves flows until the links keep to these clocks (:mod:`.tabu`); steepest descent on the true
-   power ends each try (:mod:`.descent`). The thesis' allocations and each plane alone, the others asleep, are tried
+   power ends each try (:mod:`.descent`). Li's allocations and each plane alone, the others asleep, are tried
    too.
 4. Tighten: from the best, somewhat slower clocks are aimed at, on one plane or all, or one faster for another slower.
 5. Free: beyond XY and YX, what was found with these two is tightened once more with further paths: shortest ones, and
@@ -12,7 +12,7 @@
 A stage ends after so many tries in vain, or near a power that whole flows need in any case (:mod:`.whole_flows`).
 
 Flows stay whole, on one path each, and the best state that was seen is returned: no move of one flow to another of its
-places in the last stage improves it. By eq. 7.3 it is never worse than the thesis' three algorithms, except where the
+places in the last stage improves it. By eq. 7.3 it is never worse than Li's three algorithms, except where the
 second plane is kept to YX, which has no place for theirs.
 
 Complexity: with F flows, L links, P planes and C places of T links in all, a step of the search is O(C + F + T h/(P L))
@@ -42,10 +42,10 @@ from routecast.noc.planes.candidates import (
     flows_of,
     usable_links,
 )
+from routecast.noc.planes.li2012 import balance, four_phase
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.placement import Neighbourhood, Placement, PlanePower, checked_widths
 from routecast.noc.planes.relaxation import Relaxation, Share
-from routecast.noc.planes.thesis import balance, four_phase
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, links

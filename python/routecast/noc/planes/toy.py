@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
+from routecast.noc.planes.li2012 import mini
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.planes.thesis import mini
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.topology import Topology, links

@@ -1,4 +1,4 @@
-"""Power of a router by clock and load, looked up in a table (thesis, sec. 7.5, eq. 7.14).
+"""Power of a router by clock and load, looked up in a table (Li 2012, sec. 7.5, eq. 7.14).
 
 ``P(l, f) = P0(f) + l (P1(f) - P0(f))``: P0 is the power at no load, P1 at one flit per port and cycle, both at the
 least voltage that the clock f allows. Between the clocks of the table each is joined by straight lines. Static power is

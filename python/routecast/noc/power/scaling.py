@@ -1,4 +1,4 @@
-"""Power by the hop and dynamic voltage and frequency scaling of one plane (thesis, eqs. 6.1-6.3, 7.1-7.3)."""
+"""Power by the hop and dynamic voltage and frequency scaling of one plane (Li 2012, eqs. 6.1-6.3, 7.1-7.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Scaling:
 
     Power is in units of one link that is always busy at full voltage, so that it is a number without a unit.
 
-    The bottleneck, slowed down, is loaded bottleneck * alpha, which must not be above 1. The thesis prints this
+    The bottleneck, slowed down, is loaded bottleneck * alpha, which must not be above 1. Li (2012) prints this
     "virtual load" upside down, rho = mu/(gamma alpha); its eq. 6.3 needs it as here. With ``alpha_max`` infinite alpha
     is 1/bottleneck, so that power grows with the third power of the load (properties 1 and 2).
 
@@ -31,7 +31,7 @@ class Scaling:
 
     def __post_init__(self) -> None:
         if not self.alpha_max >= 1:
-            msg = f"alpha_max {self.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; the thesis uses 3)"
+            msg = f"alpha_max {self.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; Li (2012) uses 3)"
             raise RoutecastError(msg)
 
     @property

@@ -62,7 +62,7 @@ class PlanePower:
 def router_loads(plane: Plane, ports: int) -> NDArray[np.float64]:
     """Return the load of every router at full clock, shape (routers,): what its ports receive, over its ports.
 
-    A router receives what its links bring and what its own nodes send (thesis, sec. 7.5: flits that each port receives
+    A router receives what its links bring and what its own nodes send (Li 2012, sec. 7.5: flits that each port receives
     per cycle).
     """
     topology = plane.routes.topology
@@ -86,7 +86,7 @@ def plane_power(
     clocks : Clocks
     asleep_ratio : float
         Part of the idle power at the slowest clock that a plane draws that carries nothing: 1 without a sleep mode, as
-        in the thesis, 0 where it is cut off.
+        in Li (2012), 0 where it is cut off.
 
     Raises
     ------

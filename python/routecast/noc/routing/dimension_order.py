@@ -139,7 +139,7 @@ def _both_orders(topology: Topology, part_of_xy: NDArray[np.float64]) -> list[Pa
 
 
 def o1turn(topology: Topology) -> list[Path]:
-    """Return O1TURN (Seo et al. 2005), which is also the thesis' 2P-ES (sec. 6.4.1): XY and YX carry one half each.
+    """Return O1TURN (Seo et al. 2005), which is also Li's 2P-ES (sec. 6.4.1): XY and YX carry one half each.
 
     Flows along a row or column have one path, in both classes with a half each.
     """
@@ -147,7 +147,7 @@ def o1turn(topology: Topology) -> list[Path]:
 
 
 def random_split(topology: Topology, seed: int) -> list[Path]:
-    """Return the thesis' 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
+    """Return Li's 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
     return _both_orders(topology, parts_of_xy(topology, seed))
 
 

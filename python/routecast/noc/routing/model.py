@@ -143,7 +143,7 @@ def hops(routes: Routes) -> Hops:
 def link_loads(routes: Routes, demand: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the load of every link, in capacities, for a demand of shape (routers, routers).
 
-    The largest entry is the bottleneck load of the thesis' definition 2. A path that comes over a link twice loads it
+    The largest entry is the bottleneck load of Li's definition 2. A path that comes over a link twice loads it
     twice.
     """
     if isinstance(routes.paths, LazyPaths):

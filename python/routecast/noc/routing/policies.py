@@ -1,4 +1,4 @@
-"""Routing policies by name, and the thesis' adaptive one."""
+"""Routing policies by name, and Li's adaptive one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from routecast.quantity.did_you_mean import did_you_mean
 __all__ = ["POLICIES", "routes"]
 
 
-# The thesis' Adaptive routing: flow after flow over the shortest path that is least loaded so far.
+# Li's Adaptive routing: flow after flow over the shortest path that is least loaded so far.
 
 
 class GreedyPaths(LazyPaths):
-    """One shortest path for each flow, chosen from the largest flow to the smallest (thesis, sec. 6.5).
+    """One shortest path for each flow, chosen from the largest flow to the smallest (Li 2012, sec. 6.5).
 
     The text, "computing, hop-by-hop, all the shortest paths to the destination and choosing, as next hop, the one with
     the lowest link utilization", is read as: at every hop, follow the shortest path whose most loaded link is the least
-    loaded one. (To look at the next link only misses the thesis' hot-spot figure and its statement on uniform traffic:
+    loaded one. (To look at the next link only misses Li's hot-spot figure and its statement on uniform traffic:
     packets run into links that are full further on. As read here the routing is better on normal traffic than the
-    thesis says, which finds it similar to 2P-ES.)
+    Li (2012) says, which finds it similar to 2P-ES.)
 
     Of equal flows the nearer comes first, which has fewer paths to choose from; then the numbers of source and target
     count. Of equal paths the one is taken that steps along the dimension with more hops left, x where they are equal.
@@ -114,7 +114,7 @@ def routes(policy: str, topology: Topology, *, demand: NDArray[np.float64] | Non
     Parameters
     ----------
     policy
-        One of :data:`POLICIES`: ``xy``, ``yx``, ``o1turn``, ``romm``, ``valiant``, and the thesis' ``2p_es``,
+        One of :data:`POLICIES`: ``xy``, ``yx``, ``o1turn``, ``romm``, ``valiant``, and Li's ``2p_es``,
         ``2p_rs``, ``4p_es`` and ``adaptive`` (secs. 6.4.1 and 6.5).
     topology
         The routers and links of one plane.

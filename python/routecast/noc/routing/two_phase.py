@@ -1,4 +1,4 @@
-"""Routes over an intermediate router: ROMM, Valiant, and the thesis' four paths with an even split."""
+"""Routes over an intermediate router: ROMM, Valiant, and Li's four paths with an even split."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def valiant(topology: Topology, seed: int) -> list[Path]:
 
 
 def four_paths(topology: Topology, seed: int) -> list[Path]:
-    """Return the thesis' 4P-ES (sec. 6.4.1): XY, YX, and two paths over a random router, a quarter of the flow each.
+    """Return Li's 4P-ES (sec. 6.4.1): XY, YX, and two paths over a random router, a quarter of the flow each.
 
     "A random intermediate node is chosen internally in the rectangle" is read as: neither in a row nor in a column of
-    source or target; so the thesis' statement on transpose traffic holds, which it does not with the rim allowed. A
+    source or target; so Li's statement on transpose traffic holds, which it does not with the rim allowed. A
     rectangle without such routers gives any of its routers. The two paths over it go XY then YX, and YX then XY: they
     load the links as XY then XY and YX then YX would, with fewer turns.
 

@@ -178,8 +178,8 @@ class RouterDesign:
         return cls(virtual_channels=virtual_channels)
 
     @classmethod
-    def thesis(cls) -> RouterDesign:
-        """Return the router of the thesis' sec. 6.6: VOQs of 50 flits of 32 bits, greedy maximum weight matching.
+    def li2012(cls) -> RouterDesign:
+        """Return the router of Li's sec. 6.6: VOQs of 50 flits of 32 bits, greedy maximum weight matching.
 
         A flit lasts a slot there, and the pipeline is not stated: here a flit that is matched is at the next router a
         slot later. Its node at the hot spot must take more than one flit a slot: at its load 1 every node offers
@@ -262,7 +262,7 @@ class Packets:
 
     @classmethod
     def between(cls, least: int, most: int) -> Packets:
-        """Return packets of every length from ``least`` to ``most``, all alike (thesis, sec. 6.6: 5 to 10 flits)."""
+        """Return packets of every length from ``least`` to ``most``, all alike (Li 2012, sec. 6.6: 5 to 10 flits)."""
         return cls(flits=tuple(range(least, most + 1)))
 
     @property

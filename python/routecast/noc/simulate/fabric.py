@@ -127,7 +127,7 @@ class Fabric:
         scaling
             The range of voltage and clock.
         busy_ratio
-            How busy the most loaded link may be at that clock, up to 1. At 1, which is the thesis' rule alpha =
+            How busy the most loaded link may be at that clock, up to 1. At 1, which is Li's rule alpha =
             min(1/rho, alpha_max), it is busy always wherever alpha is not alpha_max, and latency is unbounded.
 
         Raises

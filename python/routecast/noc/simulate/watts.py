@@ -1,4 +1,4 @@
-"""Power of a simulated fabric by a table of router power (thesis, eq. 7.14), with the loads that were simulated."""
+"""Power of a simulated fabric by a table of router power (Li 2012, eq. 7.14), with the loads that were simulated."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["Traffic", "bottleneck", "normalised"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Traffic:
-    """The traffic matrix (thesis, definition 1): ``demand[i, j]`` goes from node i to node j.
+    """The traffic matrix (Li 2012, definition 1): ``demand[i, j]`` goes from node i to node j.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Traffic:
         return demand
 
 
-# The normalised load of the thesis: how much the most loaded link carries (eqs. 6.7 and 7.13).
+# The normalised load of Li (2012): how much the most loaded link carries (eqs. 6.7 and 7.13).
 
 
 def bottleneck(traffic: Traffic, routings: Sequence[Routes]) -> float:
-    """Return the load of the most loaded link over all the routings, in capacities (thesis, definition 2)."""
+    """Return the load of the most loaded link over all the routings, in capacities (Li 2012, definition 2)."""
     return max(
         (float(link_loads(routes, traffic.between_routers(routes.topology)).max(initial=0.0)) for routes in routings),
         default=0.0,

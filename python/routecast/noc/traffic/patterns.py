@@ -1,6 +1,6 @@
 """Synthetic traffic patterns of networks on chip, in which every sending node sends 1 in total.
 
-After sec. 6.5 of the thesis and table 3.2 of W. Dally and B. Towles, "Principles and Practices of Interconnection
+After sec. 6.5 of Li (2012) and table 3.2 of W. Dally and B. Towles, "Principles and Practices of Interconnection
 Networks" (Morgan Kaufmann, 2004). Patterns that speak of rows and columns move traffic between routers; the k-th node
 of a router sends to the k-th node of another. A node that a pattern would send to itself sends nothing.
 """
@@ -59,16 +59,16 @@ def uniform(topology: Topology, *, to_itself: bool = False) -> Traffic:
 
 
 def normal(topology: Topology, *, permutations: int | None = None, seed: int = 1) -> Traffic:
-    """Return the mean of random permutation matrices (thesis, secs. 6.5 and 7.4).
+    """Return the mean of random permutation matrices (Li 2012, secs. 6.5 and 7.4).
 
     All nodes send and receive 1 in total, but not evenly. The permutations are drawn from all of them, so that a node
-    may be sent to itself, as the thesis' footnote 1 allows; that part stays on the diagonal and loads no link.
+    may be sent to itself, as Li's footnote 1 allows; that part stays on the diagonal and loads no link.
 
     Parameters
     ----------
     topology : Topology
     permutations : int, optional
-        How many; as many as there are nodes unless said (the thesis: 25 on a mesh of 5 x 5).
+        How many; as many as there are nodes unless said (Li (2012): 25 on a mesh of 5 x 5).
     seed : int
         Of the permutations.
 
@@ -80,7 +80,7 @@ def normal(topology: Topology, *, permutations: int | None = None, seed: int = 1
     nodes = topology.node_count
     count = nodes if permutations is None else permutations
     if count < 1:
-        msg = f"normal traffic: {count} permutations; give 1 or more (the thesis takes one per node, {nodes} here)"
+        msg = f"normal traffic: {count} permutations; give 1 or more (Li (2012) takes one per node, {nodes} here)"
         raise RoutecastError(msg)
     random = np.random.default_rng(seed)
     demand = np.zeros((nodes, nodes))
@@ -96,7 +96,7 @@ def transpose(topology: Topology, *, to_itself: bool = False) -> Traffic:
     ----------
     topology : Topology
     to_itself : bool
-        Whether nodes on the diagonal send to themselves, as in BookSim 2, or nothing, as in the thesis (sec. 6.5: x
+        Whether nodes on the diagonal send to themselves, as in BookSim 2, or nothing, as in Li (2012) (sec. 6.5: x
         and y differ).
 
     Raises
@@ -117,13 +117,13 @@ def tornado(topology: Topology, *, along: Along = Along.COLUMNS) -> Traffic:
     """Return the traffic that goes almost half a ring to the right, with wrapping.
 
     In k columns the node in column x sends to column (x + ceil(k/2) - 1) mod k of its row (Dally and Towles, table
-    3.2), which is the thesis' (x + 2) mod 5 on 5 columns.
+    3.2), which is Li's (x + 2) mod 5 on 5 columns.
 
     Parameters
     ----------
     topology : Topology
     along : Along
-        ``columns`` as in the thesis; ``both`` shifts rows in the same way, as BookSim 2 does.
+        ``columns`` as in Li (2012); ``both`` shifts rows in the same way, as BookSim 2 does.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def hot_spot(
 ) -> Traffic:
     """Return the traffic of which every node sends a share to hot spots and the rest evenly to all other nodes.
 
-    The thesis (sec. 6.5) sends 0.6 to one hot spot in the centre and 0.4 uniformly to any other node; the hot spot is
+    Li (2012) (sec. 6.5) sends 0.6 to one hot spot in the centre and 0.4 uniformly to any other node; the hot spot is
     one of these, so it gets 0.6 + 0.4/(N - 1) from each. A hot spot sends its share to the other hot spots; the only
     one sends everything uniformly.
 
@@ -231,7 +231,7 @@ PATTERNS: dict[str, Callable[..., Traffic]] = {
 
 
 def pattern(name: str, topology: Topology, *, seed: int = 1) -> Traffic:
-    """Return the pattern of a name, as the thesis has it.
+    """Return the pattern of a name, as Li (2012) has it.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def _check_hot_spots(hot: list[int], heat: list[float], share: float, count: int
         faults.append(f"{len(heat)} weights for {len(hot)} hot spots: give one for each")
     faults += [f"weight {weight:g} of a hot spot: give more than 0" for weight in heat if not 0 < weight < math.inf]
     if not 0 <= share <= 1:
-        faults.append(f"share {share:g} to the hot spots: it is in 0..1 (the thesis: 0.6)")
+        faults.append(f"share {share:g} to the hot spots: it is in 0..1 (Li (2012): 0.6)")
     if faults:
         msg = "hot-spot traffic: " + "; ".join(faults)
         raise RoutecastError(msg)

@@ -219,7 +219,7 @@ def goal_designs(
 
 
 def plain_designs(problem: ClusterProblem, notes: list[str] | None = None) -> list[Design]:
-    """Return Designs I to IV, without a budget as in the thesis; those that do not exist are noted."""
+    """Return Designs I to IV, without a budget as in Li (2012); those that do not exist are noted."""
     free = replace(problem, budget=None)
     designs = []
     for make in (design_i, design_ii, design_iii, design_iv):

@@ -6,7 +6,7 @@
     traffic T_t, one value a step                            ├─► Fleet N_k ─► Schedule n_kt ─► energy, price
     budget I                                                 ┘
 
-The thesis' symbol N_k·α_t is the whole number n_kt of machines of group k that are on in step t, 0 <= n_kt <= N_k.
+Li's symbol N_k·α_t is the whole number n_kt of machines of group k that are on in step t, 0 <= n_kt <= N_k.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MachineGroup:
     price: float = field("C_k, in whatever currency the budget has")
     idle_w: float | None = field(
         "What one draws switched on without load, W; it rises linearly with its load to ``power_w``. None: "
-        "``power_w`` at any load, as in the thesis",
+        "``power_w`` at any load, as in Li (2012)",
         default=None,
     )
     # Time from switching on until it routes, and the energy that this takes beyond ``idle_w``.
@@ -76,7 +76,7 @@ class Schedule:
 class Design:
     """A fleet with the schedule that the energy-saving algorithm gives it."""
 
-    name: str = field('``"Design-I"`` … as in the thesis, sec. 8.3.2')
+    name: str = field('``"Design-I"`` … as in Li 2012, sec. 8.3.2')
     fleet: tuple[int, ...] = field("N_k, machines of each group")
     price: float = field("Σ C_k N_k")
     schedule: Schedule

@@ -127,8 +127,7 @@ class SavingTable(FileModel):
     """``[saving]``: how machines are switched on-line, over the whole trace."""
 
     rule: Literal["worth", "fewest"] = Field(
-        default="worth",
-        description="Switch once it pays back, or as few as will do (the thesis' differential algorithm)",
+        default="worth", description="Switch once it pays back, or as few as will do (Li's differential algorithm)"
     )
     knows: Literal["present", "past", "day before"] = Field(
         default="present", description="Load that the algorithm knows when it decides on a step"

@@ -180,7 +180,7 @@ class _Judge:
         return replace(one, check=check)
 
 
-# What sharing costs and which link is fullest: the figures behind the words of an answer (thesis, sec. 3.4.1).
+# What sharing costs and which link is fullest: the figures behind the words of an answer (Li 2012, sec. 3.4.1).
 
 
 @value

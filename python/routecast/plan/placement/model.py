@@ -183,7 +183,7 @@ class Rules:
     most_servers: int | None = None
     shared_cores: bool = field("Whether a core may serve several threads", default=True)
     cores_per_thread: int | None = field(
-        "Cores that each thread may use (thesis fig. 3.12: 1v1p, 1v2p); None: the planner chooses", default=None
+        "Cores that each thread may use (Li 2012, fig. 3.12: 1v1p, 1v2p); None: the planner chooses", default=None
     )
     pins: tuple[PinChoice, ...] = field(
         "Ways of pinning that are tried on each server", default=("free", "machines", "threads", "alone")

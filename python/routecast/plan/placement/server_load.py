@@ -32,7 +32,7 @@ from routecast.router.virtual.machines import Cores
 __all__ = ["Pins", "ServerLoads", "machine_in"]
 
 
-# Which threads of a server go to which cores: the ways of pinning that are tried (thesis, fig. 3.12).
+# Which threads of a server go to which cores: the ways of pinning that are tried (Li 2012, fig. 3.12).
 #
 # =============  =====================================================================================
 # ``free``       every thread may use every core (1v2p on two cores)

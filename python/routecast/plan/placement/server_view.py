@@ -228,7 +228,7 @@ def stages_of(problem: PlacementProblem, chain: Chain, share: float, here: Mappi
 
 
 def _local(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]) -> tuple[Stage, ...]:
-    """Return the stages where frames stay on the server that they came to until they leave (thesis, scenario B.2).
+    """Return the stages where frames stay on the server that they came to until they leave (Li 2012, scenario B.2).
 
     Frames leave by another port than they came by, all others alike; with one port in all, by that.
     """

@@ -103,7 +103,7 @@ def power_figure(
     x_title: str = "normalised load",
     scale: Literal["linear", "log"] = "linear",
 ) -> Figure:
-    """Return power against load, one line for each routing or allocation (thesis, figs. 6.4-6.6 and 7.4-7.6).
+    """Return power against load, one line for each routing or allocation (Li 2012, figs. 6.4-6.6 and 7.4-7.6).
 
     Published points stand beside the lines in the colour of what they are of.
     """

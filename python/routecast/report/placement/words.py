@@ -1,4 +1,4 @@
-"""The words of a placement (thesis, sec. 3.4: which elements share a server or a core, and what that costs)."""
+"""The words of a placement (Li 2012, sec. 3.4: which elements share a server or a core, and what that costs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The multistage router: load balancers and back-end routers on servers, virtual and physical (thesis, ch. 1, 3, 4)."""
+"""The multistage router: load balancers and back-end routers on servers, virtual or not (Li 2012, ch. 1, 3, 4)."""
 
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Control, Interconnect

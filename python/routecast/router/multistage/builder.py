@@ -1,4 +1,4 @@
-"""The multistage router: load balancers, an interconnect, back-end routers (thesis, sec. 1.2)."""
+"""The multistage router: load balancers, an interconnect, back-end routers (Li 2012, sec. 1.2)."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def multistage_router(
         None: virtual switches, and cables of 1 Gbit/s between servers.
     balancing : {"round_robin", "flow_hash", "local"}
         ``round_robin``: frame by frame to all routers. ``flow_hash``: by the flow's hash. ``local``: frame by frame to
-        the routers on the balancer's own server, at the cost of ``balance_local`` where it is given (thesis, sec.
+        the routers on the balancer's own server, at the cost of ``balance_local`` where it is given (Li 2012, sec.
         3.4.1, scenario B.2: "the LB configuration is much simpler").
     ports_per_balancer : int
         Outer interfaces of each balancer: ``port n`` is one of balancer ``n // ports_per_balancer``.

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-# What the control plane takes from the elements: the messages of DIST (thesis, sec. 1.2).
+# What the control plane takes from the elements: the messages of DIST (Li 2012, sec. 1.2).
 
 
 @value
@@ -104,7 +104,7 @@ VLAN_TAG_BYTES = 4.0
 class Interconnect:
     """What joins balancers and routers: virtual switches within servers, links and a switch between them.
 
-    The second stage (thesis, sec. 1.2, 3.2). ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one
+    The second stage (Li 2012, sec. 1.2, 3.2). ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one
     VLAN for each pair of balancer and router on a virtual switch; a tag's work more. ``hub``: a hub with two ports for
     each pair: the work of a switch. ``shared_hub``: one hub (a virtual switch in promiscuous mode) for all: every frame
     is copied "to every port except the receiving one", and the copies cost those who throw them away.
@@ -124,7 +124,7 @@ class Interconnect:
     )
     joined: Joined = field("Servers are joined by a cable for each two, or by a physical switch", default="cable")
     link_bps: BitRate = field("Rate of each link between servers, each direction, bit/s", default=1e9)
-    # As a virtual switch's uplinks are shared by originating port (thesis, scenario C.1: one, C.2: two).
+    # As a virtual switch's uplinks are shared by originating port (Li 2012, scenario C.1: one, C.2: two).
     links: Count = field("Such links side by side; elements take them in turn", default=1)
     # Over all that use it.
     link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from routecast.router.multistage.thesis_scenarios import Scenario
+from routecast.router.multistage.li2012_scenarios import Scenario
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["router_document"]
@@ -22,7 +22,7 @@ def router_document(scenario: Scenario, technology: str) -> dict[str, Any]:
     Examples
     --------
     >>> from routecast.router.files import build_router
-    >>> from routecast.router.multistage.thesis_scenarios import table_3_2
+    >>> from routecast.router.multistage.li2012_scenarios import table_3_2
     >>> from routecast.router.virtual.catalogue import technology
     >>> scenario = table_3_2(technology("vmware-esxi-4.0"))["C.2"]
     >>> document = router_document(scenario, "vmware-esxi-4.0")

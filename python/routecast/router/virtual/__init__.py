@@ -1,4 +1,4 @@
-"""Routers in virtual machines, containers and on servers: threads over cores (thesis, ch. 2-4)."""
+"""Routers in virtual machines, containers and on servers: threads over cores (Li 2012, ch. 2-4)."""
 
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.machines import Cores, Machine, Server

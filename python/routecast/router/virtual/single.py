@@ -1,4 +1,4 @@
-"""One virtual router on a server (thesis, sec. 4.2 and 4.3): the monolithic virtual software router."""
+"""One virtual router on a server (Li 2012, sec. 4.2 and 4.3): the monolithic virtual software router."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def virtual_router(
         Outer interfaces of the server.
     interfaces : int
         Interfaces of the machine: frames of port ``i`` come in by interface ``i mod interfaces`` and leave by that of
-        their port. The thesis' virtual router has one (sec. 4.3: "the vhost-net thread").
+        their port. Li's virtual router has one (sec. 4.3: "the vhost-net thread").
     link_bps : float
         Rate of each port, each direction.
     tx_ring_frames : int

@@ -148,11 +148,11 @@ class ClusterResult(StudyResult[ClusterStudy]):
         }
 
 
-# What the thesis says of its designs (Li 2012, sec. 8.1 and 8.3.3), beside what is found on this study's traffic.
+# What Li (2012) says of its designs (Li 2012, sec. 8.1 and 8.3.3), beside what is found on this study's traffic.
 
 
 def statements(result: ClusterResult) -> tuple[Statement, ...]:
-    """Return what the thesis states beside what is found; nothing where one of its designs does not exist."""
+    """Return what Li (2012) states beside what is found; nothing where one of its designs does not exist."""
     found = result.answer
     if not result.goal_designs or not set(ROMAN) <= {one.name for one in found.others}:
         return ()
@@ -192,7 +192,7 @@ def statements(result: ClusterResult) -> tuple[Statement, ...]:
             f"{min(kwh.values()) - loose_kwh:.2f} to {max(kwh.values()) - loose_kwh:.2f} kWh",
         ),
         (
-            "The designs of the thesis save, against Designs I and II",
+            "The designs of Li (2012) save, against Designs I and II",
             "8.3.3",
             "roughly 10 %, up to 20 %",
             f"{100 * (1 - chosen / usual):.1f} % to {100 * (1 - loose_kwh / kwh['Design-II']):.1f} %",
@@ -230,7 +230,7 @@ def statements(result: ClusterResult) -> tuple[Statement, ...]:
                 f"{lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−"),
             )
         )
-    return tuple(Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows)
+    return tuple(Statement(says=says, where=where, stated=stated, here=here) for says, where, stated, here in rows)
 
 
 ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")

@@ -1,4 +1,4 @@
-"""The report of a study of a cluster: designs, budgets, sampling, switching, and the thesis beside them."""
+"""The report of a study of a cluster: designs, budgets, sampling, switching, and Li (2012) beside them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def fleets_table(result: ClusterResult) -> Table:
         Column("Switched", "%", _whole, fewest_switchings, group="fewest"),
         name="fleets",
         title=f"On-line against off-line saving, {days:.0f} days",
-        caption="Off-line takes each step's cheapest machines. Worth switches once it pays back, fewest is the thesis' "
+        caption="Off-line takes each step's cheapest machines. Worth switches once it pays back, fewest is Li's "
         "differential algorithm; both know the present load and carry every step.",
         strong=lambda one: one.design.fleet == result.answer.design.fleet,
     )
@@ -273,7 +273,7 @@ def mismatch_figure(result: ClusterResult) -> Figure:
         caption=(
             f"Designed and run at {coarse / 60:g} min the cluster needs {own.kwh_per_day:.2f} kWh a day, run at "
             f"{fine / 60:g} min {other.kwh_per_day:.2f} kWh; designed for {fine / 60:g} min as well, "
-            f"{result.of_sampling(fine, fine).kwh_per_day:.2f} kWh. The thesis finds 0.8 kWh with its trace."
+            f"{result.of_sampling(fine, fine).kwh_per_day:.2f} kWh. Li (2012) finds 0.8 kWh with its trace."
         ),
         x=Axis(title="hour of the day", ticks=HOURS, low=0.0, high=24.0),
         y=Axis(title="power (W)", low=50.0 * (0.95 * low // 50.0)),
@@ -312,7 +312,7 @@ def switching_figure(result: ClusterResult) -> Figure:
     fewest = next(one for one in chosen.savings if "fewest" in one.name)
     for name, saving, colour, symbol in (
         ("off-line, each step", chosen.offline, "#4aa36a", "square"),
-        ("on-line, fewest (thesis)", fewest, "#d6812f", "diamond"),
+        ("on-line, fewest (Li 2012)", fewest, "#d6812f", "diamond"),
     ):
         marks.append(
             Points(

@@ -189,7 +189,7 @@ def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
     rates = ", ".join(f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept)
     where = f"{one.figure.name}{': ' + ordered.where if ordered.where else ''}"
     says = ordered.says
-    statement = Statement(says=says, where=where, thesis=" > ".join(ordered.curves), here=f"{here}; last: {rates}")
+    statement = Statement(says=says, where=where, stated=" > ".join(ordered.curves), here=f"{here}; last: {rates}")
     return statement, bool(kept) and not wrong
 
 
@@ -203,7 +203,7 @@ def _shape(one: FigureResult, shape: Shape) -> tuple[Statement, bool]:
     here = f"{last:+.0%} of its peak at the highest load, least {least:+.0%}"
     wants = f"at most {shape.by:.0%} below" if shape.kind == "flat" else f"at least {shape.by:.0%} below"
     where = f"{one.figure.name}{': ' + shape.where if shape.where else ''}"
-    return Statement(says=shape.says, where=where, thesis=wants, here=here), is_met
+    return Statement(says=shape.says, where=where, stated=wants, here=here), is_met
 
 
 def _limited(one: FigureResult, limited: Limited) -> tuple[Statement, bool]:
@@ -215,7 +215,7 @@ def _limited(one: FigureResult, limited: Limited) -> tuple[Statement, bool]:
     if name != limited.thread:
         here += f", {limited.thread} {share:.0%}"
     where = f"{one.figure.name}{': ' + limited.where if limited.where else ''}"
-    return Statement(says=limited.says, where=where, thesis=limited.thread, here=here), is_met
+    return Statement(says=limited.says, where=where, stated=limited.thread, here=here), is_met
 
 
 def _at(points: Sequence[Point], load: float) -> float:

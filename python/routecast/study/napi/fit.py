@@ -54,7 +54,7 @@ CORE = "core 0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One core at one offered load, in the inside view of paper 003, fig. 6."""
+    """One core at one offered load, in the inside view of Bolla et al. 2009, fig. 6."""
 
     offered_pps: float
     forwarded_pps: float

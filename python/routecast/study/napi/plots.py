@@ -118,7 +118,7 @@ def _shares(costs: ActivationCosts, rate_pps: float) -> tuple[float, float, floa
 
 
 def inside_figure(form: FormResult) -> Figure:
-    """Return idle time, interrupts and polls per packet against load (paper 003, fig. 6)."""
+    """Return idle time, interrupts and polls per packet against load (Bolla et al. 2009, fig. 6)."""
     marks: list[Mark] = []
     colours = (GREY, INTERRUPT, WORK)
     for curve, dashed in ((form.curves[0], False), (form.curves[1], True)):

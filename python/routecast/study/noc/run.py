@@ -24,8 +24,8 @@ from routecast.noc.answer.power import power_answer
 from routecast.noc.case import NocCase, policy_name
 from routecast.noc.file.reading import noc_case
 from routecast.noc.planes.whole_flows import whole_flow_bound
+from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
 from routecast.noc.simulate.run import Run
-from routecast.noc.simulate.thesis import DvfsRow, table_6_1
 from routecast.quantity.bounded_file import read_bytes
 from routecast.report.noc.link_map import LinkMap
 from routecast.report.noc.pictures import optimum_map, power_map
@@ -62,8 +62,8 @@ WHOLE = "whole_flows"
 """The bound of flows that are not split, whatever their planes and paths."""
 
 SPECIAL = {NO_DVFS: "NoDVFS", WHOLE: "bound, whole", BOUND: "bound, split"}
-THESIS_ALLOCATIONS = ("balance", "mini", "four_phase")
-"""Those that the thesis prints for two planes."""
+PRINTED_ALLOCATIONS = ("balance", "mini", "four_phase")
+"""Those that Li (2012) prints for two planes."""
 
 
 def curve_name(curve: str) -> str:
@@ -76,7 +76,7 @@ def curve_name(curve: str) -> str:
     """
     if curve in SPECIAL:
         return SPECIAL[curve]
-    return f"2P-{policy_name(curve)}" if curve in THESIS_ALLOCATIONS else policy_name(curve)
+    return f"2P-{policy_name(curve)}" if curve in PRINTED_ALLOCATIONS else policy_name(curve)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,16 +340,16 @@ def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
     return noc_case(changed, subject=case.name, folder=folder)
 
 
-# What the thesis says in words of its curves (Li 2012, sec. 6.5 and 7.4), beside what is found.
+# What Li (2012) says in words of its curves (Li 2012, sec. 6.5 and 7.4), beside what is found.
 
 
 Words = tuple[str, str, str, str]
 ALPHA_MAX = 3.0
-"""Of the thesis' figures."""
+"""Of Li's figures."""
 
 
 def statements(result: NocResult) -> tuple[Statement, ...]:
-    """Return what the thesis states of the traffics that the study has, beside what is found at the highest load."""
+    """Return what Li (2012) states of the traffics that the study has, beside what is found at the highest load."""
     rows: list[Words] = []
     for one in result.cases:
         traffic = _traffic(one.case)
@@ -357,11 +357,11 @@ def statements(result: NocResult) -> tuple[Statement, ...]:
             continue
         load = max(one.loads)
         rows += _one_plane(one, traffic, load) if one.case.planes is None else _two_planes(one, traffic, load)
-    return tuple(Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows)
+    return tuple(Statement(says=says, where=where, stated=stated, here=here) for says, where, stated, here in rows)
 
 
 def _traffic(case: Case) -> str | None:
-    """Return which of the thesis' traffics a case has; None if it is none, or on another grid or voltage range."""
+    """Return which of Li's traffics a case has; None if it is none, or on another grid or voltage range."""
     grid = case.topology
     if grid.kind != "mesh" or case.power.alpha_max != ALPHA_MAX:
         return None
@@ -417,11 +417,11 @@ def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
 def _two_planes(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
     name, curves = one.case.name, set(one.curves)
     if BOUND in curves:
-        thesis = "at most 4" if traffic in ("uniform", "tornado") else "6 to 9"
+        stated = "at most 4" if traffic in ("uniform", "tornado") else "6 to 9"
         yield (
             f"{name}: the least power is below no scaling by a factor",
             "sec. 7.4",
-            thesis,
+            stated,
             f"at most {_times(one, BOUND, load)}",
         )
     if {"balance", "mini"} <= curves:

@@ -1,4 +1,4 @@
-"""The report of a study of a network on chip: a section for every traffic, the flits, and the thesis beside them."""
+"""The report of a study of a network on chip: a section for every traffic, the flits, and Li (2012) beside them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def curves_table(one: CaseResult) -> Table:
 
 
 def distance_table(result: NocResult) -> Table:
-    """Return how much of the thesis' distance to the bounds our allocation closes, of cases that have all of them."""
+    """Return how much of Li's distance to the bounds our allocation closes, of cases that have all of them."""
     return Table.of(
         [one for one in result.cases if {OURS, BEFORE, BOUND} <= set(one.curves)],
         Column.text("Traffic", "case.name"),
@@ -112,7 +112,7 @@ def compared_table(result: NocResult) -> Table:
 
 
 def flits_table(result: NocResult) -> Table:
-    """Return table 6.1: power at the flit level with and without scaling, the thesis' beside ours."""
+    """Return table 6.1: power at the flit level with and without scaling, Li's beside ours."""
     return Table.of(
         result.dvfs_rows,
         Column("Load", "", "g", "load"),
@@ -120,9 +120,9 @@ def flits_table(result: NocResult) -> Table:
         Column("DVFS", "", ".4f", "with_dvfs.value", group="here"),
         Column("Ratio", "", ".3f", "ratio.value", group="here"),
         Column("±", "", ".3f", "ratio.half_width", group="here"),
-        Column("NoDVFS", "", ".3f", "thesis.without_dvfs", group="thesis"),
-        Column("DVFS", "", ".4f", "thesis.with_dvfs", group="thesis"),
-        Column("Ratio", "", ".2f", "thesis.ratio", group="thesis"),
+        Column("NoDVFS", "", ".3f", "printed.without_dvfs", group="Li 2012"),
+        Column("DVFS", "", ".4f", "printed.with_dvfs", group="Li 2012"),
+        Column("Ratio", "", ".2f", "printed.ratio", group="Li 2012"),
         Column("Theory", "", ".2f", "theory"),
         Column("Error", "%", signed_percent, lambda row: row.ratio.value / row.theory - 1.0),
         name="flits",
@@ -274,9 +274,9 @@ def flit_figure(result: NocResult) -> Figure:
                 filled=False,
             ),
             Points(
-                name="thesis, table 6.1",
+                name="Li 2012, table 6.1",
                 x=loads,
-                y=tuple(row.thesis.ratio for row in rows),
+                y=tuple(row.printed.ratio for row in rows),
                 colour="#d6812f",
                 symbol="cross",
             ),
@@ -315,7 +315,7 @@ CURVES = {
     "adaptive": "Flow by flow, the heaviest first: at each hop the link that is loaded least so far.",
     "balance": "Flows are put on two planes so that both are loaded alike.",
     "mini": "Heavy flows are concentrated on one plane, the rest may be slow on the other.",
-    "four_phase": "The thesis' best: in four phases, flows move from one plane to the other while that saves power.",
+    "four_phase": "Li's best: in four phases, flows move from one plane to the other while that saves power.",
     "search": "Ours: whole flows are moved between planes and shortest paths while power falls.",
     WHOLE: "Proven: flows that are not split need at least this, for a plane is no slower than its heaviest flow.",
     BOUND: "Proven: nothing needs less, even if flows are split over paths and planes at will.",

@@ -234,7 +234,7 @@ class Workload:
     """A router's size and what it is loaded with: full line rate on every port, split evenly over the flows.
 
     Up to as many flows as cores are crafted to fall on different cores; more are random, and the NIC's hash spreads
-    them (paper 000, sec. VI-A.1).
+    them (Meyer et al. 2014, sec. VI-A.1).
     """
 
     cores: int
@@ -413,7 +413,7 @@ class CalibratedLaw(Law, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """Eqs. 5 to 7 of paper 000: the service time is fixed by the number of cores that have a flow."""
+    """Eqs. 5 to 7 of Meyer et al. 2014: the service time is fixed by the number of cores that have a flow."""
 
     router: Eq5Router
     name: str = "eq5"
@@ -507,7 +507,7 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
 
 
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
-    """Calibrate eq. 5 of paper 000.
+    """Calibrate eq. 5 of Meyer et al. 2014.
 
     Raises
     ------

@@ -380,7 +380,7 @@ def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
 
 
 def _calibrating_ring(rows: list[Comparison], unit: Unit, colour: str) -> Points:
-    """Encircle the calibrating points, as paper 000 does in Fig. 8(b)."""
+    """Encircle the calibrating points, as Meyer et al. 2014 does in Fig. 8(b)."""
     rows = [row for row in rows if row.calibrates]
     return Points(
         name="calibrates",

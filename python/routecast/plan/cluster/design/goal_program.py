@@ -1,6 +1,6 @@
 """The preemptive goal program: least energy within a budget, then least price at that energy (Li 2012, (8.1)-(8.8)).
 
-The thesis states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps. Here
+Li (2012) states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps. Here
 only the fleet N_k is searched (``fleet_search``): for a fixed fleet the steps are independent and one table gives the
 energy of the day exactly (``step.dispatch``). The answer carries a proven bound.
 """

@@ -150,7 +150,7 @@ def _locally_optimal(problem: ClusterProblem, dispatcher: Dispatcher) -> tuple[i
 def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]) -> tuple[int, ...]:
     """Take N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
 
-    Where fewer can be had the next best group goes on. The budget is not read, as in the thesis. Of groups of equal
+    Where fewer can be had the next best group goes on. The budget is not read, as in Li (2012). Of groups of equal
     merit the one of more capacity comes first.
     """
     peak_bps = max(problem.traffic_bps)

@@ -25,7 +25,7 @@ class SavingRules:
         default="worth",
     )
     knows: Knowledge = field(
-        "On-line only: which load a step is planned for, see expected_bps. The thesis' algorithm knows the present one",
+        "On-line only: which load a step is planned for, see expected_bps. Li's algorithm knows the present one",
         default="present",
     )
     headroom_ratio: float = field(

@@ -1,7 +1,7 @@
-"""The thesis' allocations of whole flows to planes: 2P-BALANCE, 2P-MINI and 2P-4PHASE (sec. 7.3.2, Algorithms 1-3).
+"""Li's allocations of whole flows to planes: 2P-BALANCE, 2P-MINI and 2P-4PHASE (sec. 7.3.2, Algorithms 1-3).
 
 All flows start on plane 1, the master; each algorithm moves some of them to the others, the slaves. BL is the
-bottleneck load of a plane, BF the flows that contribute to its bottleneck links. What the thesis leaves open, and the
+bottleneck load of a plane, BF the flows that contribute to its bottleneck links. What Li (2012) leaves open, and the
 reading taken here (:class:`Reading` has the others):
 
 * Ties of ``arg max lambda``: the first flow by source, then by target. That matters: all flows to a hot spot have one
@@ -17,14 +17,14 @@ reading taken here (:class:`Reading` has the others):
 * "After running our 4PHASE algorithm, there is not possible to move a single traffic flow to decrease the whole chip
   power" does not hold of the printed loops, which run once; :attr:`Reading.repeated` runs them until nothing moves.
 
-Beyond the thesis: more than two planes (a flow goes to the slave with the least bottleneck in BALANCE, to the first
+Beyond Li (2012): more than two planes (a flow goes to the slave with the least bottleneck in BALANCE, to the first
 slave with room in MINI, to the slave of the least power in 4PHASE) and unequal ones (BL is relative to a plane's
 width, and each slave has its own alpha_max). Planes are tried in the order given, so the master should be the
 strongest.
 
 Complexity for F flows, L links and paths of h links: BL is looked up in O(L) and BF in O(F) for each bottleneck link,
 so that BALANCE and MINI cost O(F (L + F)) and 4PHASE O(F^2 (L + F)) in the worst case, F times less where few moves
-succeed; with a heap of link loads the thesis has O(F log L) and O(F h log L).
+succeed; with a heap of link loads Li (2012) has O(F log L) and O(F h log L).
 """
 
 from __future__ import annotations

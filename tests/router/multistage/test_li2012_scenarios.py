@@ -1,11 +1,11 @@
-"""The thesis' scenarios, in code and in the study that ships, map the same elements to the same servers and cores."""
+"""Li's scenarios, in code and in the study that ships, map the same elements to the same servers and cores."""
 
 from pathlib import Path
 
 import pytest
 
 import routecast
-from routecast.router.multistage.thesis_scenarios import figure_3_14, table_3_2
+from routecast.router.multistage.li2012_scenarios import figure_3_14, table_3_2
 from routecast.router.multistage.writing import router_document
 from routecast.router.virtual.catalogue import technology
 from routecast.study.curves.document import CurveStudy

@@ -1,4 +1,4 @@
-"""The multistage routers that the thesis measured: Table 3.2, affinities of figs. 3.12 and 3.14, bindings of fig. 4.5.
+"""The multistage routers that Li (2012) measured: Table 3.2, affinities of figs. 3.12 and 3.14, bindings of fig. 4.5.
 
 What the text leaves open is said where it is decided. Costs are none of this: they come with the technology.
 """
@@ -27,7 +27,7 @@ SECOND_SERVER_SPEED = 2.66 / 3.0
 INTERRUPT_CORES: Cores = (1, 0)
 """Cores that the cards of a VMware server interrupt, in turn, the first outer port first: an assumption.
 
-The thesis does not state them. It found that one balancer on core 0 and one router on core 1 forward more than both on
+Li (2012) does not state them. It found that one balancer on core 0 and one router on core 1 forward more than both on
 either core (sec. 3.4.2, "1L1R"). With the costs of ``vmware-esxi-4.0`` as they were when this was chosen, the simulator
 agrees at all loads that were tried if the only port interrupts the router's core; if it interrupts the balancer's, not
 in overload. That favours this choice and proves nothing: other costs may allow the others.
@@ -41,7 +41,7 @@ _BOTH: Cores = (0, 1)
 class Scenario:
     """A multistage router that was measured, as arguments of :func:`multistage_router`, and how it was loaded."""
 
-    name: str = field("As the thesis calls it")
+    name: str = field("As Li (2012) calls it")
     note: str
     servers: tuple[Server, ...]
     balancers: tuple[Machine, ...]
@@ -137,7 +137,7 @@ def table_3_2(technology: Technology, *, interrupt_cores: Cores = INTERRUPT_CORE
     Notes
     -----
     Server 2 has the slower processor, and the hub is used where one balancer and one router share a server, VLANs
-    elsewhere (sec. 3.3.3). Which of the two machines the thesis called server 1 in Table 3.2 is not stated.
+    elsewhere (sec. 3.3.3). Which of the two machines Li (2012) called server 1 in Table 3.2 is not stated.
     """
     hub, vlan = Interconnect(kind="hub"), Interconnect(kind="vlan")
     cases = (

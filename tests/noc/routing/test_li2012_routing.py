@@ -1,4 +1,4 @@
-"""What secs. 6.5 and 6.6 of the thesis say about the power of its routings on 5 x 5 routers, alpha_max 3.
+"""What secs. 6.5 and 6.6 of Li (2012) say about the power of its routings on 5 x 5 routers, alpha_max 3.
 
 Power at normalised load 1, in parts of what is burnt without scaling (NoDVFS, eq. 6.2 at alpha 1).
 """
@@ -41,7 +41,7 @@ def mean_powers(traffics: Sequence[Traffic]) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def on_normal() -> dict[str, float]:
-    # Means of the thesis' 40 matrices scatter by 1.6 % (one standard deviation), too much for bounds of 3 %.
+    # Means of Li's 40 matrices scatter by 1.6 % (one standard deviation), too much for bounds of 3 %.
     return mean_powers([normal(MESH, seed=seed) for seed in range(1, 101)])
 
 

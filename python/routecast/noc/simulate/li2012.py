@@ -1,9 +1,9 @@
-"""Table 6.1 of the thesis: power with and without DVFS at the flit level, hot-spot traffic, XY routing.
+"""Table 6.1 of Li (2012): power with and without DVFS at the flit level, hot-spot traffic, XY routing.
 
 N. Li, "Energy Saving and Virtualization Technologies in Switching" (PhD thesis, Politecnico di Torino, 2012), sec. 6.6:
 a mesh of 5 x 5, VOQs of 50 flits, greedy maximum weight matching, packets of 5 to 10 flits, Bernoulli; 5 runs.
 
-Load 1 is where the bottleneck link is full: 0.154 flits per node and cycle, of 31.25 Mflit/s 4.81. The thesis states
+Load 1 is where the bottleneck link is full: 0.154 flits per node and cycle, of 31.25 Mflit/s 4.81. Li (2012) states
 5.2 Mflit/s, which is that link's share of the flits for the centre alone, 10 nodes times 0.6; with the 0.4 that go
 elsewhere over it, it would be loaded 1.08 times.
 """
@@ -32,7 +32,7 @@ _SHARE = 0.6
 
 @value
 class PrintedRow:
-    """A row as the thesis prints it: load, power without and with DVFS, their ratio, and alpha squared."""
+    """A row as Li (2012) prints it: load, power without and with DVFS, their ratio, and alpha squared."""
 
     load: float
     without_dvfs: float
@@ -62,7 +62,7 @@ class DvfsRow:
     with_dvfs: Estimate
     ratio: Estimate = field("The one over the other")
     theory: float = field("Alpha squared")
-    thesis: PrintedRow = field("The printed row")
+    printed: PrintedRow = field("The printed row")
 
 
 def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:
@@ -74,7 +74,7 @@ def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tu
     Parameters
     ----------
     run
-        5 replications, as in the thesis, unless given.
+        5 replications, as in Li (2012), unless given.
     progress
         Told the finished share.
     """
@@ -82,7 +82,7 @@ def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tu
     run = run or Run(replications=5, warmup_cycles=10_000, measure_cycles=40_000, drain_cycles=0)
     topology = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
     xy = routes("xy", topology)
-    design, packets, scaling = RouterDesign.thesis(), Packets.between(5, 10), Scaling(alpha_max=_ALPHA_MAX)
+    design, packets, scaling = RouterDesign.li2012(), Packets.between(5, 10), Scaling(alpha_max=_ALPHA_MAX)
     fabrics = []
     for row in TABLE_6_1:
         traffic = normalised(hot_spot(topology, share=_SHARE), [xy], row.load)
@@ -102,7 +102,7 @@ def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tu
                 with_dvfs=slowed.scaled(1 / most),
                 ratio=_ratio(full_clock, slowed),
                 theory=alpha**2,
-                thesis=printed,
+                printed=printed,
             )
         )
     return tuple(rows)

@@ -1,4 +1,4 @@
-"""Table 6.1 of the thesis."""
+"""Table 6.1 of Li (2012)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 import pytest
 
 from routecast.noc.simulate import Run
-from routecast.noc.simulate.thesis import DvfsRow, table_6_1
+from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
 
 
 @lru_cache
@@ -23,12 +23,12 @@ def test_power_falls_with_alpha_squared_within_5_percent(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(5))
 def test_powers_are_those_of_the_printed_table_within_its_5_percent(number: int) -> None:
-    # The thesis states its figures with a precision of 5 % at 95 %.
+    # Li (2012) states its figures with a precision of 5 % at 95 %.
     row = table()[number]
-    assert row.without_dvfs.value == pytest.approx(row.thesis.without_dvfs, rel=0.05)
-    assert row.with_dvfs.value == pytest.approx(row.thesis.with_dvfs, rel=0.05)
+    assert row.without_dvfs.value == pytest.approx(row.printed.without_dvfs, rel=0.05)
+    assert row.with_dvfs.value == pytest.approx(row.printed.with_dvfs, rel=0.05)
 
 
 def test_theory_is_the_printed_one() -> None:
     for row in table():
-        assert row.theory == pytest.approx(row.thesis.theory, abs=0.005)
+        assert row.theory == pytest.approx(row.printed.theory, abs=0.005)

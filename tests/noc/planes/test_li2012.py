@@ -1,4 +1,4 @@
-"""2P-BALANCE, 2P-MINI and 2P-4PHASE: partitions, limits, the thesis' figures and its toy scenario."""
+"""2P-BALANCE, 2P-MINI and 2P-4PHASE: partitions, limits, Li's figures and its toy scenario."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.noc.planes.candidates import dimension_order, minimal_paths
+from routecast.noc.planes.li2012 import Reading, Tie, balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.thesis import Reading, Tie, balance, four_phase, mini
 from routecast.noc.planes.toy import balanced, by_mini, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
@@ -34,7 +34,7 @@ def at_load(topology: Topology, demand: NDArray[np.float64], load: float) -> tup
 
 
 def hot_spot(topology: Topology) -> NDArray[np.float64]:
-    """Return the thesis' hot-spot: 0.6 to the centre, 0.4 to any other node; the centre sends all of it uniformly."""
+    """Return Li's hot-spot: 0.6 to the centre, 0.4 to any other node; the centre sends all of it uniformly."""
     count = topology.router_count
     centre = count // 2
     demand = np.full((count, count), 0.4 / (count - 1))
@@ -124,7 +124,7 @@ def test_scaling_a_demand_scales_what_the_planes_carry_and_nothing_else(
             assert np.array_equal(one.demand > 0, other.demand > 0)
 
 
-def test_hot_spot_gains_are_the_thesis_and_ties_span_both_of_its_figures() -> None:
+def test_hot_spot_gains_are_those_of_li_2012_and_ties_span_both_of_its_figures() -> None:
     # Sec. 7.4, rho = 1: 2P-MINI 4.4 and 2P-4PHASE 4.7 times below NoDVFS. Every sender's flow to the hot spot has the
     # same rate, so that the order among ties, which Algorithm 2 leaves open, moves the result further than the
     # algorithm does.
