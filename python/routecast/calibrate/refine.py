@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from routecast.errors import FitProblem
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
-from routecast.hardware.model import Hardware, MeasuredFunction, Refinement
+from routecast.hardware.model import Hardware, LevelName, MeasuredFunction, Refinement
 from routecast.load.popularity import Popularity
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
     }
     refinement = Refinement(
         measured=everything,
-        levels={name: value for (kind, name), value in factors.items() if kind == "level"},
+        levels={cast("LevelName", name): value for (kind, name), value in factors.items() if kind == "level"},
         functions={
             name: (value, factors["function stalls", name])
             for (kind, name), value in factors.items()

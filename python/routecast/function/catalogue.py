@@ -12,7 +12,7 @@ from pydantic import Field
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.function.model import Direction, NetworkFunction, Step, TableSize
 from routecast.function.work import step_problems
-from routecast.hardware.files import FormulaText
+from routecast.hardware.model import FormulaText
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean

@@ -19,16 +19,35 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Any, Literal
 
+from routecast.errors import ModelProblem, QuantityProblem
 from routecast.hardware.formula import Formula
+from routecast.quantity import parse_cost
+from routecast.quantity.fields import (
+    BitRate,
+    Count,
+    Cycles,
+    Factor,
+    FrameCount,
+    FrameRate,
+    Frequency,
+    Name,
+    Parsed,
+    Share,
+    Size,
+    WholeSize,
+)
 from routecast.quantity.schema import field, value
+from routecast.quantity.toml_file import shown
 
 __all__ = [
     "Access",
     "AccessKind",
     "CallCost",
+    "Cost",
     "Cpu",
+    "FormulaText",
     "Hardware",
     "LevelName",
     "MeasuredFunction",
@@ -42,17 +61,65 @@ __all__ = [
 
 LevelName = Literal["L1", "L2", "L3", "DRAM"]
 AccessKind = Literal["table", "frame"]
+Pattern = Literal["dependent", "batched", "streamed"]
+SOURCE = "Where the values are from"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _line_cost(text: str) -> tuple[float, float]:
+    parts = text.split(" + ") if isinstance(text, str) else [text]
+    if len(parts) > 2:
+        what = f'got {shown(text)}: one cost in cycles, one as a time, or both: "3 cycles + 60 ns"'
+        raise QuantityProblem(shown(text), what)
+    costs = [parse_cost(part) for part in parts]
+    return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+
+
+_LINE = ("12 cycles", "80 ns", "3 cycles + 60 ns")
+LineCycles = Annotated[float, Parsed(lambda text: _line_cost(text)[0], "cycles, s, or both", *_LINE, symbol="cycles")]
+LineSeconds = Annotated[float, Parsed(lambda text: _line_cost(text)[1], "cycles, s, or both", *_LINE, symbol="s")]
+
+
+class _Arithmetic(Parsed):
+    """A formula, or a number."""
+
+    __slots__ = ()
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        what = "A number, or arithmetic over parameters"
+        return {"type": ["number", "string"], "description": what, "examples": [6, "5 * ceil(b/8)"]}
+
+    def write(self, value: Formula) -> str:
+        """Return the text of a formula."""
+        return value.text
+
+
+def _formula(said: Any) -> Formula:
+    text = repr(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
+    try:
+        if not isinstance(text, str):
+            raise ModelProblem(shown(said), [])
+        formula = Formula(text)
+        if not formula.names:
+            formula.evaluate({})
+    except ModelProblem as problem:
+        faults = "; ".join(str(one) for one in problem.problems) or _WANTED
+        raise QuantityProblem(shown(text), f"got {shown(text)}: {faults}") from None
+    return formula
+
+
+_WANTED = 'a number or a formula is wanted, such as 12 or "5 * ceil(b/8)"'
+FormulaText = Annotated[Formula, _Arithmetic(_formula, ready=Formula)]
+
+
+@value
 class Cpu:
-    """The processor: ``sockets`` x ``cores_per_socket`` cores at ``frequency_hz`` (the clock that cycles count)."""
+    """The processor: ``sockets`` x ``cores_per_socket`` cores at ``frequency_hz``."""
 
-    name: str
-    sockets: int
-    cores_per_socket: int
-    frequency_hz: float
-    source: str = ""
+    name: Name = field("What it is called")
+    sockets: Count = field("Processors in the machine", default=1, ge=1, le=1024)
+    cores_per_socket: Count = field("Physical cores of each", ge=1, le=65536)
+    frequency_hz: Frequency = field("The clock that the cycles of all formulas count, Hz")
+    source: str = field(SOURCE, default="")
 
     @property
     def cores(self) -> int:
@@ -68,21 +135,18 @@ class MemoryLevel:
     ``_s`` seconds that do not scale with its clock.
     """
 
-    name: LevelName
-    size_bytes: float = field(
-        "Bytes that one core's data can occupy (of L3: the part that it gets); infinite for DRAM", default=math.inf
-    )
-    dependent_cycles: float = field("Each access waits for the one before (pointer chase)", default=0.0)
-    dependent_s: float = field("Each access waits for the one before (pointer chase)", default=0.0)
-    batched_cycles: float = field(
-        "Random lines asked for together in a batch, with prefetch: the misses overlap", default=0.0
-    )
-    batched_s: float = field(
-        "Random lines asked for together in a batch, with prefetch: the misses overlap", default=0.0
-    )
-    streamed_cycles: float = field("Lines in the order of their addresses; the hardware prefetcher helps", default=0.0)
-    streamed_s: float = field("Lines in the order of their addresses; the hardware prefetcher helps", default=0.0)
-    source: str = ""
+    name: LevelName = field("L1, L2, L3 or DRAM, in this order; DRAM is last")
+    # Of L3: the part that it gets. Infinite for DRAM.
+    size_bytes: Size = field("What one core's data can occupy; not for DRAM, B", default=math.inf)
+    dependent_cycles: LineCycles = field("Each access waits for the one before", default=0.0)
+    dependent_s: LineSeconds = field("Each access waits for the one before", default=0.0)
+    # The misses overlap.
+    batched_cycles: LineCycles = field("Random lines asked for together, with prefetch", default=0.0)
+    batched_s: LineSeconds = field("Random lines asked for together, with prefetch", default=0.0)
+    # The hardware prefetcher helps.
+    streamed_cycles: LineCycles = field("Lines in the order of their addresses", default=0.0)
+    streamed_s: LineSeconds = field("Lines in the order of their addresses", default=0.0)
+    source: str = field(SOURCE, default="")
 
     def line_cycles(self, pattern: str, frequency_hz: float) -> float:
         """Return what a core pays for a line found here, in cycles; ``pattern`` is dependent, batched or streamed."""
@@ -113,49 +177,53 @@ class MemoryTiming:
 class Access:
     """Lines of memory that an operation touches."""
 
-    # ``table``: where in the table is decided by the packet's flow. ``frame``: lines of the frame itself, which comes
-    # round again when every frame in flight has had its turn.
-    of: AccessKind
-    lines: Formula = field("Lines touched by one execution")
-    table_lines: Formula | None = field('Lines that the whole table occupies (``of = "table"``)', default=None)
-    pattern: Literal["dependent", "batched", "streamed"] = field(
-        "Which cost of :class:`MemoryLevel` a line has", default="batched"
-    )
+    # A frame comes round again when every frame in flight has had its turn.
+    of: AccessKind = field("table: the packet's flow decides which lines. frame: lines of the frame itself")
+    lines: FormulaText = field("Lines touched by one execution")
+    table_lines: FormulaText | None = field("Lines of the whole table", default=None)
+    pattern: Pattern = field("Which cost of a level a line has", default="batched")
 
 
 @value
-class OperationCost:
-    """Mapping of one elementary operation to this host (Baldi & Sapio 2018, sec. 2.2)."""
+class Cost:
+    """What an operation costs on this host."""
+
+    cycles: FormulaText = field(
+        "Core cycles of one execution, data in L1, over its parameters (hdr data b es max N HE p rules tuples burst) "
+        "and the coefficients"
+    )
+    accesses: tuple[Access, ...] = field("Lines of memory that it touches", default=(), key="access")
+    # NaN where the formula was not fitted.
+    residual_ratio: Share = field("Root mean square of the fit's relative residuals", default=math.nan)
+    samples: Count = field("Measurements behind the formula", default=0, ge=0)
+    factor: Factor = field("Correction learnt from measured functions; multiplies the cycles", default=1.0)
+    source: str = field(SOURCE, default="")
+
+
+@value
+class OperationCost(Cost):
+    """Mapping of one elementary operation to this host (Baldi and Sapio 2018, sec. 2.2)."""
 
     operation: str
-    cycles: Formula = field("Core cycles of one execution, data in L1, over the operation's parameters")
-    accesses: tuple[Access, ...] = ()
-    remote: OperationCost | None = field(
-        "Cost where the frame lies in the other socket's L3 (sec. 4.2); None: the same.", default=None
-    )
-    residual_ratio: float = field(
-        "Root mean square of the fit's relative residuals; NaN where the formula was not fitted", default=math.nan
-    )
-    samples: int = field("Measurements behind the formula; 0 where it was not fitted", default=0)
-    factor: float = field("Correction learnt from measured functions; multiplies ``cycles``", default=1.0)
-    source: str
+    # Sec. 4.2; None: the same.
+    remote: OperationCost | None = field("The cost where the frame lies in the other socket's L3", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class CallCost:
-    """What calling a function costs beside its operations: per batch of frames, and per frame."""
+    """What calling a function costs beside its operations."""
 
-    per_batch_cycles: float = 0.0
-    per_packet_cycles: float = 0.0
-    batch_frames: int = 32
+    per_batch_cycles: Cycles = field("Cycles of a batch", default=0.0)
+    per_packet_cycles: Cycles = field("Cycles of each frame of it", default=0.0)
+    batch_frames: FrameCount = field("Frames of a batch", default=32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Pcie:
-    """A PCI Express bus: ``lanes`` of a ``generation`` (bytes/s each way by :attr:`bytes_per_s`)."""
+    """A PCI Express bus."""
 
-    generation: int
-    lanes: int
+    generation: Count = field("1 to 5", ge=1, le=5)
+    lanes: Count = field("Lanes", ge=1, le=32)
 
     @property
     def bytes_per_s(self) -> float:
@@ -165,47 +233,44 @@ class Pcie:
         return self.lanes * transfers * coding / 8.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Nic:
-    """A network card: ``ports`` links of ``link_bps``, at most ``cap_pps`` frames/s in all, on socket ``socket``."""
+    """A network card."""
 
-    name: str
-    ports: int
-    link_bps: float
-    cap_pps: float = math.inf
-    pcie: Pcie | None = None
-    socket: int = 0
-    source: str = ""
+    name: Name = field("What it is called")
+    ports: Count = field("Ports", default=1, ge=1, le=1024)
+    link_bps: BitRate = field("Rate of each port's link, bit/s")
+    cap_pps: FrameRate = field("Frames/s that the card forwards at most, all ports together", default=math.inf)
+    pcie: Pcie | None = field("The bus that it is on", default=None)
+    socket: Count = field("Socket that the bus belongs to", default=0, ge=0)
+    source: str = field(SOURCE, default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MeasuredFunction:
-    """A network function measured on this host: what it was, and the core cycles that a packet took.
+    """A network function that was measured on this host."""
 
-    ``traffic`` and ``tables`` as :meth:`routecast.load.popularity.Popularity.parse` and the function name them;
-    ``spread_ratio`` is the relative standard deviation of repeats.
-    """
-
-    function: str
-    direction: str
-    frame_bytes: int
-    traffic: str
-    cycles: float
-    tables: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    spread_ratio: float = 0.0
+    function: Name = field("Name of the function")
+    direction: str = field("Its direction")
+    frame_bytes: WholeSize = field("Size of its frames, FCS included, B")
+    # As :meth:`routecast.load.popularity.Popularity.parse` reads it.
+    traffic: str = field("Flows and their popularity: uniform, 10 flows, zipf 1.1")
+    cycles: Cycles = field("Core cycles of a packet")
+    tables: Mapping[str, Count] = field("Entries of its tables", default_factory=dict)
+    spread_ratio: Share = field("Relative standard deviation of repeats", default=0.0, key="spread_ratio")
 
 
 @value
 class Refinement:
-    """What measured functions taught about this host beside :attr:`OperationCost.factor`."""
+    """What measured functions taught about this host beside :attr:`Cost.factor`."""
 
-    measured: tuple[MeasuredFunction, ...] = field(
-        "Every measurement that the factors come from: a new one is fitted together with them", default=()
+    # Every one of them: a new one is fitted together with the others.
+    measured: tuple[MeasuredFunction, ...] = field("The measurements that the factors come from", default=())
+    levels: Mapping[LevelName, Factor] = field("Factors on the cost of a line found in a level", default_factory=dict)
+    # What its own code does differently from its operations on their own.
+    functions: Mapping[str, tuple[Factor, Factor]] = field(
+        'By "function/direction": factors on its cycles and on its stalls', default_factory=dict
     )
-    levels: Mapping[str, float] = field("Factor on the cost of a line found in that level", default_factory=dict)
-    # By ``"function/direction"``: factor on the cycles of its operations and on its stalls, what its own code does
-    # differently from its operations on their own.
-    functions: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,24 +18,31 @@ __all__ = [
     "CostPerByteSeconds",
     "CostSeconds",
     "Count",
+    "Cycles",
     "Duration",
     "Energy",
+    "Factor",
     "FrameCount",
     "FrameRate",
     "Frequency",
     "Length",
+    "Name",
     "Number",
     "Parsed",
     "Power",
     "Ratio",
+    "Share",
     "Size",
     "Span",
     "TimePerByte",
     "TransferRate",
     "Voltage",
+    "WholeSize",
 ]
 
 _TEXTS_KEPT = 256
+_EXACT = 1e15
+"""Below it a whole number is written as one."""
 
 
 class Parsed:
@@ -46,14 +53,16 @@ class Parsed:
 
     __slots__ = ("_known", "_schema", "parse", "ready", "unit")
 
-    def __init__(self, parse: Callable[[str], Any], unit: str = "", *examples: str, ready: type | None = None) -> None:
+    def __init__(
+        self, parse: Callable[[str], Any], unit: str = "", *examples: str, ready: type | None = None, symbol: str = ""
+    ) -> None:
         self.parse = parse
         self.ready = ready
         # Runs of an experiment say the same texts again and again; what is read from a text does not change.
         self._known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
         text = {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
         self._schema = text if unit else {}
-        symbol = unit.partition(",")[0]
+        symbol = symbol or unit.partition(",")[0]
         self.unit = {"frames/s": "pps"}.get(symbol, symbol)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
@@ -65,8 +74,8 @@ class Parsed:
         return dict(self._schema) if self._schema else handler(schema)
 
     def write(self, value: Any) -> str:
-        """Return the text of a value."""
-        return f"{value!r} {self.unit}"
+        """Return the text of a value, which reads back as the same number."""
+        return f"{int(value) if value == int(value) and abs(value) < _EXACT else value!r} {self.unit}"
 
     def validate(self, value: Any) -> Any:
         """Read what a file holds, which may be anything: the parsers say themselves that they want a text."""
@@ -94,10 +103,10 @@ class _Strict:
 
 
 class _Within:
-    """Beside the type of a number: its bounds."""
+    """Beside the type of a number: its bounds, by pydantic's names."""
 
-    def __init__(self, least: float, most: float | None = None) -> None:
-        self._bounds = {"ge": least} | ({"le": most} if most is not None else {})
+    def __init__(self, **bounds: float) -> None:
+        self._bounds = bounds
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         return handler(source) | self._bounds
@@ -134,16 +143,25 @@ Energy = Annotated[float, Parsed(quantity.parse_energy_j, "J", "900 J")]
 Power = Annotated[float, Parsed(quantity.parse_power_w, "W", "12.5 W")]
 Voltage = Annotated[float, Parsed(quantity.parse_voltage_v, "V", "0.9 V")]
 Size = Annotated[float, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB")]
+WholeSize = Annotated[int, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB")]
+Cycles = Annotated[float, Parsed(quantity.parse_cycles, "cycles, >= 0", "120 cycles")]
+Name = Annotated[str, Length(1, 100)]
 Bytes = Annotated[int, Parsed(lambda text: round(quantity.parse_size_bytes(text)), "B, > 0", "32 KiB")]
 TransferRate = Annotated[float, Parsed(quantity.parse_transfer_rate_per_s, "transfers/s", "1333 MT/s")]
 FrameCount = Annotated[int, Parsed(quantity.parse_frames, "frames", "512 frames")]
 _COST = ("cycles or s", "1800 cycles", "550 ns")
 _COST_PER_BYTE = ("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B")
-CostCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[0], *_COST)]
-CostSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[1], *_COST)]
-CostPerByteCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[0], *_COST_PER_BYTE)]
-CostPerByteSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[1], *_COST_PER_BYTE)]
+CostCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[0], *_COST, symbol="cycles")]
+CostSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[1], *_COST, symbol="s")]
+CostPerByteCycles = Annotated[
+    float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[0], *_COST_PER_BYTE, symbol="cycles/B")
+]
+CostPerByteSeconds = Annotated[
+    float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[1], *_COST_PER_BYTE, symbol="s/B")
+]
 TimePerByte = Annotated[float, Parsed(_time_per_byte, "s/B", "0.1 ns/B")]
 Number = Annotated[float, _Strict()]
-Ratio = Annotated[Number, _Within(0.0, 1.0)]
+Factor = Annotated[Number, _Within(gt=0.0)]
+Share = Annotated[Number, _Within(ge=0.0)]
+Ratio = Annotated[Number, _Within(ge=0.0, le=1.0)]
 Count = Annotated[int, _Strict()]

@@ -14,6 +14,7 @@ are read from the same text. In code a value is a frozen dataclass, and nothing 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
@@ -57,6 +58,7 @@ __all__ = [
 
 _SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)(?=[.\[]|$)")
 _T = TypeVar("_T")
+_MISSING = dataclasses.MISSING
 
 
 def field(
@@ -126,13 +128,27 @@ def bare(made: Any, declared: type[_T]) -> _T:
 
 
 def said(one: Any) -> dict[str, Any]:
-    """Return what a file says of a value, key by key, as plain data; what is None is left out."""
+    """Return what a file says of a value, key by key, as plain data.
+
+    Left out is what says nothing: None, what is infinite or not a number, empty texts, lists and tables. Two fields of
+    one key hold the parts of a sum, of which those that are not 0 are joined: "3 cycles + 60 ns".
+    """
     types = get_type_hints(type(one), include_extras=True)
-    return {
-        declared.metadata.get("alias", key_of(declared.name)): _said(getattr(one, declared.name), types[declared.name])
-        for declared in dataclasses.fields(one)
-        if getattr(one, declared.name) is not None
-    }
+    found: dict[str, Any] = {}
+    for declared in dataclasses.fields(one):
+        key, part = declared.metadata.get("alias", key_of(declared.name)), getattr(one, declared.name)
+        if part is None or (isinstance(part, float) and not math.isfinite(part)):
+            continue
+        text = _said(part, types[declared.name])
+        may_be_left_out = declared.default is not _MISSING or declared.default_factory is not _MISSING
+        if (may_be_left_out and text in ("", [], {})) or (part == 0 and _is_a_part(one, key)):
+            continue
+        found[key] = f"{found[key]} + {text}" if key in found else text
+    return found
+
+
+def _is_a_part(one: Any, key: str) -> bool:
+    return [part.metadata.get("alias", key_of(part.name)) for part in dataclasses.fields(one)].count(key) > 1
 
 
 def _said(one: Any, annotation: Any) -> Any:
@@ -142,13 +158,13 @@ def _said(one: Any, annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
         return _said(one, get_args(annotation)[0])
     inner = [part for part in get_args(annotation) if part is not type(None)]
+    if inner and get_origin(annotation) in {Union, UnionType}:
+        return _said(one, inner[0])
     if isinstance(one, Mapping):
         return {key: _said(each, inner[-1]) for key, each in one.items()}
     if isinstance(one, tuple):
         return [_said(each, inner[0]) for each in one]
-    if dataclasses.is_dataclass(one):
-        return said(one)
-    return _said(one, inner[0]) if inner and get_origin(annotation) in {Union, UnionType} else one
+    return said(one) if dataclasses.is_dataclass(one) else one
 
 
 _NAMED: list[tuple[Any, str]] = []
