@@ -105,7 +105,7 @@ def commands() -> Iterator[Page]:
     for file in sorted(ROOT.glob("examples/*.placement.toml")):
         name = f"plan/placement-{file.name.removesuffix('.placement.toml')}"
         yield Page(name=name, arguments=("plan", "placement", f"examples/{file.name}", "--no-simulate", "--json"))
-    yield Page(name="plan/cluster-thesis", arguments=("plan", "cluster", "examples/li2012.cluster.toml", "--json"))
+    yield Page(name="plan/cluster-li2012", arguments=("plan", "cluster", "examples/li2012.cluster.toml", "--json"))
     mapping = "examples/ixp2850-mapping.router.toml"
     yield Page(name="plan/mapping-ixp2850", arguments=("plan", "mapping", mapping, "--json"))
     for file in sorted(ROOT.glob("examples/*.experiment.toml")):

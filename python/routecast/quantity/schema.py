@@ -67,7 +67,7 @@ def field(
     default: Any = dataclasses.MISSING,
     key: str = "",
     default_factory: Callable[[], Any] | None = None,
-    **limits: int,
+    **limits: float,
 ) -> Any:
     """Declare a field: what it means, its unit at the end; its default; its key in files where that is another.
 

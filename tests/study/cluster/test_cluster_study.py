@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -21,7 +22,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ClusterResult:
     assert isinstance(file.study, ClusterStudy)
     data = file.study.model_copy(
         update={
-            "saving": file.study.saving.model_copy(update={"days": 5}),
+            "saving": replace(file.study.saving, days=5),
             "sweep": file.study.sweep.model_copy(update={"budgets": (1000, 2000, 2500), "payback": (0.0, 60.0, 600.0)}),
             "mismatch": file.study.mismatch.model_copy(update={"steps": (900.0, 3600.0)}),
         }

@@ -11,6 +11,9 @@ Li's symbol N_k·α_t is the whole number n_kt of machines of group k that are o
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from routecast.quantity.fields import BitRate, Count, Energy, Length, Power, Share, Span
 from routecast.quantity.schema import field, value
 
 __all__ = ["ClusterProblem", "Design", "MachineGroup", "Schedule"]
@@ -20,19 +23,23 @@ __all__ = ["ClusterProblem", "Design", "MachineGroup", "Schedule"]
 class MachineGroup:
     """Machines of one type."""
 
-    name: str
-    capacity_bps: float = field("R_k, what one machine routes, > 0, bit/s")
-    power_w: float = field("P_k, what one draws at full load, W")
-    price: float = field("C_k, in whatever currency the budget has")
-    idle_w: float | None = field(
-        "What one draws switched on without load, W; it rises linearly with its load to ``power_w``. None: "
-        "``power_w`` at any load, as in Li (2012)",
+    name: Annotated[str, Length(1, 60)] = field("Name of the group")
+    # R_k.
+    capacity_bps: BitRate = field("What one machine routes")
+    # P_k.
+    power_w: Power = field("What one draws at full load, 1e-6 to 1e9 W")
+    # C_k.
+    price: Share = field("What one costs, in the budget's currency: 0, or 1e-6 to 1e12")
+    # Absent: as in Li (2012).
+    idle_w: Power | None = field(
+        "What one draws switched on without load; rising linearly with load; absent: power at any load",
         default=None,
+        key="idle_power",
     )
-    # Time from switching on until it routes, and the energy that this takes beyond ``idle_w``.
-    boot_s: float = 0.0
-    boot_energy_j: float = 0.0
-    available: int | None = field("How many can be had; None for any number", default=None)
+    boot_s: Span = field("From switching on until it routes, at most a day", default=0.0, key="boot_time")
+    boot_energy_j: Energy = field("Energy of a boot beyond idle power, at most 1e12 J", default=0.0)
+    available: Count | None = field("How many can be had; absent: any number", default=None, ge=0, le=10_000)
+    source: str = field("Where these figures come from", default="")
 
     @property
     def unloaded_w(self) -> float:

@@ -18,9 +18,9 @@ from routecast.load.series.shapes import mean_day, quantile_day, resampled, scal
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.saving.model import SavingRules
 from routecast.quantity.bounded_file import read_text
-from routecast.quantity.fields import BitRate, Count, Duration, Energy, Number, Parsed, Power, Span
+from routecast.quantity.fields import BitRate, Count, Duration, Number, Parsed
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.schema import field, value
+from routecast.quantity.schema import bare, extended, field, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
@@ -62,7 +62,6 @@ def _share(text: str) -> float | None:
 Day = Annotated[str, Parsed(parse_day)]
 Price = Annotated[Number, Field(ge=0.0)]
 Share = Annotated[Number, Field(ge=0.0, le=10.0)]
-Machines = Annotated[Count, Field(ge=0, le=10_000)]
 
 
 class TrafficTable(FileModel):
@@ -88,23 +87,6 @@ class TrafficTable(FileModel):
     )
 
 
-class GroupTable(FileModel):
-    """``[[group]]``: machines of one type."""
-
-    name: Annotated[str, Field(min_length=1, max_length=60)] = Field(description="Name of the group")
-    capacity: BitRate = Field(description="What one machine routes")
-    power: Power = Field(description="What one draws at full load, 1e-6 to 1e9 W")
-    price: Price = Field(description="What one costs, in the budget's currency: 0, or 1e-6 to 1e12")
-    idle_power: Power | None = Field(
-        default=None,
-        description="What one draws switched on without load; rising linearly with load; absent: power at any load",
-    )
-    boot_time: Span = Field(default=0.0, description="From switching on until it routes, at most a day")
-    boot_energy: Energy = Field(default=0.0, description="Energy of a boot beyond idle power, at most 1e12 J")
-    available: Machines | None = Field(default=None, description="How many can be had; absent: any number")
-    source: str = Field(default="", description="Where these figures come from")
-
-
 class PlanTable(FileModel):
     """``[plan]``: what to plan."""
 
@@ -123,27 +105,10 @@ class PlanTable(FileModel):
     seconds: Annotated[Number, Field(gt=0.0)] = Field(default=60.0, description="Stop after this many seconds")
 
 
-class SavingTable(FileModel):
-    """``[saving]``: how machines are switched on-line, over the whole trace."""
-
-    rule: Literal["worth", "fewest"] = Field(
-        default="worth", description="Switch once it pays back, or as few as will do (Li's differential algorithm)"
-    )
-    knows: Literal["present", "past", "day before"] = Field(
-        default="present", description="Load that the algorithm knows when it decides on a step"
-    )
-    headroom: Share = Field(default=0.0, description="Part by which machines route more than the known load")
-    payback: Span = Field(
-        default=40.0, description="A switching must save what the machine draws at full load in this time"
-    )
-    tolerance: Share = Field(
-        default=0.028,
-        description="On-line, worth: tune the payback to spend this part more energy than off-line; 0: it stays",
-    )
-    min_on: Span = Field(default=0.0, description="Least time from switching on to switching off")
-    days: Annotated[Count, Field(ge=1, le=1000)] = Field(
-        default=21, description="Days of the trace, from its first midnight, that the algorithms are compared over"
-    )
+_Days = Annotated[Count, Field(ge=1, le=1000)]
+_DAYS = field("Days of the trace, from its first midnight, that the algorithms are compared over", default=21)
+SavingTable: Any = extended(SavingRules, [("days", _Days, _DAYS)])
+"""``[saving]``: how machines are switched on-line, over the whole trace."""
 
 
 class ClusterFile(FileModel):
@@ -152,7 +117,7 @@ class ClusterFile(FileModel):
     name: str = Field(default="", description="Name of the cluster; the file's stem if not given")
     source: str = Field(default="", description="Where the groups come from")
     traffic: TrafficTable
-    group: Annotated[tuple[GroupTable, ...], Field(min_length=1, max_length=64)]
+    group: Annotated[tuple[MachineGroup, ...], Field(min_length=1, max_length=64)]
     plan: PlanTable = PlanTable()
     saving: SavingTable = SavingTable()
 
@@ -295,7 +260,7 @@ def cluster_case(
     return ClusterCase(
         name=file.name or Path(subject).name.removesuffix(".cluster.toml"),
         problem=ClusterProblem(
-            groups=tuple(_group(group) for group in file.group),
+            groups=file.group,
             traffic_bps=tuple(scale * rate for rate in day.l2_bps),
             step_s=day.step_s,
             budget=file.plan.budget if budget is None else budget,
@@ -304,14 +269,7 @@ def cluster_case(
         day=day,
         mean=mean,
         trace=trace,
-        rules=SavingRules(
-            rule=file.saving.rule,
-            knows=file.saving.knows,
-            headroom_ratio=file.saving.headroom,
-            payback_s=file.saving.payback,
-            tolerance_ratio=file.saving.tolerance,
-            min_on_s=file.saving.min_on,
-        ),
+        rules=bare(file.saving, SavingRules),
         budgets=file.plan.budgets,
         currency=file.plan.currency,
         gap_ratio=file.plan.gap,
@@ -327,7 +285,7 @@ def cluster_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast cluster file",
         "description": "A cluster of routers to plan: traffic, groups of machines, budget, rules of saving.",
-        **ClusterFile.model_json_schema(),
+        **schema_of(ClusterFile),
     }
 
 
@@ -399,19 +357,6 @@ def _found(series: str, folder: Path | None, *, is_given: bool) -> str:
     return str(beside) if not is_given and beside.is_file() else series
 
 
-def _group(group: GroupTable) -> MachineGroup:
-    return MachineGroup(
-        name=group.name,
-        capacity_bps=group.capacity,
-        power_w=group.power,
-        price=group.price,
-        idle_w=group.idle_power,
-        boot_s=group.boot_time,
-        boot_energy_j=group.boot_energy,
-        available=group.available,
-    )
-
-
 def _contradictions(file: ClusterFile) -> list[Problem]:
     problems = []
     names: set[str] = set()
@@ -419,9 +364,9 @@ def _contradictions(file: ClusterFile) -> list[Problem]:
         if group.name in names:
             problems.append(Problem(f"group[{number}].name", f'"{group.name}" is taken by an earlier group'))
         names.add(group.name)
-        if group.power <= 0.0:
+        if group.power_w <= 0.0:
             problems.append(Problem(f"group[{number}].power", "must be above 0 W"))
-        if group.idle_power is not None and group.idle_power > group.power:
-            what = f"{group.idle_power:g} W is more than at full load, {group.power:g} W"
+        if group.idle_w is not None and group.idle_w > group.power_w:
+            what = f"{group.idle_w:g} W is more than at full load, {group.power_w:g} W"
             problems.append(Problem(f"group[{number}].idle_power", what))
     return problems

@@ -7,6 +7,7 @@ from typing import Literal
 
 from routecast.load.series import DAY_S
 from routecast.plan.cluster.model import ClusterProblem, Schedule
+from routecast.quantity.fields import Share, Span
 from routecast.quantity.schema import field, value
 
 __all__ = ["Knowledge", "Saving", "SavingRules", "always_on", "expected_bps"]
@@ -18,31 +19,24 @@ Knowledge = Literal["present", "past", "day before"]
 class SavingRules:
     """How machines may be switched."""
 
+    # On-line only. Fewest (sec. 8.1): as few machines as will do are switched, and only on or only off.
     rule: Literal["worth", "fewest"] = field(
-        'On-line only. ``"fewest"``: the differential algorithm (Li 2012, sec. 8.1), as few machines as will do '
-        'are switched, and only on or only off. ``"worth"``: machines are switched once that pays back, see '
-        "``payback_s``",
-        default="worth",
+        "Switch once it pays back, or as few as will do (Li's differential algorithm)", default="worth"
     )
-    knows: Knowledge = field(
-        "On-line only: which load a step is planned for, see expected_bps. Li's algorithm knows the present one",
-        default="present",
-    )
-    headroom_ratio: float = field(
-        "On-line only: by how much more than the expected load the machines must route", default=0.0
-    )
-    payback_s: float = field(
-        "What a switching must save to be worth it: as much as the machine draws at full load in this time, s. A "
-        "figure of the operator's, for wear and trouble; it is weighed, but not counted as energy",
-        default=40.0,
-    )
-    tolerance_ratio: float = field(
-        'On-line ``"worth"`` only: by which part more energy than off-line may be spent on switching less. The '
-        "payback doubles in a day while less was spent so far, and halves while more was; it begins with "
-        "``payback_s`` and stays within a twentieth and twenty times of it. 0: it stays as it is",
+    # On-line only, see :func:`expected_bps`. Li's algorithm knows the present one.
+    knows: Knowledge = field("Load that the algorithm knows when it decides on a step", default="present")
+    # On-line only.
+    headroom_ratio: Share = field("Part by which machines route more than the known load", default=0.0, le=10.0)
+    # A figure of the operator's, for wear and trouble; it is weighed, but not counted as energy.
+    payback_s: Span = field("A switching must save what the machine draws at full load in this time", default=40.0)
+    # The payback doubles in a day while less was spent so far, and halves while more was; it begins with ``payback_s``
+    # and stays within a twentieth and twenty times of it.
+    tolerance_ratio: Share = field(
+        "On-line, worth: tune the payback to spend this part more energy than off-line; 0: it stays",
         default=0.028,
+        le=10.0,
     )
-    min_on_s: float = field("Least time from switching on to switching off, s", default=0.0)
+    min_on_s: Span = field("Least time from switching on to switching off", default=0.0)
 
 
 @value
