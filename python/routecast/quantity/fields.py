@@ -27,6 +27,7 @@ __all__ = [
     "Frequency",
     "Length",
     "Name",
+    "Natural",
     "Number",
     "Parsed",
     "Power",
@@ -165,3 +166,4 @@ Factor = Annotated[Number, _Within(gt=0.0)]
 Share = Annotated[Number, _Within(ge=0.0)]
 Ratio = Annotated[Number, _Within(ge=0.0, le=1.0)]
 Count = Annotated[int, _Strict()]
+Natural = Annotated[Count, _Within(ge=0)]

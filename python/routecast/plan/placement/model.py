@@ -12,16 +12,18 @@ functions is described in the same way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from routecast.load.frames import FrameMix
+from routecast.quantity.fields import BitRate, Count, Duration, Factor, FrameRate, Length, Natural, Power, Share, Size
 from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
-from routecast.router.virtual.machines import Cores, Server
+from routecast.router.virtual.machines import Server
 from routecast.router.virtual.technology import Technology
 
 __all__ = [
     "Balancing",
+    "Cable",
     "Chain",
     "ElementGroup",
     "Goal",
@@ -36,6 +38,8 @@ __all__ = [
     "numbered",
 ]
 
+Named = Annotated[str, Length(1, 60)]
+PinnedCores = Annotated[tuple[Natural, ...], Length(0, 256)]
 Kind = Literal["balancer", "router", "function"]
 Balancing = Literal["round_robin", "flow_hash", "local"]
 Objective = Literal["throughput", "servers", "watts", "price"]
@@ -60,21 +64,19 @@ def numbered(name: str, number: int) -> tuple[str, ...]:
 class ServerGroup:
     """Servers of one type."""
 
-    name: str
-    number: int = 1
-    cores: int = 2
-    technology: Technology = field("What their machines run on")
-    speed_ratio: float = field("Speed of a core relative to the technology's reference machine", default=1.0)
-    # What a server draws switched on without load, and with all cores busy; linear between. A server without elements
-    # is off.
-    idle_w: float = 0.0
-    busy_w: float = 0.0
-    price: float = field("Of a server that carries elements", default=0.0)
-    memory_bytes: float | None = field("None: no limit, B", default=None)
-    slots: int | None = field("Machines that fit on it; None: no limit", default=None)
-    # As of Server.
-    interrupt_cores: Cores = ()
-    switch_cores: Cores = ()
+    name: Named = field('Name; several are called "name 1", "name 2", …')
+    number: Count = field("How many there are", default=1, ge=1, le=1000)
+    cores: Count = field("Cores of each", ge=1, le=256)
+    technology: Technology = field("What its machines run on")
+    speed_ratio: Factor = field("Speed of a core relative to the technology's reference machine", default=1.0)
+    # Linear between. A server without elements is off.
+    idle_w: Power = field("What one draws switched on without load", default=0.0, key="idle_power")
+    busy_w: Power = field("With all cores busy; absent: as idle", default=0.0, key="busy_power")
+    price: Share = field("Of one that carries elements", default=0.0)
+    memory_bytes: Size | None = field("Memory for machines; absent: no limit", default=None)
+    slots: Count | None = field("Machines that fit on one; absent: no limit", default=None, ge=0)
+    interrupt_cores: PinnedCores = field("Cores that its cards interrupt, card by card", default=())
+    switch_cores: PinnedCores = field("Cores of its polling vSwitch", default=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,21 +99,22 @@ class ServerGroup:
 class ElementGroup:
     """Elements of one kind, alike: each a machine."""
 
-    name: str
-    kind: Kind = field(
-        "A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``"
+    name: Named = field('Name; several are called "name 1", "name 2", …')
+    # A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``.
+    kind: Kind = field("Balancer and router of a multistage router, or any function", default="function")
+    count: Count = field("How many there are", default=1, ge=1, le=1000)
+    function: str = field("Name of its costs in the technology; the element's name if not given", default="")
+    functions: Mapping[str, ServiceCost] = field(
+        "Work of its functions where it differs from the technology's, by name", default_factory=dict, key="cost"
     )
-    count: int = 1
-    function: str = field("Name of the function's costs, of kind ``function``; empty: the group's name", default="")
-    functions: Mapping[str, ServiceCost] = field("Costs where they differ from the technology's", default_factory=dict)
-    vcpus: int = 1
-    interfaces: int = field(
-        "Of a function: 2 where frames leave by another interface than they came by. A balancer has two, a router one",
-        default=2,
+    vcpus: Count = field("Threads of its functions", default=1, ge=1, le=64)
+    # A balancer has two, a router one.
+    interfaces: Count = field(
+        "Of a function: 1 where frames leave by the interface that they came by", default=2, ge=1, le=2
     )
-    ports: int = field("Outer ports of an element at the edge of a chain", default=1)
-    memory_bytes: float = 0.0
-    cores: Cores = field("Cores that all its threads must use; ``()``: the planner chooses", default=())
+    ports: Count = field("Outer ports of each, at the first or last stage of a chain", default=1, ge=1, le=64)
+    memory_bytes: Size = field("Memory of its machine", default=0.0)
+    cores: PinnedCores = field("Cores that all its threads use; absent: the planner chooses", default=())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,12 +138,12 @@ class ElementGroup:
 class Chain:
     """The elements that frames pass, in order."""
 
-    name: str
-    stages: tuple[str, ...] = field(
-        "Groups of elements. Where the last is the first again, frames leave by the element of their egress port;"
-        " elsewhere any element of a stage takes them, all evenly"
+    name: Named = field("Name of the chain")
+    # Elsewhere any element of a stage takes them, all evenly.
+    stages: Annotated[tuple[Named, ...], Length(1, 32)] = field(
+        "Elements by name; where the last is the first, frames leave by the port of their way out"
     )
-    share: float = field("Of the load, relative to other chains", default=1.0)
+    share: Factor = field("Of the load, relative to other chains", default=1.0)
 
     @property
     def returns(self) -> bool:
@@ -149,24 +152,29 @@ class Chain:
 
 
 @value
+class Cable:
+    """Cables between servers of two groups that have another rate."""
+
+    between: tuple[Named, Named] = field("Two groups of servers (or one twice)")
+    link_bps: BitRate = field("Rate of each, each direction")
+
+
+@value
 class Joined:
     """What joins the servers."""
 
+    # The switch carries all that these bring.
     by: Literal["switch", "cables"] = field(
-        "``switch``: a link from each server to a switch that carries all that these bring. ``cables``: a link "
-        "between any two servers",
-        default="switch",
+        "A link from each server to a switch, or a cable between any two", default="switch"
     )
-    link_bps: float = field("Rate of each link, each direction, bit/s", default=1e9)
-    between: tuple[tuple[str, str, float], ...] = field(
-        "Cables between servers of two groups that have another rate", default=()
-    )
+    link_bps: BitRate = field("Rate of each link, each direction", default=1e9)
+    cables: tuple[Cable, ...] = field("Cables of another rate", default=(), key="cable")
 
     def cable_bps(self, one: str, other: str) -> float:
         """Return the rate of a cable between servers of two groups."""
-        for first, second, rate in self.between:
-            if {first, second} == {one, other}:
-                return rate
+        for cable in self.cables:
+            if set(cable.between) == {one, other}:
+                return cable.link_bps
         return self.link_bps
 
 
@@ -174,19 +182,20 @@ class Joined:
 class Rules:
     """What a placement must obey. Names are of elements, or of groups for all their elements."""
 
-    # Elements on one server; elements of which no two are on one server.
-    together: tuple[tuple[str, ...], ...] = ()
-    apart: tuple[tuple[str, ...], ...] = ()
-    on: Mapping[str, tuple[str, ...]] = field(
-        "Elements and the servers (or groups) that they may be on", default_factory=dict
+    together: tuple[tuple[Named, ...], ...] = field("Elements on one server", default=())
+    apart: tuple[tuple[Named, ...], ...] = field("Elements of which no two are on one server", default=())
+    on: Mapping[Named, tuple[Named, ...]] = field(
+        "Elements, and the servers (or groups) that they may be on", default_factory=dict
     )
-    most_servers: int | None = None
+    most_servers: Count | None = field("Servers that may be used", default=None, ge=1)
     shared_cores: bool = field("Whether a core may serve several threads", default=True)
-    cores_per_thread: int | None = field(
-        "Cores that each thread may use (Li 2012, fig. 3.12: 1v1p, 1v2p); None: the planner chooses", default=None
+    # Li 2012, fig. 3.12: 1v1p, 1v2p.
+    cores_per_thread: Count | None = field(
+        "Cores that each thread may use; absent: the planner chooses", default=None, ge=1
     )
     pins: tuple[PinChoice, ...] = field(
-        "Ways of pinning that are tried on each server", default=("free", "machines", "threads", "alone")
+        "Ways of pinning threads to cores that are tried on each server",
+        default=("free", "machines", "threads", "alone"),
     )
 
 
@@ -194,21 +203,16 @@ class Rules:
 class Goal:
     """What is best, and where the search ends."""
 
-    objective: Objective = field(
-        "The most frames; or the least of one of the others under ``target_pps``", default="throughput"
-    )
+    objective: Objective = field("The most throughput, or the least of another under target", default="throughput")
     throughput: Throughput = field(
-        "Which rate is meant: the greatest that overloads nothing, or what leaves at the offered load, in overload too",
-        default="lossless",
+        "The greatest load that overloads nothing, or what leaves at the offered load", default="lossless"
     )
-    target_pps: float | None = None
-    latency_s: float | None = field(
-        "The greatest mean latency at the target (objective throughput: at the offered load), s", default=None
-    )
-    # Where the search ends.
-    seconds: float = 10.0
-    gap_ratio: float = 0.001
-    runners_up: int = field("Mappings that are answered besides the best", default=2)
+    target_pps: FrameRate | None = field("Throughput that is enough; absent: the offered load", default=None)
+    # Of the objective throughput: at the offered load.
+    latency_s: Duration | None = field("The greatest mean latency at the target", default=None)
+    seconds: Factor = field("Stop after this many seconds", default=10.0)
+    gap_ratio: Share = field("Stop at this proven distance to the optimum", default=0.001, lt=1.0)
+    runners_up: Count = field("Mappings that are answered besides the best", default=2, ge=0, le=10)
 
 
 @value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,12 +14,21 @@ from routecast.errors import FileProblem, Problem
 from routecast.load.fields import Frames
 from routecast.load.frames import FrameMix
 from routecast.plan.placement.classes import meant
-from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
+from routecast.plan.placement.model import (
+    Chain,
+    ElementGroup,
+    Goal,
+    Joined,
+    Named,
+    PlacementProblem,
+    Rules,
+    ServerGroup,
+)
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, Count, Duration, FrameRate, Number, Power, Size
+from routecast.quantity.fields import BitRate, FrameRate, Length, Power, Size
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.schema import field, schema_of, value
+from routecast.quantity.schema import bare, extended, field, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, functions_over, technology_from
 from routecast.router.virtual.technology import Technology
@@ -29,83 +39,29 @@ __all__ = ["parse_placement", "placement_schema", "read_placement"]
 # What a placement file (``*.placement.toml``) may say: servers, links, elements, chains, traffic, rules, the goal.
 
 
-Name = Annotated[str, Field(min_length=1, max_length=60)]
-Positive = Annotated[Number, Field(gt=0.0)]
-Price = Annotated[Number, Field(ge=0.0)]
-Cores = Annotated[tuple[Annotated[Count, Field(ge=0)], ...], Field(max_length=256)]
-
-
-class ServersTable(FileModel):
-    """``[[server]]``: servers of one type."""
-
-    name: Name = Field(description='Name; several are called "name 1", "name 2", …')
-    number: Annotated[Count, Field(ge=1, le=1000)] = Field(default=1, description="How many there are")
-    cores: Annotated[Count, Field(ge=1, le=256)] = Field(description="Cores of each")
-    technology: TechnologyOrName | None = Field(
-        default=None, description="What its machines run on, where that is not the file's technology"
-    )
-    speed: Positive = Field(default=1.0, description="Speed of a core relative to the technology's reference machine")
-    idle_power: Power = Field(default=0.0, description="What one draws switched on without load")
-    busy_power: Power | None = Field(default=None, description="With all cores busy; absent: as idle")
-    price: Price = Field(default=0.0, description="Of one that carries elements")
-    memory: Size | None = Field(default=None, description="Memory for machines; absent: no limit")
-    slots: Annotated[Count, Field(ge=0)] | None = Field(
-        default=None, description="Machines that fit on one; absent: no limit"
-    )
-    interrupt_cores: Cores = Field(default=(), description="Cores that its cards interrupt, card by card")
-    switch_cores: Cores = Field(default=(), description="Cores of its polling vSwitch")
-
-
-class CableTable(FileModel):
-    """``[[interconnect.cable]]``: cables between servers of two groups that have another rate."""
-
-    between: tuple[Name, Name] = Field(description="Two groups of servers (or one twice)")
-    link: BitRate = Field(description="Rate of each, each direction")
-
-
-class JoinedTable(FileModel):
-    """``[interconnect]``: what joins the servers."""
-
-    by: Literal["switch", "cables"] = Field(
-        default="switch", description="A link from each server to a switch, or a cable between any two"
-    )
-    link: BitRate = Field(default=1e9, description="Rate of each link, each direction")
-    cable: tuple[CableTable, ...] = Field(default=(), description="Cables of another rate")
-
-
-class ElementTable(FileModel):
-    """``[[element]]``: elements of one kind, each a machine."""
-
-    name: Name = Field(description='Name; several are called "name 1", "name 2", …')
-    kind: Literal["balancer", "router", "function"] = Field(
-        default="function", description="Balancer and router of a multistage router, or any function"
-    )
-    count: Annotated[Count, Field(ge=1, le=1000)] = Field(default=1, description="How many there are")
-    function: str = Field(
-        default="", description="Name of its costs in the technology; the element's name if not given"
-    )
-    cost: dict[str, CostTable] = Field(
-        default={}, description="Work of its functions where it differs from the technology's, by name"
-    )
-    vcpus: Annotated[Count, Field(ge=1, le=64)] = Field(default=1, description="Threads of its functions")
-    interfaces: Annotated[Count, Field(ge=1, le=2)] = Field(
-        default=2, description="Of a function: 1 where frames leave by the interface that they came by"
-    )
-    ports: Annotated[Count, Field(ge=1, le=64)] = Field(
-        default=1, description="Outer ports of each, at the first or last stage of a chain"
-    )
-    memory: Size | None = Field(default=None, description="Memory of its machine")
-    cores: Cores = Field(default=(), description="Cores that all its threads use; absent: the planner chooses")
-
-
-class ChainTable(FileModel):
-    """``[[chain]]``: the elements that frames pass, in order."""
-
-    name: Name = Field(description="Name of the chain")
-    stages: Annotated[tuple[Name, ...], Field(min_length=1, max_length=32)] = Field(
-        description="Elements by name; where the last is the first, frames leave by the port of their way out"
-    )
-    share: Positive = Field(default=1.0, description="Of the load, relative to other chains")
+_Server: Any = extended(
+    ServerGroup,
+    [
+        (
+            "technology",
+            TechnologyOrName | None,
+            field("What its machines run on, where that is not the file's technology", default=None),
+        ),
+        ("busy_w", Power | None, field("With all cores busy; absent: as idle", default=None, key="busy_power")),
+    ],
+)
+_COSTS = "Work of its functions where it differs from the technology's, by name"
+_Element: Any = extended(
+    ElementGroup,
+    [
+        ("functions", dict[str, CostTable], field(_COSTS, default_factory=dict, key="cost")),
+        ("memory_bytes", Size | None, field("Memory of its machine", default=None)),
+    ],
+)
+_WHERE = "Elements, and the servers (or groups) that they may be on"
+_Rules: Any = extended(Rules, [("on", dict[Named, Named | tuple[Named, ...]], field(_WHERE, default_factory=dict))])
+_CURRENCY = field("Of prices", default="$")
+_Plan: Any = extended(Goal, [("currency", Annotated[str, Length(0, 8)], _CURRENCY)])
 
 
 class TrafficTable(FileModel):
@@ -122,46 +78,6 @@ class TrafficTable(FileModel):
     )
 
 
-class RulesTable(FileModel):
-    """``[rules]``: what a placement must obey; names are of elements, or of groups for all their elements."""
-
-    together: tuple[tuple[Name, ...], ...] = Field(default=(), description="Elements on one server")
-    apart: tuple[tuple[Name, ...], ...] = Field(default=(), description="Elements of which no two are on one server")
-    on: dict[Name, Name | tuple[Name, ...]] = Field(
-        default={}, description="Elements, and the servers (or groups) that they may be on"
-    )
-    most_servers: Annotated[Count, Field(ge=1)] | None = Field(default=None, description="Servers that may be used")
-    shared_cores: bool = Field(default=True, description="Whether a core may serve several threads")
-    cores_per_thread: Annotated[Count, Field(ge=1)] | None = Field(
-        default=None, description="Cores that each thread may use; absent: the planner chooses"
-    )
-    pins: tuple[Literal["free", "machines", "threads", "alone"], ...] = Field(
-        default=("free", "machines", "threads", "alone"),
-        description="Ways of pinning threads to cores that are tried on each server",
-    )
-
-
-class PlanTable(FileModel):
-    """``[plan]``: what is best, and where the search ends."""
-
-    objective: Literal["throughput", "servers", "watts", "price"] = Field(
-        default="throughput", description="The most throughput, or the least of another under target"
-    )
-    throughput: Literal["lossless", "forwarded"] = Field(
-        default="lossless", description="The greatest load that overloads nothing, or what leaves at the offered load"
-    )
-    target: FrameRate | None = Field(default=None, description="Throughput that is enough; absent: the offered load")
-    latency: Duration | None = Field(default=None, description="The greatest mean latency at the target")
-    seconds: Positive = Field(default=10.0, description="Stop after this many seconds")
-    gap: Annotated[Number, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.001, description="Stop at this proven distance to the optimum"
-    )
-    runners_up: Annotated[Count, Field(ge=0, le=10)] = Field(
-        default=2, description="Mappings that are answered besides the best"
-    )
-    currency: Annotated[str, Field(max_length=8)] = Field(default="$", description="Of prices")
-
-
 class PlacementFile(FileModel):
     """A placement file."""
 
@@ -169,15 +85,15 @@ class PlacementFile(FileModel):
     technology: TechnologyOrName | None = Field(
         default=None, description="What machines run on: a name, a *.virtualisation.toml, or a table with a base"
     )
-    server: Annotated[tuple[ServersTable, ...], Field(min_length=1, max_length=64)]
-    interconnect: JoinedTable = JoinedTable()
-    element: Annotated[tuple[ElementTable, ...], Field(min_length=1, max_length=64)]
-    chain: Annotated[tuple[ChainTable, ...], Field(max_length=64)] = Field(
+    server: Annotated[tuple[_Server, ...], Field(min_length=1, max_length=64)]
+    interconnect: Joined = Joined()
+    element: Annotated[tuple[_Element, ...], Field(min_length=1, max_length=64)]
+    chain: Annotated[tuple[Chain, ...], Field(max_length=64)] = Field(
         default=(), description="Absent with one group of balancers and one of routers: a multistage router"
     )
     traffic: TrafficTable
-    rules: RulesTable = RulesTable()
-    plan: PlanTable = PlanTable()
+    rules: _Rules = _Rules()
+    plan: _Plan = _Plan()
 
 
 # What a placement file contradicts: everything at once, each with its place.
@@ -307,22 +223,22 @@ def _cores(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequen
 
 def _plan(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Problem]:
     groups = [server.name for server in servers]
-    for number, cable in enumerate(file.interconnect.cable):
+    for number, cable in enumerate(file.interconnect.cables):
         for name in cable.between:
             if name not in groups:
                 what = f'"{name}" is no group of servers: {did_you_mean(name, groups)}'
                 yield Problem(f"interconnect.cable[{number}].between", what)
-    if file.interconnect.cable and file.interconnect.by == "switch":
+    if file.interconnect.cables and file.interconnect.by == "switch":
         yield Problem("interconnect.cable", 'is given, but the servers are joined by a switch: set by = "cables"')
     for number, table in enumerate(file.server):
-        if table.busy_power is not None and table.busy_power < table.idle_power:
-            what = f"{table.busy_power:g} W is less than without load, {table.idle_power:g} W"
+        if table.busy_w is not None and table.busy_w < table.idle_w:
+            what = f"{table.busy_w:g} W is less than without load, {table.idle_w:g} W"
             yield Problem(f"server[{number}].busy_power", what)
     if file.plan.objective == "watts" and not any(server.busy_w for server in servers):
         yield Problem("plan.objective", "is watts, but no server has a power: give idle_power and busy_power")
     if file.plan.objective == "price" and not any(server.price for server in servers):
         yield Problem("plan.objective", "is price, but no server has one")
-    if file.plan.objective == "throughput" and file.plan.target is not None:
+    if file.plan.objective == "throughput" and file.plan.target_pps is not None:
         yield Problem("plan.target", 'is given, but the objective is throughput: set objective = "servers"')
 
 
@@ -396,11 +312,14 @@ def parse_placement(
         raise FileProblem(subject, list(dict.fromkeys(problems)))
     name = file.name or Path(subject).name.removesuffix(".placement.toml")
     mixes = frames or (file.traffic.frames if isinstance(file.traffic.frames, tuple) else (file.traffic.frames,))
-    rules, plan = file.rules, file.plan
+    on = {element: (one,) if isinstance(one, str) else one for element, one in file.rules.on.items()}
+    rules = replace(bare(file.rules, Rules), on=on)
+    goal = bare(file.plan, Goal)
+    goal = replace(goal, seconds=seconds or goal.seconds)
     load_pps = offered_pps or file.traffic.offered
     return PlacementCase(
         name=name,
-        currency=plan.currency,
+        currency=file.plan.currency,
         problems=tuple(
             PlacementProblem(
                 name=name,
@@ -411,29 +330,9 @@ def parse_placement(
                 offered_pps=load_pps,
                 outer_bps=file.traffic.port,
                 balancing=file.traffic.balancing,
-                joined=Joined(
-                    by=file.interconnect.by,
-                    link_bps=file.interconnect.link,
-                    between=tuple((*cable.between, cable.link) for cable in file.interconnect.cable),
-                ),
-                rules=Rules(
-                    together=rules.together,
-                    apart=rules.apart,
-                    on={name: (one,) if isinstance(one, str) else one for name, one in rules.on.items()},
-                    most_servers=rules.most_servers,
-                    shared_cores=rules.shared_cores,
-                    cores_per_thread=rules.cores_per_thread,
-                    pins=rules.pins,
-                ),
-                goal=Goal(
-                    objective=plan.objective,
-                    throughput=plan.throughput,
-                    target_pps=plan.target,
-                    latency_s=plan.latency,
-                    seconds=seconds or plan.seconds,
-                    gap_ratio=plan.gap,
-                    runners_up=plan.runners_up,
-                ),
+                joined=file.interconnect,
+                rules=rules,
+                goal=goal,
             )
             for mix in mixes
         ),
@@ -465,41 +364,19 @@ def _technology(file: PlacementFile, number: int, folder: Path | None, problems:
         return Technology(name="none")
 
 
-def _server(table: ServersTable, technology: Technology) -> ServerGroup:
-    return ServerGroup(
-        name=table.name,
-        number=table.number,
-        cores=table.cores,
-        technology=technology,
-        speed_ratio=table.speed,
-        idle_w=table.idle_power,
-        busy_w=table.idle_power if table.busy_power is None else table.busy_power,
-        price=table.price,
-        memory_bytes=table.memory,
-        slots=table.slots,
-        interrupt_cores=table.interrupt_cores,
-        switch_cores=table.switch_cores,
-    )
+def _server(table: Any, technology: Technology) -> ServerGroup:
+    busy_w = table.idle_w if table.busy_w is None else table.busy_w
+    return replace(bare(table, ServerGroup), technology=technology, busy_w=busy_w)
 
 
-def _element(table: ElementTable) -> ElementGroup:
-    return ElementGroup(
-        name=table.name,
-        kind=table.kind,
-        count=table.count,
-        function=table.function,
-        functions=functions_over({}, table.cost),
-        vcpus=table.vcpus,
-        interfaces=table.interfaces,
-        ports=table.ports,
-        memory_bytes=table.memory or 0.0,
-        cores=table.cores,
-    )
+def _element(table: Any) -> ElementGroup:
+    functions = functions_over({}, table.functions)
+    return replace(bare(table, ElementGroup), functions=functions, memory_bytes=table.memory_bytes or 0.0)
 
 
 def _reading_chains(file: PlacementFile) -> tuple[Chain, ...]:
     if file.chain:
-        return tuple(Chain(name=one.name, stages=one.stages, share=one.share) for one in file.chain)
+        return file.chain
     balancers = [one.name for one in file.element if one.kind == "balancer"]
     routers = [one.name for one in file.element if one.kind == "router"]
     if len(balancers) == 1 and len(routers) == 1:

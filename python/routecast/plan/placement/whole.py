@@ -55,7 +55,7 @@ def router_of(problem: PlacementProblem, placement: Placement) -> RouterModel:
         group.name: [machine_of(group, name, placement.servers[name]) for name in group.names]
         for group in problem.elements
     }
-    if problem.is_multistage and not problem.joined.between:
+    if problem.is_multistage and not problem.joined.cables:
         chain = problem.chains[0]
         edge, inner = chain.stages[0], chain.stages[1]
         model = multistage_router(
