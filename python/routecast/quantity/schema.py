@@ -239,6 +239,8 @@ def schema_of(declared: Any) -> dict[str, Any]:
             name = next((name for one, name in _NAMED if one is dft), None)
             if name is not None:
                 return name
+            if isinstance(dft, float) and not math.isfinite(dft):
+                return None  # nothing, or no limit: what no JSON says
             if dataclasses.is_dataclass(dft):
                 return TypeAdapter(type(dft)).dump_python(dft, by_alias=True, mode="json")
             return super().encode_default(dft)

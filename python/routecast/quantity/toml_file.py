@@ -206,7 +206,10 @@ def _keys_in(annotation: object) -> dict[str, Known]:
 
 def _read_as(annotation: object) -> object:
     """Return what is read where an annotation says that a table is (:class:`~routecast.quantity.schema.Given`)."""
-    return next((one.of for one in typing.get_args(annotation) if getattr(one, "of", None)), annotation)
+    from routecast.quantity.schema import Given
+
+    notes = typing.get_args(annotation)
+    return next((one.of for one in notes if isinstance(one, Given) and one.of is not None), annotation)
 
 
 def _table_in(annotation: object) -> Any:
