@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from routecast.cli.simulate import absences_asked
+from routecast.cli.simulate import FailureOptions
 from routecast.errors import ModelProblem, QuantityProblem
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.files import read_router
@@ -26,16 +26,10 @@ def asked(
     detect: str | None = None,
     drain: str = "10 ms",
 ) -> tuple[Event, ...]:
-    absences = absences_asked(
-        duration_s,
-        known=("lb 1", "br 1"),
-        fail=fail,
-        switch_off=switch_off,
-        at=at,
-        until=until,
-        detect=detect,
-        drain=drain,
+    options = FailureOptions(
+        fail=list(fail), switch_off=list(switch_off), at=list(at), until=list(until), detect=detect, drain=drain
     )
+    absences = options.absences(duration_s, known=("lb 1", "br 1"))
     return events_of(read_router(ROUTER), absences)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
-from routecast.cli.measure import PowerOption
+from routecast.cli.options import PowerOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

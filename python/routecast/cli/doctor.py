@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, remark
+from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from routecast.testbed.doctor import Finding, Machine
@@ -23,7 +24,7 @@ def doctor(
     everything: Annotated[
         bool, typer.Option("--all", help="Say of what is fine, too, what it does to measurements.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what on this machine distorts measurements, and the command that mends it. Nothing is changed."""
     from dataclasses import asdict

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from routecast.cli.console import data, make_out_folder, print_json
+from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 __all__ = ["example_hint", "examples"]
@@ -26,7 +27,7 @@ def examples(
     every: Annotated[bool, typer.Option("--all", help="Copy all of them.")] = False,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder that takes the copies.")] = FOLDER,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that differ from the shipped.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the examples that ship, or copy some with the files that they name.
 

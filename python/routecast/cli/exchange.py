@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, print_table, remark
+from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from routecast.benchmark.exchange import Record
@@ -57,7 +58,7 @@ def import_trials(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write FILE.parquet or FILE.csv.", dir_okay=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the trials as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read results of TRex, NFVbench, bench-trafficgen, CSIT or iperf3 as trials, and print them as a table."""
     records = _records(file, format_name, frame)

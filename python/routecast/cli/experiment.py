@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, make_out_folder, print_json, print_table, progress_bar, remark
+from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from routecast.experiment.analysis import Analysis
@@ -28,7 +29,7 @@ def experiment(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+    as_json: AsJson = False,
     executor: Annotated[
         str,
         typer.Option(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.options import AsJson, Seed
 from routecast.errors import ModelProblem, Problem, QuantityProblem, TransientProblem
 from routecast.quantity.schema import field, value
 
@@ -277,8 +278,8 @@ def function(
             rich_help_panel=_ANSWER,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    seed: Seed = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate a network function on a host: cycles by operation, throughput, what limits it.
 

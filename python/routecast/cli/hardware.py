@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.options import AsJson, Seed
 
 if TYPE_CHECKING:
     from routecast.hardware.model import Hardware
@@ -37,8 +38,8 @@ def probe(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a noisy host: write nothing and leave with 1.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random lines.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one JSON document.")] = False,
+    seed: Seed = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Measure this host: clock, caches and memory, elementary operations. Takes less than a minute."""
     from routecast.errors import CriterionFailed
@@ -118,10 +119,7 @@ def _document(probed: Probed, path: Path) -> dict[str, object]:
     return result
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-
-def list_hardware(*, as_json: JsonOption = False) -> None:
+def list_hardware(*, as_json: AsJson = False) -> None:
     """List the hosts that come with routecast, and this one once it was probed."""
     from routecast.cli.console import print_table
     from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
@@ -152,7 +150,7 @@ def list_hardware(*, as_json: JsonOption = False) -> None:
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help='A name of `list`, "host", or a *.hardware.toml.')],
     *,
-    as_json: JsonOption = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a host: clock, memory, network cards, and the formulas of its operations with their sources."""
     from routecast.cli.console import print_table

@@ -6,22 +6,15 @@ import csv
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
-from routecast.cli.offered import (
-    ArrivalsOption,
-    BurstOption,
-    FlowsOption,
-    FrameOption,
-    LoadOption,
-    PeakOption,
-    offered_load,
-)
-from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
+from routecast.cli.options import AsJson, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
+from routecast.cli.over_time import OverTime, OverTimeOptions
 
 if TYPE_CHECKING:
     from routecast.calibrate.points import Point
@@ -30,7 +23,7 @@ if TYPE_CHECKING:
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.measure import Measure
 
-__all__ = ["DeviceOption", "DeviceOptions", "OwnNetworkOption", "PowerOption", "measure"]
+__all__ = ["measure"]
 
 
 _HEADER: Final = ("series", "cores", "frame_bytes", "throughput_pps", "link_bps", "ports", "calibrate")
@@ -173,47 +166,15 @@ TestbedOption = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
-DeviceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--dut", metavar="DEVICE", help="Device under test, as `testbed devices` lists them.", rich_help_panel=PANEL
-    ),
-]
-DeviceOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dut-option", metavar="KEY=VALUE", help="Option of the device; may be repeated.", rich_help_panel=PANEL
-    ),
-]
-OwnNetworkOption = Annotated[
-    bool,
-    typer.Option(
-        "--i-own-this-network",
-        help="Send on interfaces that have other addresses, other traffic or the default route, too.",
-        rich_help_panel=PANEL,
-    ),
-]
-PowerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--power",
-        metavar="METER",
-        help="Power meter to read meanwhile, as `power meters` lists them: auto, rapl, ipmi, redfish:URL, …; none.",
-        rich_help_panel=PANEL,
-    ),
-]
 
 
+@grouped
 def measure(
     *,
     testbed: TestbedOption,
-    dut: DeviceOption = None,
-    dut_option: DeviceOptions = None,
-    own_network: OwnNetworkOption = False,
+    device: DeviceOptions,
     power: PowerOption = None,
-    load: LoadOption = None,
-    frame: FrameOption = None,
-    flows: FlowsOption = None,
+    load: LoadOptions,
     bidirectional: Annotated[
         bool,
         typer.Option(
@@ -222,13 +183,10 @@ def measure(
             rich_help_panel="Offered load",
         ),
     ] = False,
-    arrivals: ArrivalsOption = None,
-    burst_frames: BurstOption = 32.0,
-    peak_ratio: PeakOption = 4.0,
     duration: Annotated[
         str, typer.Option("--duration", metavar="TIME", help="For how long frames are sent.")
     ] = "500 ms",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of ports, destinations and gaps.")] = 1,
+    seed: Seed = 1,
     ip_version: Annotated[
         int, typer.Option("--ip-version", min=4, max=6, help="4 or 6.", rich_help_panel=_ADDRESSES)
     ] = 4,
@@ -260,9 +218,7 @@ def measure(
     back_end: Annotated[
         str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
     ] = "auto",
-    over_time: OverTimeOption = False,
-    read_at: ReadAtOption = None,
-    figure: FigureOption = None,
+    over_time: OverTimeOptions,
     until: Annotated[
         str | None,
         typer.Option(
@@ -290,59 +246,41 @@ def measure(
             "--out", metavar="FILE", help="Append to a table: .parquet or CSV; with --until one for `validate`."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the trial, and what ran it, as one JSON document.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Answer by sending frames through a real router: throughput, loss by place, latency, and whether it is a result.
 
     An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
     With --until many are made, each where it is expected to tell most; it leaves with 1 where too few were allowed.
     """
-    from routecast.cli.console import refuse_no_figure_file
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
     from routecast.quantity import parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
-    from routecast.testbed.opening import pairs
 
-    refuse_no_figure_file(figure)
-    is_over_time = over_time or bool(read_at) or figure is not None
+    over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
-    if load is None and until_ratio is None:
+    if load.load is None and until_ratio is None:
         raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps"')
-    if until_ratio is not None and not (load is None and frame is None and not is_over_time):
+    if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_asked):
         raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
     if ip_version not in {4, 6}:
         raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
 
-    def offer(rate: str | None, frames: str | None) -> OfferedLoad:
-        return _one_way(
-            offered_load(
-                None,
-                ports=2,
-                load=rate,
-                frame=frames,
-                flows=flows or (2 if bidirectional else 1),
-                random_flows=False,
-                arrivals=arrivals,
-                burst_frames=burst_frames,
-                peak_ratio=peak_ratio,
-                seed=seed,
-            ),
-            bidirectional=bidirectional,
-        )
+    def offer(**changes: Any) -> OfferedLoad:
+        asked = replace(load, flows=load.flows or (2 if bidirectional else 1), **changes)
+        return _one_way(asked.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
 
-    offered = offer(load or _FIRST_LOAD, frame)
+    offered = offer(load=load.load or _FIRST_LOAD)
     duration_s = parse_duration_s(duration)
-    instants = instants_asked(read_at, duration_s)
+    instants = over_time.instants(duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
     with (
         progress_bar("measure") as progress,
         open_testbed(
             testbed,
-            device=dut,
-            options=pairs(dut_option or []),
-            own_network=own_network,
+            device=device.dut,
+            options=device.settings(),
+            own_network=device.own_network,
             said=remark,
             power=power,
             seed=seed,
@@ -351,7 +289,7 @@ def measure(
             phases=Phases.rfc2544() if rfc2544_phases else Phases(),
             retries=retries,
             slice_s=parse_duration_s(slices) if slices else None,
-            over_time=is_over_time,
+            over_time=over_time.is_asked,
             back_end=back_end,
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         ) as evaluator,
@@ -362,7 +300,7 @@ def measure(
             evaluator.on_progress = None
             known = run_until(
                 evaluator,
-                lambda size: offer(_FIRST_LOAD, f"{size} B"),
+                lambda size: offer(load=_FIRST_LOAD, frame=f"{size} B"),
                 until_ratio=until_ratio,
                 most=most,
                 duration_s=duration_s,
@@ -376,10 +314,10 @@ def measure(
             return
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
-    course = OverTime.of(trial, instants, is_disturbed=False) if is_over_time else None
+    course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_asked else None
     _print(trial, facts, course, as_json=as_json)
-    if course and figure is not None:
-        course.draw(figure)
+    if course and over_time.figure is not None:
+        course.draw(over_time.figure)
     if out is not None:
         try:
             _append(out, trial, offered, evaluator, facts)
@@ -392,8 +330,6 @@ def measure(
 
 def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
     """Return the load with all flows from port 0 to port 1, unless both ways are asked for."""
-    from dataclasses import replace
-
     from routecast.load.flows import FlowSet
 
     if bidirectional:

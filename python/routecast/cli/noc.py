@@ -17,6 +17,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
+from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ SimulatedRoutings = Annotated[
 Seed = Annotated[
     int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn.", rich_help_panel=CHANGES)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=RESULTS)]
 FigureFile = Annotated[
     Path | None,
     typer.Option("--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False, rich_help_panel=RESULTS),

@@ -9,51 +9,69 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_table
+from routecast.cli.console import data, print_table, refuse_no_figure_file
+from routecast.errors import QuantityProblem
+from routecast.quantity import format_duration, parse_duration_s
 
 if TYPE_CHECKING:
     from routecast.evaluate.steadiness import Reading, Steadiness
     from routecast.evaluate.trial import Trial
 
-__all__ = ["FigureOption", "OverTime", "OverTimeOption", "ReadAtOption", "instants_asked"]
-
-OverTimeOption = Annotated[
-    bool,
-    typer.Option(
-        "--over-time", help="Say from when on the throughput is steady (MSER-5, a test for drift), or why not."
-    ),
-]
-ReadAtOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--read-at",
-        metavar="TIME",
-        help="With --over-time: what a look at this instant would have said; may be repeated.",
-    ),
-]
-FigureOption = Annotated[
-    Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the throughput over time.")
-]
+__all__ = ["OverTime", "OverTimeOptions"]
 
 
-def instants_asked(read_at: Sequence[str] | None, duration_s: float) -> tuple[float, ...]:
-    """Return the instants of ``--read-at`` in seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTimeOptions:
+    """Whether, and how, a trial is to be told over time."""
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        One is no time, or not within the trial.
-    """
-    from routecast.errors import QuantityProblem
-    from routecast.quantity import format_duration, parse_duration_s
+    over_time: Annotated[
+        bool,
+        typer.Option(
+            "--over-time", help="Say from when on the throughput is steady (MSER-5, a test for drift), or why not."
+        ),
+    ] = False
+    read_at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read-at",
+            metavar="TIME",
+            help="With --over-time: what a look at this instant would have said; may be repeated.",
+        ),
+    ] = None
+    figure: Annotated[
+        Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the throughput over time.")
+    ] = None
 
-    instants = []
-    for text in read_at or ():
-        at_s = parse_duration_s(text)
-        if not 0.0 < at_s <= duration_s:
-            raise QuantityProblem(text, f"--read-at must be within the trial, 0 to {format_duration(duration_s)}")
-        instants.append(at_s)
-    return tuple(instants)
+    @property
+    def is_asked(self) -> bool:
+        """Whether any of them asks for it."""
+        return self.over_time or bool(self.read_at) or self.figure is not None
+
+    def refuse_no_figure_file(self) -> None:
+        """Refuse a path that no figure can be written to, before the trial.
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+            As :func:`routecast.cli.console.refuse_no_figure_file`.
+        """
+        refuse_no_figure_file(self.figure)
+
+    def instants(self, duration_s: float) -> tuple[float, ...]:
+        """Return the instants of ``--read-at`` in seconds.
+
+        Raises
+        ------
+        routecast.errors.QuantityProblem
+            One is no time, or not within the trial.
+        """
+        instants = []
+        for text in self.read_at or ():
+            at_s = parse_duration_s(text)
+            if not 0.0 < at_s <= duration_s:
+                raise QuantityProblem(text, f"--read-at must be within the trial, 0 to {format_duration(duration_s)}")
+            instants.append(at_s)
+        return tuple(instants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

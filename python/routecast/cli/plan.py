@@ -17,6 +17,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
+from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from routecast.plan.cluster.answer import ClusterAnswer
@@ -82,9 +83,7 @@ def cluster(
     peak: Annotated[
         str | None, typer.Option("--peak", metavar="RATE", help="Scale to this highest step.", rich_help_panel=TRAFFIC)
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the plan as one JSON document.", rich_help_panel=RESULTS)
-    ] = False,
+    as_json: AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -194,9 +193,7 @@ def mapping(
     simulate: Annotated[
         bool, typer.Option("--simulate/--no-simulate", help="Check the mappings by simulation.")
     ] = True,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the answer as one JSON document.", rich_help_panel=RESULTS)
-    ] = False,
+    as_json: AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -276,9 +273,7 @@ def placement(
     simulate: Annotated[
         bool, typer.Option("--simulate/--no-simulate", help="Check the best mappings by simulation.")
     ] = True,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the answer as one JSON document.", rich_help_panel=RESULTS)
-    ] = False,
+    as_json: AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(

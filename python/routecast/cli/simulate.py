@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar
-from routecast.cli.offered import (
-    ArrivalsOption,
-    BurstOption,
-    FlowsOption,
-    FrameOption,
-    LoadOption,
-    PeakOption,
-    RandomFlowsOption,
-    frames_asked,
-    offered_load,
-)
-from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
-from routecast.cli.solve import RouterFile
+from routecast.cli.options import AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
 from routecast.quantity.did_you_mean import did_you_mean
@@ -31,134 +20,114 @@ from routecast.quantity.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from routecast.router.multistage.failures import Absence
 
-__all__ = ["absences_asked", "simulate"]
-
-
-# What fails, or is switched off, while a router is simulated: the options of ``simulate``, and how it went.
+__all__ = ["FailureOptions", "simulate"]
 
 
 PANEL = "Failures"
 
-FailOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail",
-        metavar="ELEMENT",
-        help="A machine or a task unit that fails; may be given several times.",
-        rich_help_panel=PANEL,
-    ),
-]
-SwitchOffOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--switch-off",
-        metavar="ELEMENT",
-        help="One that is switched off by plan: first nothing is sent to it any more; may be given several times.",
-        rich_help_panel=PANEL,
-    ),
-]
-AtOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--at",
-        metavar="TIME",
-        help="When, since the start; once for all, or for each --fail and then each --switch-off.",
-        rich_help_panel=PANEL,
-    ),
-]
-UntilOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--until",
-        metavar="TIME",
-        help="When it is back, likewise; without it, or with never: not within the trial.",
-        rich_help_panel=PANEL,
-    ),
-]
-DetectOption = Annotated[
-    str | None,
-    typer.Option(
-        "--detect",
-        metavar="TIME",
-        help="How long until the others know of a failure, and that it is over; without it, nobody notices.",
-        rich_help_panel=PANEL,
-    ),
-]
-DrainOption = Annotated[
-    str,
-    typer.Option(
-        "--drain",
-        metavar="TIME",
-        help="From when nothing more is sent to an element until it is switched off.",
-        rich_help_panel=PANEL,
-    ),
-]
-
 _NEVER = "never"
 
 
-def absences_asked(
-    duration_s: float,
-    *,
-    known: Sequence[str] = (),
-    fail: Sequence[str] | None,
-    switch_off: Sequence[str] | None,
-    at: Sequence[str] | None,
-    until: Sequence[str] | None,
-    detect: str | None,
-    drain: str,
-) -> tuple[Absence, ...]:
-    """Return which elements are away when, as the options mean it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureOptions:
+    """What fails, or is switched off, while a router is simulated."""
 
-    Parameters
-    ----------
-    duration_s : float
-        Of the trial.
-    known : sequence of str
-        Elements of the router, for messages.
-    fail, switch_off, at, until : sequence of str or None
-        As the options say.
-    detect, drain : str
-        Likewise; ``detect`` may be None.
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail",
+            metavar="ELEMENT",
+            help="A machine or a task unit that fails; may be given several times.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    switch_off: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--switch-off",
+            metavar="ELEMENT",
+            help="One that is switched off by plan: first nothing is sent to it any more; may be given several times.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="When, since the start; once for all, or for each --fail and then each --switch-off.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    until: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="When it is back, likewise; without it, or with never: not within the trial.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    detect: Annotated[
+        str | None,
+        typer.Option(
+            "--detect",
+            metavar="TIME",
+            help="How long until the others know of a failure, and that it is over; without it, nobody notices.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    drain: Annotated[
+        str,
+        typer.Option(
+            "--drain",
+            metavar="TIME",
+            help="From when nothing more is sent to an element until it is switched off.",
+            rich_help_panel=PANEL,
+        ),
+    ] = "10 ms"
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        An option is missing, empty, too many, or no time; something fails, or is drained, after the end of the trial.
-    """
-    from routecast.router.multistage.failures import away_by_plan, failed
+    def absences(self, duration_s: float, *, known: Sequence[str] = ()) -> tuple[Absence, ...]:
+        """Return which elements are away when in a trial; ``known`` are those of the router, for messages.
 
-    fails, switched_off = tuple(fail or ()), tuple(switch_off or ())
-    for option, given in (("--fail", fails), ("--switch-off", switched_off)):
-        if not all(name.strip() for name in given):
-            raise QuantityProblem("", f"{option} is empty: name {_listed(known)}")
-    names = (*fails, *switched_off)
-    if not names:
-        for option, text in (("--at", at), ("--until", until), ("--detect", detect)):
-            if text:
-                message = f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
-                raise QuantityProblem("", message)
-        return ()
-    if not at:
-        raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
-    starts = [parse_duration_s(text) for text in _for_each("--at", at, len(names))]
-    ends = [
-        math.inf if text == _NEVER else parse_duration_s(text)
-        for text in _for_each("--until", until or (_NEVER,), len(names))
-    ]
-    detection_s = parse_duration_s(detect) if detect else math.inf
-    drain_s = parse_duration_s(drain)
-    absences = []
-    for number, (name, start_s, end_s) in enumerate(zip(names, starts, ends, strict=True)):
-        start = format_duration(start_s)
-        _require_before_end(start_s, duration_s, f'"{name}" goes down at {start}', "an earlier --at")
-        if number < len(fails):
-            absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s))
-            continue
-        drains = f'"{name}" drains for {drain} from {start} on'
-        _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
-        absences.append(away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
-    return tuple(_until_the_end(away, duration_s) for away in absences)
+        Raises
+        ------
+        routecast.errors.RoutecastError
+            An option is missing, empty, too many, or no time; something fails, or is drained, after the trial's end.
+        """
+        from routecast.router.multistage.failures import away_by_plan, failed
+
+        fails, switched_off = self.fail or [], self.switch_off or []
+        for option, given in (("--fail", fails), ("--switch-off", switched_off)):
+            if not all(name.strip() for name in given):
+                raise QuantityProblem("", f"{option} is empty: name {_listed(known)}")
+        names = (*fails, *switched_off)
+        if not names:
+            for option, text in (("--at", self.at), ("--until", self.until), ("--detect", self.detect)):
+                if text:
+                    message = f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
+                    raise QuantityProblem("", message)
+            return ()
+        if not self.at:
+            raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
+        starts = [parse_duration_s(text) for text in _for_each("--at", self.at, len(names))]
+        ends = [
+            math.inf if text == _NEVER else parse_duration_s(text)
+            for text in _for_each("--until", self.until or (_NEVER,), len(names))
+        ]
+        detection_s = parse_duration_s(self.detect) if self.detect else math.inf
+        drain_s = parse_duration_s(self.drain)
+        absences = []
+        for number, (name, start_s, end_s) in enumerate(zip(names, starts, ends, strict=True)):
+            start = format_duration(start_s)
+            _require_before_end(start_s, duration_s, f'"{name}" goes down at {start}', "an earlier --at")
+            if number < len(fails):
+                absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s))
+                continue
+            drains = f'"{name}" drains for {self.drain} from {start} on'
+            _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
+            absences.append(away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
+        return tuple(_until_the_end(away, duration_s) for away in absences)
 
 
 def _require_before_end(time_s: float, duration_s: float, what: str, remedy: str) -> None:
@@ -200,24 +169,14 @@ class Path(StrEnum):
     EVENTS = "events"
 
 
+@grouped
 def simulate(
     file: RouterFile,
     *,
-    load: LoadOption = None,
-    frame: FrameOption = None,
+    load: ModelLoadOptions,
     duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="Simulated time.")] = "100 ms",
-    flows: FlowsOption = None,
-    random_flows: RandomFlowsOption = False,
-    arrivals: ArrivalsOption = None,
-    burst_frames: BurstOption = 32.0,
-    peak_ratio: PeakOption = 4.0,
-    fail: FailOption = None,
-    switch_off: SwitchOffOption = None,
-    at: AtOption = None,
-    until: UntilOption = None,
-    detect: DetectOption = None,
-    drain: DrainOption = "10 ms",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    failures: FailureOptions,
+    seed: Seed = 1,
     replications: Annotated[
         int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
     ] = 1,
@@ -233,13 +192,11 @@ def simulate(
     trace_messages: Annotated[
         bool, typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs).")
     ] = False,
-    over_time: OverTimeOption = False,
-    read_at: ReadAtOption = None,
-    figure: FigureOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
+    over_time: OverTimeOptions,
+    as_json: AsJson = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
-    from routecast.cli.console import print_trial, refuse_no_figure_file
+    from routecast.cli.console import print_trial
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate
     from routecast.quantity import parse_duration_s
@@ -247,33 +204,12 @@ def simulate(
     from routecast.router.files import read_router_and_load
     from routecast.router.multistage.failures import elements, events_of
 
-    refuse_no_figure_file(figure)
-    is_over_time = over_time or bool(read_at) or figure is not None
-    model, default = read_router_and_load(file, frames=frames_asked(frame))
-    offered = offered_load(
-        default,
-        ports=len(model.ports),
-        load=load,
-        frame=frame,
-        flows=flows,
-        random_flows=random_flows,
-        arrivals=arrivals,
-        burst_frames=burst_frames,
-        peak_ratio=peak_ratio,
-        seed=seed,
-    )
+    over_time.refuse_no_figure_file()
+    model, default = read_router_and_load(file, frames=frames_asked(load.frame))
+    offered = load.offered(default, ports=len(model.ports), seed=seed)
     duration_s = parse_duration_s(duration)
-    instants = instants_asked(read_at, duration_s)
-    absences = absences_asked(
-        duration_s,
-        known=elements(model),
-        fail=fail,
-        switch_off=switch_off,
-        at=at,
-        until=until,
-        detect=detect,
-        drain=drain,
-    )
+    instants = over_time.instants(duration_s)
+    absences = failures.absences(duration_s, known=elements(model))
     with progress_bar("simulate") as progress:
         simulator = Simulate(
             model,
@@ -282,8 +218,8 @@ def simulate(
             target_relative_half_width=half_width,
             path=_path(path, trace_messages=trace_messages),
             # Whether it is steady is then said, not required.
-            steady_state=not is_over_time,
-            over_time=is_over_time,
+            steady_state=not over_time.is_asked,
+            over_time=over_time.is_asked,
             events=events_of(model, absences),
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         )
@@ -292,7 +228,7 @@ def simulate(
             trial, messages = trace.trial, trace.messages
         else:
             trial, messages = simulator.trial(offered, duration_s), ()
-    course = OverTime.of(trial, instants, is_disturbed=bool(absences)) if is_over_time else None
+    course = OverTime.of(trial, instants, is_disturbed=bool(absences)) if over_time.is_asked else None
     if as_json:
         document = trial.to_json()
         document |= course.to_json() if course else {}
@@ -305,8 +241,8 @@ def simulate(
             print_table(data(), phases_table(trial, absences))
         if course:
             course.show()
-    if course and figure is not None:
-        course.draw(figure)
+    if course and over_time.figure is not None:
+        course.draw(over_time.figure)
 
 
 def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
+from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from routecast.study.result import TerminalSummary
@@ -30,7 +31,7 @@ def study(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a study: calibrate, validate, predict, report.
 

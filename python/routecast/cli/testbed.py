@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.measure import DeviceOption, DeviceOptions, OwnNetworkOption
+from routecast.cli.options import AsJson, DeviceOptions, grouped
 
 if TYPE_CHECKING:
     from routecast.testbed.selftest import Check
@@ -19,15 +19,13 @@ _LISTENS_EVERY_S = 0.2
 BedArgument = Annotated[
     str, typer.Argument(metavar="namespaces|FILE", help='"namespaces", or a *.testbed.toml.', show_default=False)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
+@grouped
 def up(
     testbed: BedArgument,
     *,
-    dut: DeviceOption = None,
-    dut_option: DeviceOptions = None,
-    own_network: OwnNetworkOption = False,
+    device: DeviceOptions,
     wait: Annotated[
         bool, typer.Option("--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs.")
     ] = False,
@@ -35,9 +33,9 @@ def up(
     """Put a test bed up with its device, and leave it standing for work by hand."""
     from routecast.errors import EnvironmentProblem
     from routecast.testbed import make_bed
-    from routecast.testbed.opening import pairs
 
-    with make_bed(testbed, device=dut, options=pairs(dut_option or []), own_network=own_network, said=remark) as bed:
+    options = device.settings()
+    with make_bed(testbed, device=device.dut, options=options, own_network=device.own_network, said=remark) as bed:
         if not wait and bed.has_programs():
             raise EnvironmentProblem(
                 f"device {bed.device.name} has XDP programs, which end with the process that attached them: add --wait"
@@ -79,7 +77,7 @@ def down(
         remark(f"test bed {removed!r} is down")
 
 
-def list_beds(*, as_json: JsonOption = False) -> None:
+def list_beds(*, as_json: AsJson = False) -> None:
     """List the test beds of this machine: in use, put up to stay, or left by a killed run."""
     from routecast.cli.console import print_table
     from routecast.report.listings import beds_table
@@ -95,7 +93,7 @@ def list_beds(*, as_json: JsonOption = False) -> None:
     print_table(data(), beds_table(found))
 
 
-def devices(*, as_json: JsonOption = False) -> None:
+def devices(*, as_json: AsJson = False) -> None:
     """List the devices under test, their options, and what is missing for them and for the tester on this machine."""
     from routecast.cli.console import print_table
     from routecast.report.listings import back_ends_table, devices_table
@@ -117,7 +115,7 @@ def selftest(
     testbed: Annotated[
         str, typer.Option("--testbed", metavar="namespaces|FILE", help="Whose cores and priority are used.")
     ] = "namespaces",
-    as_json: JsonOption = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure the tester without a device: highest rates, accuracy of the rate, latency floor, counting.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
+from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def next_measurement(
         typer.Option("--until", metavar="RATIO", help='How well it is to be known: "5%" is ±5 %, with 95 %.'),
     ] = None,
     noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Name the measurements that would tell most, and how well the rates would be known after each.
 
@@ -116,7 +117,7 @@ def board(
             help="Instead count the points that `next` needs, from so many starts (200: a quarter of an hour).",
         ),
     ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the board as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Predict the held-out points of every shipped pack of measurements, beside naive baselines.
 
@@ -168,7 +169,7 @@ def validate(
         int,
         typer.Option("--next", metavar="N", min=0, max=50, help="Name as many measurements to make next, as `next`."),
     ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows and summary as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
 

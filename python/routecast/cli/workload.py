@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.options import AsJson
 from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def workload(
         Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw misses over the size of the cache.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="Seed of all randomness.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
     from routecast.cli.console import print_table, refuse_no_figure_file, write_figure

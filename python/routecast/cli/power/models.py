@@ -20,6 +20,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
+from routecast.cli.options import AsJson
 from routecast.errors import QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.power.files import power_model_document
@@ -91,7 +92,7 @@ def fit(
         Path | None, typer.Option("--out", help="Write the model: .toml, .json, or .yaml (NetPowerBench, ports).")
     ] = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Draw samples and model: .svg.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a power model to measured samples, and state its errors on samples that it was not fitted to.
 
@@ -279,7 +280,7 @@ def show(
         str | None, typer.Option("--frame", help='ports: frame size or mix, such as "512 B", for watts over load.')
     ] = None,
     equip: EquipOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a power model as watts over load; the form function beside the monotone one that lies nearest to it."""
     at = percents(loads)
@@ -461,7 +462,7 @@ def _speed_bps(name: str) -> float:
 _LOOK_S = 0.25
 
 
-def meters(*, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
+def meters(*, as_json: AsJson = False) -> None:
     """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
     from routecast.evaluate.plain import plain
     from routecast.report.listings import meters_table
@@ -511,7 +512,7 @@ def read(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Take any certificate of a host, a forged one too.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the reading as one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read a power meter for a while: mean, least and most power, energy, and each zone.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,19 +19,21 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
-from routecast.cli.measure import DeviceOption, DeviceOptions, OwnNetworkOption, PowerOption
-from routecast.cli.offered import (
-    ArrivalsOption,
-    BurstOption,
+from routecast.cli.options import (
+    AsJson,
+    DayOptions,
+    DeviceOptions,
+    FigureFile,
     FlowsOption,
     FrameOption,
-    LoadOption,
-    PeakOption,
-    RandomFlowsOption,
-    offered_load,
+    LoadOptions,
+    ModelLoadOptions,
+    PowerOption,
+    RouterFile,
+    Seed,
+    grouped,
 )
 from routecast.cli.power.models import EquipOption, equipped_as_said
-from routecast.cli.solve import RouterFile
 from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
 
 if TYPE_CHECKING:
@@ -54,75 +55,6 @@ if TYPE_CHECKING:
 __all__ = ["optimise", "power_day_command", "power_table_command"]
 
 
-# The series that the commands for watts take as the traffic of one day.
-
-
-_IN_FRAMES = ("pps", "frames/s", "packets/s")
-
-
-class GapsChoice(StrEnum):
-    """What to do with missing steps."""
-
-    REFUSE = "refuse"
-    HOLD = "hold"
-    INTERPOLATE = "interpolate"
-    DROP = "drop"
-
-
-def day_profile(
-    profile: str,
-    *,
-    peak: str | None,
-    step: str | None,
-    frame_bytes: float | None = None,
-    column: str | None = None,
-    unit: str | None = None,
-    gaps: GapsChoice = GapsChoice.REFUSE,
-) -> TrafficSeries:
-    """Return a series as one day in steps; one that is longer is averaged by time of day.
-
-    Parameters
-    ----------
-    profile : str
-        A file, a shipped series, or ``synthetic``.
-    peak : str or None
-        The rate to scale the highest step to, in bits or, where ``frame_bytes`` is given, in frames.
-    step : str or None
-        The length of a step; that of the series where None.
-    frame_bytes : float or None
-        Mean size of the frames that a peak in frames counts, FCS included.
-    column, unit, gaps
-        As :func:`routecast.load.series.reading.read_series` takes them.
-
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The series, the peak or the step is none.
-    """
-    from routecast.load.series import DAY_S
-    from routecast.load.series.reading import read_series
-    from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day
-    from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
-
-    peak_bps = None
-    if peak is not None:
-        peak_bps = (
-            parse_rate_pps(peak) * 8.0 * frame_bytes
-            if frame_bytes is not None and peak.strip().lower().endswith(_IN_FRAMES)
-            else parse_bit_rate_bps(peak)
-        )
-    if profile == "synthetic":
-        if peak_bps is None:
-            raise QuantityProblem("", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"')
-        series = synthetic_day(mean_bps=peak_bps)
-    else:
-        series = read_series(profile, column=column, unit=unit, gaps=gaps.value)
-    step_s = series.step_s if step is None else parse_duration_s(step)
-    is_day = series.start is None and series.duration_s == DAY_S
-    day = resampled(series, step_s) if is_day else mean_day(series, step_s)
-    return day if peak_bps is None else scaled_to_peak(day, peak_bps)
-
-
 class PowerEvaluator(StrEnum):
     """Evaluators that answer for a model."""
 
@@ -130,6 +62,7 @@ class PowerEvaluator(StrEnum):
     SIMULATE = "simulate"
 
 
+@grouped
 def power_table_command(
     router: Annotated[
         Path | None, typer.Argument(metavar="FILE.router.toml", help="The router, as a model.", dir_okay=False)
@@ -148,9 +81,7 @@ def power_table_command(
             rich_help_panel="Test bed",
         ),
     ] = None,
-    dut: DeviceOption = None,
-    dut_option: DeviceOptions = None,
-    own_network: OwnNetworkOption = False,
+    device: DeviceOptions,
     power: PowerOption = None,
     base_watts: Annotated[
         float | None,
@@ -180,8 +111,8 @@ def power_table_command(
             help="Trial before each, not counted: 0 s, and with a meter three of its samples, if not given.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON document.")] = False,
+    seed: Seed = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Watts when idle, at 1 frame/s, at 30 % and at full load, and the efficiency over them (EER, ECR, EPI).
 
@@ -202,18 +133,16 @@ def power_table_command(
         stabilise_s=stabilise_s or 0.0,
         base_w=math.nan if base_watts is None else base_watts,
     )
-    wire = {"--testbed": testbed, "--dut": dut, "--dut-option": dut_option, "--power": power}
-    given = [name for name, value in {**wire, "--i-own-this-network": own_network}.items() if value]
-    if router is None and (testbed or dut):
+    wire = {"--testbed": testbed, **device.given(), "--power": power}
+    given = [name for name, value in wire.items() if value]
+    if router is None and (testbed or device.dut):
         if evaluator is not None:
             text = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
             raise QuantityProblem(evaluator.value, text)
 
         table = measured_table(
             testbed or "namespaces",
-            device=dut,
-            options=dut_option or [],
-            own_network=own_network,
+            device=device,
             power=power,
             frame=frame or "IMIX",
             flows=flows,
@@ -246,23 +175,12 @@ def _predicted(
 ) -> PowerTable:
     """Return the table of a model."""
     from routecast.benchmark.power_table import power_table
-    from routecast.cli.offered import offered_load
     from routecast.load.offered import line_rate_pps
     from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(router)
-    load = offered_load(
-        default,
-        ports=len(model.ports),
-        load=None if default else "1 Mpps",
-        frame=frame,
-        flows=flows,
-        random_flows=False,
-        arrivals=None,
-        burst_frames=32.0,
-        peak_ratio=4.0,
-        seed=seed,
-    )
+    asked = LoadOptions(load=None if default else "1 Mpps", frame=frame, flows=flows)
+    load = asked.offered(default, ports=len(model.ports), seed=seed)
     with progress_bar("power table") as progress:
         return power_table(
             power_evaluator(evaluator, model, seed),
@@ -338,6 +256,7 @@ def _print(console: Console, table: PowerTable) -> None:
 PROFILE = "Profile"
 
 
+@grouped
 def power_day_command(
     file: Annotated[
         Path, typer.Argument(metavar="ROUTER|MODEL.power.toml", help="A router file, or a power model.", dir_okay=False)
@@ -352,27 +271,7 @@ def power_day_command(
             rich_help_panel=PROFILE,
         ),
     ],
-    peak: Annotated[
-        str | None,
-        typer.Option(
-            "--peak", metavar="RATE", help='Scale the day to this peak, e.g. "8 Gbit/s".', rich_help_panel=PROFILE
-        ),
-    ] = None,
-    step: Annotated[
-        str | None,
-        typer.Option(
-            "--step", metavar="TIME", help="Steps of the day; the series' own without.", rich_help_panel=PROFILE
-        ),
-    ] = None,
-    column: Annotated[
-        str | None, typer.Option("--column", help="Column of the values.", rich_help_panel=PROFILE)
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=PROFILE)
-    ] = None,
-    gaps: Annotated[
-        GapsChoice, typer.Option("--gaps", help="What to do with missing steps.", rich_help_panel=PROFILE)
-    ] = GapsChoice.REFUSE,
+    of_day: DayOptions,
     capacity: Annotated[
         str | None, typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without.")
     ] = None,
@@ -384,13 +283,11 @@ def power_day_command(
     duration: Annotated[
         str, typer.Option("--duration", metavar="TIME", help="Length of a router's trials.")
     ] = "100 ms",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    seed: Seed = 1,
     price: Annotated[float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")] = None,
     carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw watts over the day.", dir_okay=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the day as one JSON document.")] = False,
+    figure: FigureFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Energy and cost of a day: kWh, mean and peak watts, energy per TB, and what proportional power would take.
 
@@ -409,7 +306,7 @@ def power_day_command(
         raise QuantityProblem("", "--equip is of a power model of ports: a router's file names its ports itself")
     if not is_router and evaluator is not PowerEvaluator.SOLVE:
         raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
-    series = day_profile(profile, peak=peak, step=step, column=column, unit=unit, gaps=gaps)
+    series = of_day.day(profile)
     with progress_bar("power day") as progress:
         watts, scope, source, notes = (
             _of_router(file, series, frame, evaluator, duration, seed, progress)
@@ -436,24 +333,13 @@ def _of_router(
     seed: int,
     progress: Report,
 ) -> tuple[Watts, str, str, list[str]]:
-    from routecast.cli.offered import offered_load
     from routecast.power.day import PowerCurve, TrialWatts
     from routecast.quantity import format_bps, format_ratio, parse_duration_s
     from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(file)
-    load = offered_load(
-        default,
-        ports=len(model.ports),
-        load=None if default else "1 Mpps",
-        frame=frame or (None if default else "IMIX"),
-        flows=None,
-        random_flows=False,
-        arrivals=None,
-        burst_frames=32.0,
-        peak_ratio=4.0,
-        seed=seed,
-    )
+    asked = LoadOptions() if default else LoadOptions(load="1 Mpps", frame="IMIX")
+    load = replace(asked, frame=frame or asked.frame).offered(default, ports=len(model.ports), seed=seed)
     trials = TrialWatts(
         evaluator=power_evaluator(evaluator, model, seed), load=load, duration_s=parse_duration_s(duration)
     )
@@ -503,9 +389,7 @@ _AVERAGING = "mean of the meter over the time in which frames are sent, one tria
 def measured_table(
     testbed: str,
     *,
-    device: str | None,
-    options: Sequence[str],
-    own_network: bool,
+    device: DeviceOptions,
     power: str | None,
     frame: str,
     flows: int | None,
@@ -528,13 +412,13 @@ def measured_table(
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
     from routecast.quantity import format_duration
-    from routecast.testbed.opening import open_testbed, pairs
+    from routecast.testbed.opening import open_testbed
     from routecast.testbed.reading import read_testbed
 
     if flows is not None and flows % 2:
         raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
-    named = pairs(options)
-    meter = _meter(read_testbed(testbed, device=device, options=named).power, power)
+    named = device.settings()
+    meter = _meter(read_testbed(testbed, device=device.dut, options=named).power, power)
     usual_stabilise_s, usual_measure_s = intervals_s(meter.interval_s)
     chosen = replace(
         settings,
@@ -549,9 +433,9 @@ def measured_table(
         progress_bar("power table") as progress,
         open_testbed(
             testbed,
-            device=device,
+            device=device.dut,
             options=named,
-            own_network=own_network,
+            own_network=device.own_network,
             said=remark,
             power=power,
             seed=seed,
@@ -586,10 +470,11 @@ class SearchEvaluator(StrEnum):
     SOLVE = "solve"
 
 
+@grouped
 def optimise(
     file: RouterFile,
     *,
-    load: LoadOption = None,
+    load: ModelLoadOptions,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -599,12 +484,6 @@ def optimise(
             "Without one on loss, none may be lost.",
         ),
     ] = None,
-    frame: FrameOption = None,
-    flows: FlowsOption = None,
-    random_flows: RandomFlowsOption = False,
-    arrivals: ArrivalsOption = None,
-    burst_frames: BurstOption = 32.0,
-    peak_ratio: PeakOption = 4.0,
     pool: Annotated[str, typer.Option("--pool", help="Forwarding pool, if several have power states.")] = "",
     linger: Annotated[
         str,
@@ -624,7 +503,7 @@ def optimise(
             rich_help_panel=SEARCH,
         ),
     ] = "100 ms",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.", rich_help_panel=SEARCH)] = 1,
+    seed: Seed = 1,
     replications: Annotated[
         int, typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH)
     ] = 5,
@@ -640,38 +519,15 @@ def optimise(
             rich_help_panel=DAY,
         ),
     ] = None,
-    peak: Annotated[
-        str | None,
-        typer.Option(
-            "--peak",
-            metavar="RATE",
-            help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".',
-            rich_help_panel=DAY,
-        ),
-    ] = None,
-    step: Annotated[
-        str, typer.Option("--step", metavar="TIME", help="Steps of the day: 1 h without.", rich_help_panel=DAY)
-    ] = "",
-    column: Annotated[
-        str | None, typer.Option("--column", help="Column of the series' values.", rich_help_panel=DAY)
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=DAY)
-    ] = None,
-    gaps: Annotated[
-        GapsChoice | None,
-        typer.Option("--gaps", help="What to do with missing steps: refuse without.", rich_help_panel=DAY),
-    ] = None,
+    of_day: DayOptions,
     switch_energy: Annotated[
         str, typer.Option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY)
     ] = "",
     dwell: Annotated[
         str, typer.Option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY)
     ] = "",
-    figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the front, or the day.", dir_okay=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON document.")] = False,
+    figure: FigureFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the cores, clock, C-states and activation that keep the targets with the fewest watts.
 
@@ -685,32 +541,15 @@ def optimise(
     from routecast.quantity.toml_file import parse_toml
 
     refuse_no_figure_file(figure)
-    of_a_day = {
-        "--peak": peak,
-        "--step": step,
-        "--column": column,
-        "--unit": unit,
-        "--gaps": gaps,
-        "--switch-energy": switch_energy,
-        "--dwell": dwell,
-    }
-    _refuse_half_a_day(day, load, [option for option, given in of_a_day.items() if given])
+    switching = {"--switch-energy": switch_energy, "--dwell": dwell}
+    _refuse_half_a_day(day, load.load, of_day.given() + [option for option, given in switching.items() if given])
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
     machine = machine_of(document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s)
-    offered = offered_load(
-        machine.load,
-        ports=len(machine.model.ports),
-        load=load or ("1 Mpps" if day and machine.load is None else None),
-        frame=frame,
-        flows=flows,
-        random_flows=random_flows,
-        arrivals=arrivals,
-        burst_frames=burst_frames,
-        peak_ratio=peak_ratio,
-        seed=seed,
-    )
+    if day and load.load is None and machine.load is None:
+        load = replace(load, load="1 Mpps")
+    offered = load.offered(machine.load, ports=len(machine.model.ports), seed=seed)
     effort = Effort(
         evaluator=evaluator.value,
         duration_s=parse_duration_s(duration),
@@ -727,15 +566,7 @@ def optimise(
             offered,
             targets,
             effort,
-            day_profile(
-                day,
-                peak=peak,
-                step=step or "1 h",
-                frame_bytes=offered.frames.mean_bytes,
-                column=column,
-                unit=unit,
-                gaps=gaps or GapsChoice.REFUSE,
-            ),
+            of_day.day(day, frame_bytes=offered.frames.mean_bytes, step="1 h"),
             _switching(switch_energy, dwell),
             figure,
             progress,

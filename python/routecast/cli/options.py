@@ -1,0 +1,347 @@
+"""Options that commands share: each declared once, those that belong together as one group."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from routecast.errors import QuantityProblem
+
+if TYPE_CHECKING:
+    from routecast.load.arrivals import Arrivals
+    from routecast.load.flows import FlowSet
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import OfferedLoad
+    from routecast.load.series import TrafficSeries
+
+__all__ = [
+    "AsJson",
+    "DayOptions",
+    "DeviceOptions",
+    "FigureFile",
+    "FlowsOption",
+    "FrameOption",
+    "GapsChoice",
+    "LoadOptions",
+    "ModelLoadOptions",
+    "PowerOption",
+    "RouterFile",
+    "Seed",
+    "frames_asked",
+    "grouped",
+]
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+RouterFile = Annotated[Path, typer.Argument(metavar="FILE.router.toml", help="The router.", dir_okay=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")]
+FigureFile = Annotated[
+    Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False)
+]
+
+
+def grouped(command: Command) -> Command:
+    """Give a command the options of its groups: a parameter that is a dataclass stands for its fields."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+            continue
+        group = groups[parameter.name]
+        of_group = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if one.default is MISSING else one.default,
+                annotation=of_group[one.name],
+            )
+            for one in fields(group)
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> object:
+        made = {
+            name: group(**{one.name: given.pop(one.name) for one in fields(group)}) for name, group in groups.items()
+        }
+        return command(**given, **made)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run  # type: ignore[return-value]
+
+
+_LOAD = "Offered load"
+
+FrameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--frame",
+        metavar="SIZE",
+        help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".',
+        rich_help_panel=_LOAD,
+    ),
+]
+FlowsOption = Annotated[
+    int | None,
+    typer.Option("--flows", min=1, max=1_000_000, metavar="N", help="Number of flows.", rich_help_panel=_LOAD),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """The offered load: what the router's file says, with what the command line changes."""
+
+    load: Annotated[
+        str | None,
+        typer.Option(
+            "--load", metavar="RATE", help='Intended load over all ports, e.g. "14 Mpps".', rich_help_panel=_LOAD
+        ),
+    ] = None
+    frame: FrameOption = None
+    flows: FlowsOption = None
+    arrivals: Annotated[
+        str | None,
+        typer.Option(
+            "--arrivals",
+            metavar="PROCESS",
+            help="cbr, poisson, on_off, or a trace in a FILE.csv (time_s, frame_bytes, flow).",
+            rich_help_panel=_LOAD,
+        ),
+    ] = None
+    burst_frames: Annotated[
+        float, typer.Option("--burst-frames", help="on_off: mean length of a burst.", rich_help_panel=_LOAD)
+    ] = 32.0
+    peak_ratio: Annotated[
+        float,
+        typer.Option("--peak-ratio", help="on_off: rate within a burst over the mean rate.", rich_help_panel=_LOAD),
+    ] = 4.0
+
+    def offered(self, default: OfferedLoad | None, *, ports: int, seed: int) -> OfferedLoad:
+        """Return the load to offer: options first, then the file's, then one flow of 64-byte frames per port.
+
+        Raises
+        ------
+        routecast.errors.RoutecastError
+            An option is not what it must be, or neither the file nor ``--load`` gives a rate.
+        """
+        from routecast.load.flows import FlowSet
+        from routecast.load.offered import OfferedLoad
+        from routecast.quantity import parse_rate_pps
+
+        process = self._arrivals()
+        if self.load:
+            rate_pps = parse_rate_pps(self.load)
+        elif default:
+            rate_pps = default.rate_pps
+        elif process and process.trace_time_s:
+            rate_pps = process.trace_rate_pps
+        else:
+            raise QuantityProblem("", 'the file has no [load]: give a rate with --load, e.g. --load "14 Mpps"')
+        base = default or OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(ports, ports=ports))
+        return OfferedLoad(
+            rate_pps=rate_pps,
+            frames=frames_asked(self.frame) or base.frames,
+            flows=self._flow_set(base.flows, ports=ports, seed=seed),
+            arrivals=process or base.arrivals,
+        )
+
+    def _flow_set(self, default: FlowSet, *, ports: int, seed: int) -> FlowSet:
+        return type(default).crafted(self.flows, ports=ports) if self.flows else default
+
+    def _arrivals(self) -> Arrivals | None:
+        from routecast.load.arrivals import Arrivals
+        from routecast.quantity.did_you_mean import did_you_mean
+
+        text = self.arrivals
+        if not text:
+            return None
+        if text == "cbr":
+            return Arrivals.cbr()
+        if text == "poisson":
+            return Arrivals.poisson()
+        if text == "on_off":
+            return Arrivals.on_off(burst_frames=self.burst_frames, peak_ratio=self.peak_ratio)
+        if Path(text).suffix == ".csv":
+            return Arrivals.from_trace(text)
+        hint = did_you_mean(text, ("cbr", "poisson", "on_off"))
+        raise QuantityProblem(text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.csv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLoadOptions(LoadOptions):
+    """What may be offered to a model besides."""
+
+    random_flows: Annotated[
+        bool,
+        typer.Option(
+            "--random-flows",
+            help="Random flows, spread by the NIC's hash; otherwise they are crafted to spread evenly.",
+            rich_help_panel=_LOAD,
+        ),
+    ] = False
+
+    def _flow_set(self, default: FlowSet, *, ports: int, seed: int) -> FlowSet:
+        if not self.random_flows:
+            return LoadOptions._flow_set(self, default, ports=ports, seed=seed)
+        return type(default).random(self.flows or len(default.flows), seed=seed, ports=ports)
+
+
+def frames_asked(frame: str | None) -> FrameMix | None:
+    """Return the frames that ``--frame`` asks for, None where it is not given."""
+    from routecast.load.frames import FrameMix
+
+    return FrameMix.parse(frame) if frame else None
+
+
+_BED = "Test bed"
+
+PowerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--power",
+        metavar="METER",
+        help="Power meter to read meanwhile, as `power meters` lists them: auto, rapl, ipmi, redfish:URL, …; none.",
+        rich_help_panel=_BED,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceOptions:
+    """The device under test, and whether the interfaces may carry what others send."""
+
+    dut: Annotated[
+        str | None,
+        typer.Option(
+            "--dut", metavar="DEVICE", help="Device under test, as `testbed devices` lists them.", rich_help_panel=_BED
+        ),
+    ] = None
+    dut_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dut-option", metavar="KEY=VALUE", help="Option of the device; may be repeated.", rich_help_panel=_BED
+        ),
+    ] = None
+    own_network: Annotated[
+        bool,
+        typer.Option(
+            "--i-own-this-network",
+            help="Send on interfaces that have other addresses, other traffic or the default route, too.",
+            rich_help_panel=_BED,
+        ),
+    ] = False
+
+    def given(self) -> dict[str, object]:
+        """Return what was given, by option."""
+        return {"--dut": self.dut, "--dut-option": self.dut_option, "--i-own-this-network": self.own_network}
+
+    def settings(self) -> dict[str, str]:
+        """Return the options of the device by name.
+
+        Raises
+        ------
+        routecast.errors.QuantityProblem
+            One is no KEY=VALUE.
+        """
+        from routecast.testbed.opening import pairs
+
+        return pairs(self.dut_option or [])
+
+
+_DAY = "Day"
+_IN_FRAMES = ("pps", "frames/s", "packets/s")
+
+
+class GapsChoice(StrEnum):
+    """What to do with missing steps."""
+
+    REFUSE = "refuse"
+    HOLD = "hold"
+    INTERPOLATE = "interpolate"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayOptions:
+    """How a series becomes the traffic of one day."""
+
+    peak: Annotated[
+        str | None,
+        typer.Option(
+            "--peak",
+            metavar="RATE",
+            help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".',
+            rich_help_panel=_DAY,
+        ),
+    ] = None
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="TIME", help="Steps of the day.", rich_help_panel=_DAY)
+    ] = None
+    column: Annotated[
+        str | None, typer.Option("--column", help="Column of the series' values.", rich_help_panel=_DAY)
+    ] = None
+    unit: Annotated[
+        str | None, typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=_DAY)
+    ] = None
+    gaps: Annotated[
+        GapsChoice | None,
+        typer.Option("--gaps", help="What to do with missing steps: refuse without.", rich_help_panel=_DAY),
+    ] = None
+
+    def given(self) -> list[str]:
+        """Name the options that were given."""
+        return [f"--{one.name}" for one in fields(self) if getattr(self, one.name)]
+
+    def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
+        """Return a series as one day in steps; one that is longer is averaged by time of day.
+
+        Parameters
+        ----------
+        series : str
+            A file, a shipped series, or ``synthetic``.
+        frame_bytes : float or None
+            Mean size of the frames that a peak in frames counts, FCS included.
+        step : str or None
+            Where no ``--step`` is given; that of the series where None.
+
+        Raises
+        ------
+        routecast.errors.RoutecastError
+            The series, the peak or the step is none.
+        """
+        from routecast.load.series import DAY_S
+        from routecast.load.series.reading import read_series
+        from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day
+        from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
+
+        peak_bps = None
+        if self.peak is not None:
+            peak_bps = (
+                parse_rate_pps(self.peak) * 8.0 * frame_bytes
+                if frame_bytes is not None and self.peak.strip().lower().endswith(_IN_FRAMES)
+                else parse_bit_rate_bps(self.peak)
+            )
+        if series != "synthetic":
+            traffic = read_series(
+                series, column=self.column, unit=self.unit, gaps=(self.gaps or GapsChoice.REFUSE).value
+            )
+        elif peak_bps is None:
+            raise QuantityProblem("", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"')
+        else:
+            traffic = synthetic_day(mean_bps=peak_bps)
+        step = self.step or step
+        step_s = traffic.step_s if step is None else parse_duration_s(step)
+        is_day = traffic.start is None and traffic.duration_s == DAY_S
+        day = resampled(traffic, step_s) if is_day else mean_day(traffic, step_s)
+        return day if peak_bps is None else scaled_to_peak(day, peak_bps)
