@@ -194,7 +194,9 @@ class Cost:
     )
     accesses: tuple[Access, ...] = field("Lines of memory that it touches", default=(), key="access")
     # NaN where the formula was not fitted.
-    residual_ratio: Share = field("Root mean square of the fit's relative residuals", default=math.nan)
+    residual_ratio: Share = field(
+        "Root mean square of the fit's relative residuals", default=math.nan, key="residual_ratio"
+    )
     samples: Count = field("Measurements behind the formula", default=0, ge=0)
     factor: Factor = field("Correction learnt from measured functions; multiplies the cycles", default=1.0)
     source: str = field(SOURCE, default="")

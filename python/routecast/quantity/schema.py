@@ -59,6 +59,7 @@ __all__ = [
 _SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)(?=[.\[]|$)")
 _T = TypeVar("_T")
 _MISSING = dataclasses.MISSING
+_SECTION = re.compile(r"\n\n[A-Z]\w+\n-{3,}\n")
 
 
 def field(
@@ -235,12 +236,17 @@ def schema_of(declared: Any) -> dict[str, Any]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Keys(GenerateJsonSchema):
+        def default_schema(self, schema: Any) -> dict[str, Any]:
+            made = super().default_schema(schema)
+            default = made.get("default")
+            if isinstance(default, float) and not math.isfinite(default):  # no limit, or not known: JSON has no word
+                del made["default"]
+            return made
+
         def encode_default(self, dft: Any) -> Any:
             name = next((name for one, name in _NAMED if one is dft), None)
             if name is not None:
                 return name
-            if isinstance(dft, float) and not math.isfinite(dft):
-                return None  # nothing, or no limit: what no JSON says
             if dataclasses.is_dataclass(dft):
                 return TypeAdapter(type(dft)).dump_python(dft, by_alias=True, mode="json")
             return super().encode_default(dft)
@@ -248,7 +254,7 @@ def schema_of(declared: Any) -> dict[str, Any]:
     schema = TypeAdapter(declared).json_schema(schema_generator=Keys)
     for table in (schema, *schema.get("$defs", {}).values()):
         if "description" in table:
-            table["description"] = table["description"].partition("\n\n")[0].replace("\n", " ")
+            table["description"] = _SECTION.split(table["description"])[0].strip()
     return schema
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import schema_of
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
@@ -97,5 +98,5 @@ def study_schema(name: str = "study") -> dict[str, Any]:
     kinds = {re.sub(r"(?<!^)(?=[A-Z])", "_", document).lower(): kind for kind, document in KINDS.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_document_of(kinds[name]).model_json_schema(by_alias=True),
+        **schema_of(_document_of(kinds[name])),
     }
