@@ -11,9 +11,9 @@ import polars
 import pytest
 
 from routecast.benchmark.exchange.formats import read_records
-from routecast.calibrate.points import read_points
 from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.evaluate.points import read_points
 from routecast.load.series.table import read_series_table
 from routecast.load.trace import read_trace
 from routecast.power.fits import fit_file

@@ -19,8 +19,8 @@ from exchange_reading import SAMPLES, Json, read, same
 from routecast.benchmark.exchange import Record, csv_text, read_records, uti_documents, validate_text, write_parquet
 from routecast.benchmark.exchange.record import measured
 from routecast.benchmark.procedures.throughput import GREATEST
-from routecast.calibrate.points import read_points
 from routecast.errors import FileProblem
+from routecast.evaluate.points import read_points
 from routecast.evaluate.trial import Trial
 
 
@@ -121,7 +121,7 @@ def test_our_own_benchmarks_become_uti_and_points(tmp_path: Path) -> None:
     written: list[Any] = list(uti_documents(records).values())
     assert [document["result"]["type"] for document in written] == ["ndrpdr", "ndrpdr"]
     lines = validate_text(records, goal="ndr", cores=1).splitlines()
-    assert lines[1] == '1,64.0,1000000.0,,10000000000.0,1,"Linux IPv4 forwarding, IPv4",true'
+    assert lines[1] == '1,64.0,1000000.0,10000000000.0,1,"Linux IPv4 forwarding, IPv4",true'
 
 
 def at_most(size: int, loss_ratio: float, lower_pps: float, theoretical_pps: float) -> Json:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from routecast.calibrate.packs import read_packs, split, table_points
-from routecast.calibrate.points import Point
+from routecast.evaluate.points import Point
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 

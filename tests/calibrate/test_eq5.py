@@ -7,8 +7,8 @@ from statistics import fmean
 import pytest
 
 from routecast.calibrate.eq5 import fit_eq5
-from routecast.calibrate.points import Point
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 
 Tables = tuple[list[Point], list[Point]]
 

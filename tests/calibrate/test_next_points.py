@@ -14,10 +14,10 @@ from numpy.random import default_rng
 from routecast.calibrate.advice import Asked, advise
 from routecast.calibrate.fit import fit
 from routecast.calibrate.next_points import interval_log_width, rank
-from routecast.calibrate.points import Point
 from routecast.calibrate.replay import run_replay
 from routecast.calibrate.until import measure_until
 from routecast.cli.run import run
+from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 
 

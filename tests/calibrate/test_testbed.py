@@ -11,8 +11,8 @@ from routecast.calibrate.fit import evidence_by_scales, fit
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.laws import LAWS
 from routecast.calibrate.packs import read_packs, table_points
-from routecast.calibrate.points import Layout, Point
 from routecast.calibrate.priors import learn, read_priors
+from routecast.evaluate.points import Layout, Point
 
 POLLING = Layout(polls_ports=True)
 

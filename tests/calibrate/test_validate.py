@@ -9,10 +9,10 @@ from statistics import fmean
 import pytest
 
 from routecast.calibrate.packs import DATA
-from routecast.calibrate.points import Point
 from routecast.calibrate.validate import validate
 from routecast.cli.run import run
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 
 SUMMARY = {
     "held_out",

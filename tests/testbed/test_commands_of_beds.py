@@ -16,7 +16,7 @@ import pytest
 from testbed_rights import needs_namespaces, needs_tester
 
 from routecast.benchmark.exchange.table import read_csv, read_parquet
-from routecast.calibrate.points import read_points
+from routecast.evaluate.points import read_points
 from routecast.testbed import netns, state
 
 

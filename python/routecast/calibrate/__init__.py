@@ -11,31 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from routecast.calibrate.eq5 import Eq5Router, fit_eq5
     from routecast.calibrate.fit import FittedRouter, fit
-    from routecast.calibrate.points import Point, read_points
     from routecast.calibrate.score import Prediction
     from routecast.calibrate.validate import Validation, validate
 
-__all__ = [
-    "Eq5Router",
-    "FittedRouter",
-    "Point",
-    "Prediction",
-    "Validation",
-    "fit",
-    "fit_eq5",
-    "read_points",
-    "validate",
-]
+__all__ = ["Eq5Router", "FittedRouter", "Prediction", "Validation", "fit", "fit_eq5", "validate"]
 
 _HOMES = {
     "Eq5Router": "eq5",
     "FittedRouter": "fit",
-    "Point": "points",
-    "Prediction": "prediction",
+    "Prediction": "score",
     "Validation": "validate",
     "fit": "fit",
     "fit_eq5": "eq5",
-    "read_points": "points",
     "validate": "validate",
 }
 

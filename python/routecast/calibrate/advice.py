@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from routecast.calibrate.fit import fit
 from routecast.calibrate.fitted import FittedRouter
 from routecast.calibrate.next_points import NextPoint
-from routecast.calibrate.points import Point
+from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity.schema import field, value

@@ -29,9 +29,9 @@ import numpy as np
 from routecast.calibrate.discrepancy import REPEATABILITY_RATIO
 from routecast.calibrate.eq5 import fit_eq5
 from routecast.calibrate.forward import flow_groups
-from routecast.calibrate.points import Point
 from routecast.calibrate.score import Intervals, intervals
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

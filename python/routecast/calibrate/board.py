@@ -29,11 +29,11 @@ from routecast.calibrate.fit import fit, law_evidence
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.laws import LAWS, Shape
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
-from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior, sample_posterior, weighted_quantiles
 from routecast.calibrate.priors import Priors, read_priors, write_priors
 from routecast.calibrate.score import Intervals, Judged, intervals, summarise
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ __all__ = ["Board", "ChainPoint", "Group", "fit_chain", "read_chain_points", "ru
 
 # What the series of one test bed share: they are fitted with one cost of polling a further queue.
 #
-# How much a frame costs more on a core that polls several ports (:mod:`routecast.calibrate.points`) is a property of
+# How much a frame costs more on a core that polls several ports (:mod:`routecast.evaluate.points`) is a property of
 # the
 # poll loop, not of the function under test. A single series cannot tell it from contention: two cores that pass 2.0
 # times

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from routecast.calibrate.points import Point
+from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,9 +17,9 @@ from functools import partial
 import numpy as np
 
 from routecast.calibrate.forward import saturate
-from routecast.calibrate.points import Point
 from routecast.calibrate.score import Prediction
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore

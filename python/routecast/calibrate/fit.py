@@ -22,10 +22,10 @@ from routecast.calibrate.discrepancy import Discrepancy, Repeated, Scales
 from routecast.calibrate.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibrate.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibrate.laws import LAWS, Law, Shape
-from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior, law_weights, log_evidence, sample_posterior
 from routecast.calibrate.priors import Priors, read_priors
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.calibrate.laws import Law, Shape
-from routecast.calibrate.points import Point
 from routecast.calibrate.score import Limit
+from routecast.evaluate.points import Point
 from routecast.load.offered import line_rate_pps
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ NIC_SHAPE = Shape(name="nic_factor", mean=0.0, sd=0.01, meaning="real over nomin
 
 POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, scale="linear", meaning="cost of polling a further queue")
 """Prior of the share by which the cost of a frame grows with each further queue that its core polls
-(:mod:`routecast.calibrate.points`): a few percent either way."""
+(:mod:`routecast.evaluate.points`): a few percent either way."""
 
 BUS_SHAPE = Shape(name="bus", mean=0.1, sd=0.06, meaning="bytes of frames that a bus moves, over its links' rate")
 DESCRIPTORS_SHAPE = Shape(name="descriptors", mean=5.0, sd=0.5, unit="B", meaning="further bytes on the bus per frame")

@@ -15,7 +15,7 @@ beside its measurements, each with its ``reason``:
 * ``nic_cap_pps``: a packet rate that a card or its bus cannot exceed; ``nic_bytes_per_s``: the rate of the bus that is
   behind the cap given in the table for frames of 64 B, so that longer frames have a lower one;
 * ``flows``: how many flows the card can tell apart;
-* ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.calibrate.points.Layout`;
+* ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.evaluate.points.Layout`;
 * ``laws``: where the structure of the router excludes the others.
 
 ``testbed = true`` in it fits the series together (:mod:`routecast.calibrate.board`). The baselines are told caps and
@@ -26,7 +26,6 @@ At most four rows of a series may calibrate. A series that lacks one of them is 
 
 from __future__ import annotations
 
-import csv
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -36,9 +35,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from routecast.calibrate.points import Layout, Point
-from routecast.load.frames import FrameMix
-from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.evaluate.points import Layout, Point, read_points
 
 __all__ = ["DATA", "MOST_CALIBRATING", "Pack", "Rows", "read_packs", "split", "table_points"]
 
@@ -127,36 +124,18 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def table_points(pack: Pack) -> tuple[Point, ...]:
-    """Read the rows of a pack's table as points, its known caps included.
-
-    A tunnel or tag of e bytes between two routers lengthens each frame on the link there, so the link carries no more
-    frames than one of ``(S + 20)/(S + 20 + e)`` of its rate would.
-    """
-    path = DATA / "measured" / pack.file
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    points = []
-    for row in csv.DictReader(lines):
-        if not pack.wants(row["series"]):
-            continue
-        is_size = row["frame_bytes"].isdigit()
-        mix = FrameMix.fixed(int(row["frame_bytes"])) if is_size else FrameMix.parse(row["frame_bytes"])
-        wire = mix.mean_bytes + WIRE_OVERHEAD_BYTES
-        squeeze = wire / (wire + float(row.get("encapsulation_bytes") or 0.0))
-        points.append(
-            Point(
-                cores=int(row["cores"]),
-                frame_bytes=mix.mean_bytes,
-                throughput_pps=float(row["throughput_pps"]),
-                flows=int(row["flows"]) if row.get("flows") else pack.flows(row["series"]),
-                link_bps=float(row["link_bps"]) * squeeze if row.get("link_bps") else None,
-                ports=int(row.get("ports") or 2),
-                nic_cap_pps=_nic_cap_pps(pack, row, mix.mean_bytes),
-                series=row["series"],
-                frame_mix=None if mix.is_fixed else mix,
-                layout=pack.layout(row["series"]),
-            )
+    """Read the rows of a pack's table as points, its known caps included."""
+    return tuple(
+        replace(
+            point,
+            flows=point.flows or pack.flows(point.series),
+            nic_cap_pps=_nic_cap_pps(pack, point),
+            layout=pack.layout(point.series),
+            calibrate=False,
         )
-    return tuple(points)
+        for point in read_points(DATA / "measured" / pack.file)
+        if pack.wants(point.series)
+    )
 
 
 def split(pack: Pack, points: Sequence[Point]) -> Rows:
@@ -194,9 +173,9 @@ def _matches(point: Point, selector: Selector, largest: Mapping[str, float]) -> 
     )
 
 
-def _nic_cap_pps(pack: Pack, row: Mapping[str, str], frame_bytes: float) -> float | None:
-    cap, bus = pack.nic_cap_pps(row["series"]), pack.nic_bytes_per_s(row["series"])
-    if row.get("nic_cap_pps"):
-        longer_s = (frame_bytes - _CAP_FRAME_BYTES) / bus if bus else 0.0
-        cap = min(cap or math.inf, 1.0 / (1.0 / float(row["nic_cap_pps"]) + longer_s))
+def _nic_cap_pps(pack: Pack, point: Point) -> float | None:
+    cap, bus = pack.nic_cap_pps(point.series), pack.nic_bytes_per_s(point.series)
+    if point.nic_cap_pps:
+        longer_s = (point.frame_bytes - _CAP_FRAME_BYTES) / bus if bus else 0.0
+        cap = min(cap or math.inf, 1.0 / (1.0 / point.nic_cap_pps + longer_s))
     return cap

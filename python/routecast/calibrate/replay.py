@@ -22,8 +22,8 @@ from routecast.calibrate.discrepancy import Repeated
 from routecast.calibrate.fit import fit
 from routecast.calibrate.fitted import FittedRouter
 from routecast.calibrate.packs import read_packs, table_points
-from routecast.calibrate.points import Point
 from routecast.calibrate.priors import Priors, read_priors
+from routecast.evaluate.points import Point
 from routecast.quantity.quantile import quantile
 
 __all__ = ["DESIGNS", "WITHIN_RATIO", "Replayed", "run_replay"]

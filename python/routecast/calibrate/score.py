@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import weighted_quantiles
+from routecast.evaluate.points import Point
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from routecast.calibrate.fit import fit
 from routecast.calibrate.fitted import FittedRouter
-from routecast.calibrate.points import Point
+from routecast.evaluate.points import Point
 
 __all__ = ["Known", "measure_until"]
 

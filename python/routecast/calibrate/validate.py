@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol
 
 from routecast.calibrate.eq5 import fit_eq5
 from routecast.calibrate.fit import FittedRouter, fit
-from routecast.calibrate.points import Point
 from routecast.calibrate.score import Prediction, summarise
 from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
 
 __all__ = ["ROUTERS", "Row", "Series", "Validation", "validate"]
 

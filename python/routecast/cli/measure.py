@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,8 +16,8 @@ from routecast.cli.options import AsJson, DeviceOptions, LoadOptions, PowerOptio
 from routecast.cli.over_time import OverTime, OverTimeOptions
 
 if TYPE_CHECKING:
-    from routecast.calibrate.points import Point
     from routecast.calibrate.until import Known
+    from routecast.evaluate.points import Point
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.measure import Measure
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 
-_HEADER: Final = ("series", "cores", "frame_bytes", "throughput_pps", "link_bps", "ports", "calibrate")
 _OVERLOAD_RATIO = 1.5
 _HEADERS_BYTES = 18
 """Of Ethernet, with the check sequence."""
@@ -53,9 +51,9 @@ def run_until(
         A trial stays invalid, or the tester reaches no overload.
     """
     from routecast.benchmark.overload import find_overload_pps
-    from routecast.calibrate.points import Point, read_points
     from routecast.calibrate.until import measure_until
     from routecast.errors import EnvironmentProblem
+    from routecast.evaluate.points import Point, read_points
     from routecast.load.frames import RFC2544_FRAME_BYTES
 
     port = evaluator.bed.ports[0]
@@ -84,7 +82,7 @@ def run_until(
                 f"{'; '.join(trial.invalid)}"
             )
         if out is not None:
-            _append_point(out, point, trial.forwarded_pps)
+            _append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
         return trial.forwarded_pps
 
     known = [] if out is None or not out.exists() else list(read_points(out))
@@ -133,23 +131,13 @@ def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
     )
 
 
-def _append_point(path: Path, point: Point, throughput_pps: float) -> None:
+def _append_point(path: Path, point: Point) -> None:
+    from routecast.evaluate.points import points_text
+
+    text = points_text([point])
     is_new = not path.exists() or path.stat().st_size == 0
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        if is_new:
-            writer.writerow(_HEADER)
-        writer.writerow(
-            (
-                point.series,
-                point.cores,
-                f"{point.frame_bytes:g}",
-                f"{throughput_pps:.6g}",
-                f"{point.link_bps:g}",
-                point.ports,
-                "true",
-            )
-        )
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text if is_new else text.partition("\n")[2])
 
 
 PANEL = "Test bed"

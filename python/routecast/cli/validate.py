@@ -52,7 +52,7 @@ def next_measurement(
     known, or what the options ask for. Columns as for `validate`.
     """
     from routecast.calibrate.advice import Asked, advise
-    from routecast.calibrate.points import read_points
+    from routecast.evaluate.points import read_points
     from routecast.load.frames import FrameMix
     from routecast.quantity import parse_ratio
 
@@ -178,8 +178,8 @@ def validate(
     set of conditions tell how well a measurement repeats.
     """
     from routecast.calibrate.advice import advise
-    from routecast.calibrate.points import read_points
     from routecast.calibrate.validate import validate as run
+    from routecast.evaluate.points import read_points
     from routecast.report.validation import advice_table, validation_tables
 
     points = read_points(file)

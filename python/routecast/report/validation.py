@@ -13,9 +13,9 @@ from routecast.report.tables import Column, Table, percent, signed_percent
 if TYPE_CHECKING:
     from routecast.calibrate.advice import Advice
     from routecast.calibrate.board import Board, Group
-    from routecast.calibrate.points import Point
     from routecast.calibrate.replay import Replayed
     from routecast.calibrate.validate import Row, Validation
+    from routecast.evaluate.points import Point
 
 __all__ = ["LIMITS", "advice_table", "board_remarks", "board_tables", "replay_table", "rows_table", "validation_tables"]
 

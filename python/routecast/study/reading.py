@@ -96,7 +96,4 @@ def read_study(path: Path) -> StudyFile[Any]:
 def study_schema(name: str = "study") -> dict[str, Any]:
     """Return the JSON Schema of a study file of a kind; ``name`` is ``"noc_study"`` for ``NocStudy``."""
     kinds = {re.sub(r"(?<!^)(?=[A-Z])", "_", document).lower(): kind for kind, document in KINDS.items()}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema_of(_document_of(kinds[name])),
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema_of(_document_of(kinds[name]))}

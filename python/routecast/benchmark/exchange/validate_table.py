@@ -7,17 +7,14 @@ the medium's is a row that never calibrates, for its link explains it, the teste
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Collection, Sequence
 
 from routecast.benchmark.exchange.record import LIMITS, NO_THROUGHPUT, Record
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.points import Point, points_text
 
 __all__ = ["validate_text"]
-
-_HEADER = ("cores", "frame_bytes", "throughput_pps", "flows", "link_bps", "ports", "series", "calibrate")
 
 _Conditions = tuple[str, int, float, int | None]
 """Series, cores, frame size, flows."""
@@ -102,27 +99,24 @@ def validate_text(
     if asked and not asked & free:
         message = "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
         raise FileProblem(name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in asked])
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_HEADER)
+    points = []
     for key, record in best.items():
         title, row_cores, frame_bytes, row_flows = key
         sizes = [size for series, _, size, _ in free if series == title]
         calibrates = frame_bytes in (calibrate_bytes or (min(sizes), max(sizes)))
-        row_link = record.link_bps if math.isfinite(record.link_bps) else link_bps
-        writer.writerow(
-            (
-                row_cores,
-                repr(frame_bytes),
-                repr(record.trial.forwarded_pps),
-                "" if row_flows is None else row_flows,
-                "" if row_link is None else repr(row_link),
-                record.ports or "",
-                title,
-                str(calibrates and key in free).lower(),
+        points.append(
+            Point(
+                cores=row_cores,
+                frame_bytes=frame_bytes,
+                throughput_pps=record.trial.forwarded_pps,
+                flows=row_flows,
+                link_bps=record.link_bps if math.isfinite(record.link_bps) else link_bps,
+                ports=record.ports or 2,
+                series=title,
+                calibrate=calibrates and key in free,
             )
         )
-    return out.getvalue()
+    return points_text(points)
 
 
 def _words(key: _Conditions) -> str:

@@ -11,9 +11,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from routecast import __version__
-from routecast.calibrate.points import Point, read_router_points
 from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
+from routecast.evaluate.points import Point, read_router_points
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.arrivals import Arrivals
@@ -520,7 +520,7 @@ def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
 
 
 def _point(load: Workload) -> Point:
-    from routecast.calibrate.points import Point
+    from routecast.evaluate.points import Point
 
     return Point(
         cores=load.cores,

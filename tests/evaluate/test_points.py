@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.calibrate.points import COLUMNS, parse_points, read_points
 from routecast.errors import FileProblem, RoutecastError
+from routecast.evaluate.points import COLUMNS, parse_points, read_points
 
 HEAD = "cores,frame_bytes,throughput_pps,calibrate\n"
 

@@ -19,31 +19,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.schema import field, value
 
-__all__ = ["COLUMNS", "Layout", "Point", "parse_points", "read_points", "read_router_points"]
-
-
-# How a frame's work is laid out over the cores: known from the configuration, before anything is measured.
-#
-# Two things bend the growth with cores before the cores get in each other's way:
-#
-# * A core that polls the queues of several ports finds fewer frames in each and works in smaller batches: the cost of
-# a
-#   frame grows by a share ``p`` with each further queue, ``1 + p·(queues - 1)``. One core polls every port; as many
-# cores
-#   as ports poll one each, and more cores get receive queues of their own. The second core can therefore add more than
-#   the first.
-# * A part of the work that few cores can do, such as serving the one queue of a virtual machine's interface. If that
-# is a
-#   share ``s`` of the work on each frame and ``m`` cores can do it, the busiest core has ``s/min(k, m) + (1-s)/k`` of
-# the
-#   work, so k cores do what ``1/(s/min(k, m) + (1-s)/k)`` would.
-# * Transmit rings that a driver picks by ``hash % rings`` while the card picks receive rings by seven bits of the
-# hash:
-#   ``1 - gcd(k, 128)/k`` of the frames leave by the ring of another core, whose lock costs a share of a frame's time.
-#
-# And a queue that several cores put frames into or take them from may let them collapse
-# (:mod:`routecast.calibrate.laws`,
-# ``lock``).
+__all__ = ["COLUMNS", "Layout", "Point", "parse_points", "points_text", "read_points", "read_router_points"]
 
 
 _HASH_ENTRIES = 128
@@ -51,7 +27,20 @@ _HASH_ENTRIES = 128
 
 @value
 class Layout:
-    """Which queues cores poll, and which part of the work only few of them can do."""
+    """How a frame's work is laid out over the cores: known from the configuration, before anything is measured.
+
+    * A core that polls the queues of several ports finds fewer frames in each and works in smaller batches: the cost
+      of a frame grows by a share ``p`` with each further queue, ``1 + p·(queues - 1)``. One core polls every port; as
+      many cores as ports poll one each, and more cores get receive queues of their own. The second core can therefore
+      add more than the first.
+    * A part of the work that few cores can do, such as serving the one queue of a virtual machine's interface. If that
+      is a share ``s`` of the work on each frame and ``m`` cores can do it, the busiest core has ``s/min(k, m) +
+      (1-s)/k`` of the work, so k cores do what ``1/(s/min(k, m) + (1-s)/k)`` would.
+    * Transmit rings that a driver picks by ``hash % rings`` while the card picks receive rings by seven bits of the
+      hash: ``1 - gcd(k, 128)/k`` of the frames leave by the ring of another core, whose lock costs a share of a
+      frame's time.
+    * A queue that several cores put frames into or take them from may let them collapse (the law of a lock).
+    """
 
     polls_ports: bool = field("Whether cores poll receive queues that are dealt out over all of them", default=False)
     # Share of the work on each frame that at most ``narrow_cores`` cores can do, 0 to 1.
@@ -112,6 +101,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     "calibrate": "true or false; empty: false; without this column all rows calibrate",
     "repeat": "number of the repetition; rows of one set of conditions are repetitions, with or without it; not used",
     "standard_error_ratio": "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
+    "encapsulation_bytes": "bytes that a tunnel or tag adds to each frame on the link; empty: 0",
+    "source": "where the row is from; not used",
     "reported_l1_bps": "what another model says of the point, bit/s with gap and preamble; not used; empty: nothing",
 }
 """Columns of a file of points and what their cells may hold; cores, frame_bytes and a throughput must be there."""
@@ -258,6 +249,29 @@ def parse_points(text: str, *, name: str = "points", router: Point | None = None
     return tuple(point for _, point in points)
 
 
+_WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
+    "cores": lambda one: one.cores,
+    "frame_bytes": lambda one: one.frame_mix.name if one.frame_mix else one.frame_bytes,
+    "throughput_pps": lambda one: one.throughput_pps,
+    "flows": lambda one: one.flows,
+    "link_bps": lambda one: one.link_bps,
+    "ports": lambda one: one.ports,
+    "nic_cap_pps": lambda one: one.nic_cap_pps,
+    "series": lambda one: one.series,
+    "calibrate": lambda one: str(one.calibrate).lower(),
+}
+
+
+def points_text(points: Sequence[Point]) -> str:
+    """Return the text of a file of points, which reads back as the same; what none of them says has no column."""
+    columns = {name: cell for name, cell in _WRITTEN.items() if any(cell(one) not in {None, ""} for one in points)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([cell(one) for cell in columns.values()] for one in points)
+    return text.getvalue()
+
+
 def _header_problems(header: Sequence[str], required: Sequence[str]) -> list[Problem]:
     from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
@@ -307,14 +321,16 @@ def _read_row(
 
     none: tuple[float, FrameMix | None] = (64.0, None)
     frame_bytes, frame_mix = cell("frame_bytes", _frames, none)
-    frame_bits = 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES)
+    wire_bytes = frame_bytes + WIRE_OVERHEAD_BYTES
+    frame_bits = 8.0 * wire_bytes
+    link_bps = cell("link_bps", _positive, known.link_bps)
     l1_bps = cell("throughput_l1_bps", _positive, math.nan)
     point = Point(
         cores=cell("cores", _whole(_MOST_CORES), known.cores),
         frame_bytes=frame_bytes,
         throughput_pps=cell("throughput_pps", _positive, l1_bps / frame_bits),
         flows=cell("flows", _whole(_MOST_FLOWS), None),
-        link_bps=cell("link_bps", _positive, known.link_bps),
+        link_bps=link_bps and link_bps * wire_bytes / (wire_bytes + cell("encapsulation_bytes", _not_negative, 0.0)),
         ports=cell("ports", _whole(_MOST_PORTS), known.ports),
         nic_cap_pps=cell("nic_cap_pps", _positive, None),
         series=row.get("series", known.series),
@@ -391,6 +407,10 @@ def _positive(text: str) -> float:
     if not (math.isfinite(value) and value > 0.0):
         raise ValueError(text)
     return value
+
+
+def _not_negative(text: str) -> float:
+    return float(text) and _positive(text)
 
 
 def _ratio(text: str) -> float:
