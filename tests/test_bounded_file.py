@@ -14,8 +14,8 @@ from routecast.benchmark.exchange.formats import read_records
 from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import read_points
+from routecast.load.arrivals import read_trace
 from routecast.load.series.table import read_series_table
-from routecast.load.trace import read_trace
 from routecast.power.fits import fit_file
 from routecast.power.netpowerbench import read_netpowerbench
 from routecast.quantity import bounded_file

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from routecast.cli.run import run
-from routecast.hardware.catalogue import read_hardware, shipped_hardware
-from routecast.hardware.files import parse_hardware
+from routecast.hardware.catalogue import parse_hardware, read_hardware, shipped_hardware
 
 XEON = "xeon-e5-2690v2"
 

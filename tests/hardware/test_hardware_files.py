@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.function.operations import OPERATIONS
-from routecast.hardware.catalogue import hardware_names, host_file, read_hardware, shipped_hardware, write_hardware
-from routecast.hardware.files import PARAMETERS, hardware_schema, hardware_text, parse_hardware
+from routecast.hardware.catalogue import (
+    PARAMETERS,
+    hardware_names,
+    hardware_schema,
+    hardware_text,
+    host_file,
+    parse_hardware,
+    read_hardware,
+    shipped_hardware,
+    write_hardware,
+)
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import (
     Access,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routecast.load.toeplitz import MICROSOFT_KEY, SYMMETRIC_KEY, rss_hash, toeplitz
+from routecast.load.flows import MICROSOFT_KEY, SYMMETRIC_KEY, rss_hash, toeplitz
 
 # Source address, destination address, source port, destination port, hash of addresses, hash with ports.
 MICROSOFT = [

@@ -14,7 +14,6 @@ from routecast.noc.simulate.result import Estimate
 from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.report.drawing import draw
 from routecast.report.figures import Line, Points
-from routecast.report.interactive import interactive
 from routecast.report.noc.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
 from routecast.report.noc.pictures import (
     LatencyCurve,
@@ -27,6 +26,7 @@ from routecast.report.noc.pictures import (
     power_map,
 )
 from routecast.report.noc.simulation_tables import with_interval
+from routecast.report.page import interactive
 
 SVG = "{http://www.w3.org/2000/svg}"
 EXAMPLES = Path(__file__).parents[2] / "examples"

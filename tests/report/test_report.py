@@ -10,8 +10,7 @@ import pytest
 
 from routecast.report.drawing import draw
 from routecast.report.figures import Axis, Figure, Line, Points, Stack, palette
-from routecast.report.interactive import interactive
-from routecast.report.page import Page, Prose, Section, Tile, Tiles, render_page
+from routecast.report.page import Page, Prose, Section, Tile, Tiles, interactive, render_page
 from routecast.report.tables import Column, Table, shown, table_html
 
 FIGURE = Figure(

@@ -3,25 +3,284 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
-from routecast.hardware.files import hardware_text, parse_hardware
-from routecast.hardware.model import Hardware
+from routecast.hardware.formula import Formula
+from routecast.hardware.model import (
+    SOURCE,
+    CallCost,
+    Cost,
+    Cpu,
+    Hardware,
+    MemoryLevel,
+    MemoryTiming,
+    Nic,
+    OperationCost,
+    Refinement,
+)
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import Count, Cycles, FrameCount, Length, Name, Number, Size, TransferRate
+from routecast.quantity.schema import extended, field, said, schema_of, value
 from routecast.quantity.shipped import shipped_files
+from routecast.quantity.toml_file import parse_toml, place_of, validated
 
 __all__ = [
     "HOST",
+    "PARAMETERS",
     "check_writable",
     "hardware_names",
+    "hardware_schema",
+    "hardware_text",
     "host_file",
+    "parse_hardware",
     "read_hardware",
     "shipped_hardware",
     "write_hardware",
 ]
+
+
+# From a :class:`Hardware` to the text of its file, which reads back as the same value.
+
+
+# What stands in a ``*.hardware.toml``: the values of :mod:`routecast.hardware.model`, and what only files have.
+
+
+_Table = extended(
+    Cost,
+    [
+        (
+            "coefficients",
+            Mapping[str, Number],
+            field("Numbers that the formulas name, c0 for example", default_factory=dict),
+        )
+    ],
+)
+_Operation = extended(
+    _Table,
+    [
+        ("source", Annotated[str, Length(1)], field(SOURCE)),
+        ("remote", _Table | None, field("The cost where the frame lies in the other socket's L3", default=None)),
+    ],
+)
+
+
+@value
+class _Memory:
+    """The main memory: its size, and what it can serve: an access takes (2·CAS + 3) / data rate."""
+
+    size_bytes: Size = field("Bytes of memory", default=math.inf)
+    cas_latency_cycles: Cycles | None = field("CAS latency, in cycles of the memory", default=None)
+    data_rate_per_s: TransferRate | None = field("Transfers per second", default=None, key="data_rate")
+    channels: Count = field("Channels that work at the same time", default=1, ge=1, le=1024)
+    source: str = field(SOURCE, default="")
+
+
+@value
+class _Frames:
+    """Where frames lie: a ring of buffers, used in turn."""
+
+    in_flight_frames: FrameCount = field("Buffers", default=4096, key="in_flight")
+    stride_bytes: Size = field("Bytes from one buffer to the next, whole", default=2112)
+
+
+@value
+class _File:
+    """A host: processor, caches, memory, network cards, and what each elementary operation costs on it."""
+
+    name: Name = field("Short name")
+    title: str = field("What it is, in a line", default="")
+    source: str = field(SOURCE, default="")
+    stalls: Literal["separate", "added"] = field(
+        "separate: the cycles hold all that a core waits, lines in DRAM only load the memory (Baldi & Sapio 2018). "
+        "added: the core waits for every line as the levels say (probed hosts)"
+    )
+    notes: tuple[str, ...] = field("What a reader must know", default=())
+    cpu: Cpu = field("The processor")
+    levels: Annotated[tuple[MemoryLevel, ...], Length(1)] = field(
+        "Levels of the memory, the fastest first", key="level"
+    )
+    memory: _Memory | None = field("The main memory", default=None)
+    call: CallCost = field("Cost of calling a function", default=CallCost())
+    frames: _Frames = field("Where frames lie", default=_Frames())
+    nics: tuple[Nic, ...] = field("Network cards", default=(), key="nic")
+    operations: Mapping[str, _Operation] = field(  # type: ignore[valid-type]  # made above
+        "Cost of each elementary operation, by its name", default_factory=dict, key="operation"
+    )
+    refinement: Refinement = field("What measured functions taught about this host", default=Refinement())
+    facts: dict[str, Any] = field("What else is known of the host", default_factory=dict)
+
+
+# From the text of a ``*.hardware.toml`` to a :class:`Hardware`: every fault at once, each with its place.
+
+
+PARAMETERS = frozenset({"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules", "tuples", "burst", "n", "lines"})
+"""Names that the formulas of operations may have: the parameters of all elementary operations."""
+
+_LEVELS = ("L1", "L2", "L3", "DRAM")
+
+
+def parse_hardware(text: str, *, subject: str = "hardware file") -> Hardware:
+    """Read a host from the text of its file; ``subject`` is what messages call it.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The text is no TOML, or says something wrong; all faults with their places.
+    """
+    document = validated(_File, parse_toml(text, subject), subject)
+    problems = _wrong_levels(document.levels)
+    operations = {
+        name: _operation(name, table, ("operation", name), problems) for name, table in document.operations.items()
+    }
+    memory, frames = document.memory or _Memory(), document.frames
+    if (memory.cas_latency_cycles is None) != (memory.data_rate_per_s is None):
+        missing = "cas_latency" if memory.cas_latency_cycles is None else "data_rate"
+        problems.append(Problem(f"memory.{missing}", "is missing: give both cas_latency and data_rate, or neither"))
+    if frames.stride_bytes % 1.0:
+        problems.append(Problem("frames.stride", "is not whole: a buffer has a whole number of bytes"))
+    if problems:
+        raise FileProblem(subject, problems)
+    timing = None
+    if memory.cas_latency_cycles is not None and memory.data_rate_per_s is not None:
+        timing = MemoryTiming(
+            cas_latency_cycles=memory.cas_latency_cycles,
+            data_rate_per_s=memory.data_rate_per_s,
+            channels=memory.channels,
+            source=memory.source,
+        )
+    same = ("name", "title", "source", "stalls", "notes", "cpu", "levels", "call", "nics", "refinement", "facts")
+    return Hardware(
+        **{name: getattr(document, name) for name in same},
+        operations=operations,
+        memory=timing,
+        memory_bytes=memory.size_bytes,
+        frames_in_flight=frames.in_flight_frames,
+        frame_stride_bytes=int(frames.stride_bytes),
+    )
+
+
+def hardware_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of hardware files, with units and meanings as descriptions."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema_of(_File),
+        "title": "routecast hardware file",
+    }
+
+
+def _wrong_levels(levels: Sequence[MemoryLevel]) -> list[Problem]:
+    problems = []
+    ranks = [_LEVELS.index(level.name) for level in levels]
+    if ranks != sorted(set(ranks)) or ranks[-1] != len(_LEVELS) - 1:
+        names = ", ".join(level.name for level in levels)
+        problems.append(Problem("level", f"got {names}: levels stand in the order {', '.join(_LEVELS)}, DRAM last"))
+    before = 0.0
+    for number, level in enumerate(levels):
+        place = f"level[{number}].size"
+        if level.name == "DRAM":
+            if math.isfinite(level.size_bytes):
+                problems.append(Problem(place, "DRAM holds everything: write its size as memory.size"))
+        elif math.isinf(level.size_bytes):
+            problems.append(Problem(place, f"is missing: give the size of {level.name}"))
+        elif level.size_bytes <= before:
+            what = f"got {level.size_bytes:g} B: {level.name} is larger than the level before it, {before:g} B"
+            problems.append(Problem(place, what))
+        else:
+            before = level.size_bytes
+    return problems
+
+
+def _operation(name: str, table: Any, place: tuple[str, ...], problems: list[Problem]) -> OperationCost:
+    remote = None
+    if table.remote is not None:
+        remote = _cost(name, table.remote, (*place, "remote"), problems, table.source)
+    return _cost(name, table, place, problems, table.source, remote)
+
+
+def _cost(
+    name: str,
+    table: Any,
+    place: tuple[str, ...],
+    problems: list[Problem],
+    source: str,
+    remote: OperationCost | None = None,
+) -> OperationCost:
+    used: set[str] = set()
+
+    def formula(one: Formula, *where: str | int) -> Formula:
+        used.update(one.names)
+        for unknown in sorted(one.names - PARAMETERS - table.coefficients.keys()):
+            known = sorted(PARAMETERS | table.coefficients.keys())
+            what = f'"{unknown[:60]}" is neither a parameter of an operation nor a coefficient of this one'
+            problems.append(Problem(place_of((*place, *where)), f"{what}: {did_you_mean(unknown, known)}"))
+        return one.substituted(table.coefficients)
+
+    cycles = formula(table.cycles, "cycles")
+    accesses = []
+    for number, access in enumerate(table.accesses):
+        at = ("access", number)
+        if access.of == "frame" and access.table_lines is not None:
+            problems.append(Problem(place_of((*place, *at, "table_lines")), 'is for of = "table": a frame has none'))
+        lines = formula(access.lines, *at, "lines")
+        of_table = None if access.table_lines is None else formula(access.table_lines, *at, "table_lines")
+        accesses.append(replace(access, lines=lines, table_lines=of_table))
+    for unused in sorted(table.coefficients.keys() - used):
+        problems.append(Problem(place_of((*place, "coefficients", unused)), "stands in no formula"))
+    for taken in sorted(table.coefficients.keys() & PARAMETERS):
+        problems.append(Problem(place_of((*place, "coefficients", taken)), "is the name of a parameter"))
+    return OperationCost(
+        operation=name,
+        cycles=cycles,
+        accesses=tuple(accesses),
+        remote=remote,
+        residual_ratio=table.residual_ratio,
+        samples=table.samples,
+        factor=table.factor,
+        source=table.source or source,
+    )
+
+
+def hardware_text(hardware: Hardware) -> str:
+    """Return the TOML text of a hardware file."""
+    import tomli_w
+
+    return tomli_w.dumps(_document(hardware), multiline_strings=False)
+
+
+def _document(hardware: Hardware) -> dict[str, Any]:
+    timing = hardware.memory
+    memory = _Memory(size_bytes=hardware.memory_bytes)
+    if timing is not None:
+        memory = _Memory(
+            size_bytes=hardware.memory_bytes,
+            cas_latency_cycles=timing.cas_latency_cycles,
+            data_rate_per_s=timing.data_rate_per_s,
+            channels=timing.channels,
+            source=timing.source,
+        )
+    frames = _Frames(in_flight_frames=hardware.frames_in_flight, stride_bytes=hardware.frame_stride_bytes)
+    same = ("name", "title", "source", "stalls", "notes", "cpu", "levels", "call", "nics", "refinement")
+    facts = {name: fact for name, fact in hardware.facts.items() if fact is not None}
+    file = _File(
+        **{name: getattr(hardware, name) for name in same}, memory=memory, frames=frames, operations={}, facts=facts
+    )
+    costs = {name: _written(cost) for name, cost in hardware.operations.items()}
+    return said(file) | ({"operation": costs} if costs else {})
+
+
+def _written(cost: OperationCost) -> dict[str, Any]:
+    """Return what a file says of a cost, whose name is that of its table; what was not fitted is left out."""
+    quiet = {"operation", *(["factor"] if cost.factor == 1.0 else []), *([] if cost.samples else ["samples"])}
+    found = {key: part for key, part in said(cost).items() if key not in quiet and key != "remote"}
+    return found if cost.remote is None else {**found, "remote": _written(cost.remote)}
+
 
 HOST = "host"
 """What people write for the host that they are on."""

@@ -1,10 +1,9 @@
 """Offered load: what arrives at a router's ports. It knows nothing of the router."""
 
 from routecast.load.arrivals import Arrivals
-from routecast.load.flows import Flow, FlowSet, rss_index
+from routecast.load.flows import MICROSOFT_KEY, SYMMETRIC_KEY, Flow, FlowSet, rss_hash, rss_index, toeplitz
 from routecast.load.frames import GENOME_BYTES, RFC2544_FRAME_BYTES, FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, RateStep, line_rate_pps
-from routecast.load.toeplitz import MICROSOFT_KEY, SYMMETRIC_KEY, rss_hash, toeplitz
 
 __all__ = [
     "GENOME_BYTES",

@@ -6,7 +6,6 @@
             shard i/n    pace: "2 min left"
 """
 
-from routecast.experiment.sweep.dispatch import AnswerRun, Progress, sweep
-from routecast.experiment.sweep.shards import Shard, answers_on_disk, join
+from routecast.experiment.sweep.dispatch import AnswerRun, Progress, Shard, answers_on_disk, join, sweep
 
 __all__ = ["AnswerRun", "Progress", "Shard", "answers_on_disk", "join", "sweep"]

@@ -1,7 +1,5 @@
 """The report of a designed experiment: what was asked, what varied, what was found, and whether to trust it."""
 
-from routecast.report.experiment.page import experiment_page
-from routecast.report.experiment.sections import experiment_sections
-from routecast.report.experiment.write import write_experiment
+from routecast.report.experiment.page import experiment_page, experiment_sections, write_experiment
 
 __all__ = ["experiment_page", "experiment_sections", "write_experiment"]

@@ -14,7 +14,7 @@ from routecast.router.network_processor.model import (
     Stage,
     State,
 )
-from routecast.router.network_processor.organisation import parallel, pipelined
+from routecast.router.network_processor.reading import parallel, pipelined
 
 __all__ = [
     "Block",
