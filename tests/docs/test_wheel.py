@@ -5,22 +5,24 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from test_commands import steps_of
 
 from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\S+\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?((?:sudo )?routecast .*?) *(?: #.*)?$", re.MULTILINE)
+Typed = Callable[[Path, str], "subprocess.CompletedProcess[str]"]
 TYPED = [
     command
     for block in FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
@@ -29,44 +31,11 @@ TYPED = [
 """Every command of the README, those included whose output it does not show."""
 ON_THE_WIRE = [command for command in TYPED if command.startswith("sudo ")]
 """They measure on a test bed of network namespaces."""
-ELSEWHERE = [command for command in TYPED if command not in ON_THE_WIRE]
+SHOWN = {step.command for step in steps_of((ROOT / "README.md").read_text(encoding="utf-8"))}
+"""They run from the wheel too, and print what is shown: tests/docs/test_commands.py."""
+ELSEWHERE = [command for command in TYPED if command not in {*ON_THE_WIRE, *SHOWN}]
 TRIAL = 'routecast measure --testbed namespaces --dut linux --load "10 kpps" --duration "300 ms"'
 NEEDED_FOR_THE_TESTER = 3  # exit code: the environment lacks something
-
-
-@pytest.fixture(scope="session")
-def wheel() -> Path:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    # The Python that runs this has made the environment that make uses, or is like it.
-    subprocess.run(["make", "wheel", f"PYTHON={sys.executable}"], cwd=ROOT, env=environment, check=True)
-    (path,) = (ROOT / "dist").glob("*.whl")
-    return path
-
-
-@pytest.fixture(scope="session")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that has the wheel and what it asks for, one for all processes of a run."""
-    base = tmp_path_factory.getbasetemp()
-    room = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "installed"
-    room.mkdir(exist_ok=True)
-    with (room / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (room / "done").exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", room / "venv"], check=True)
-            pip = [room / "venv" / "bin" / "python", "-m", "pip"]
-            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
-            (room / "done").touch()
-    return room / "venv" / "bin"
-
-
-def typed_in(folder: Path, programs: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user of these programs would, in a folder."""
-    foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-    environment = {name: value for name, value in os.environ.items() if name not in foreign}
-    environment["PATH"] = f"{programs}:{environment['PATH']}"
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
 
 
 def test_the_readme_gets_its_examples_before_it_uses_them() -> None:
@@ -105,20 +74,20 @@ def test_the_wheel_holds_every_file_of_the_package_once(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: " ".join(command.split()[1:4]))
-def test_every_command_of_the_readme_runs_from_the_wheel(command: str, installed: Path, tmp_path: Path) -> None:
+def test_every_command_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
     if " examples/" in command:
-        assert typed_in(tmp_path, installed, "routecast examples --all").returncode == 0
-    done = typed_in(tmp_path, installed, command)
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    done = typed_in(tmp_path, command)
     assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("command", ON_THE_WIRE, ids=lambda command: " ".join(command.split()[2:4]))
-def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, installed: Path, tmp_path: Path) -> None:
+def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
     lacking = missing(FOR_NAMESPACES)
     if lacking:
         pytest.skip(f"needs root ({', '.join(lacking)}): {command} does not run")
-    done = typed_in(tmp_path, installed, command.removeprefix("sudo "))
+    done = typed_in(tmp_path, command.removeprefix("sudo "))
     # A machine that other tests keep busy misses a criterion, or has no core left to overload the device with.
     disturbances = ("Criterion missed", "reaches no overload", "left late")
     assert done.returncode == 0 or any(words in done.stderr for words in disturbances), (
@@ -126,13 +95,13 @@ def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, insta
     )
 
 
-def test_the_wheel_measures_where_the_checkout_does(installed: Path, tmp_path: Path) -> None:
+def test_the_wheel_measures_where_the_checkout_does(typed_in: Typed, tmp_path: Path) -> None:
     lacking = missing(FOR_NAMESPACES)
     if lacking:
         pytest.skip(f"needs root ({', '.join(lacking)}): {TRIAL} does not run")
     here = [sys.executable, "-m", "routecast", *shlex.split(TRIAL)[1:]]
     ours = subprocess.run(here, cwd=tmp_path, capture_output=True, text=True, check=False)
-    done = typed_in(tmp_path, installed, TRIAL)
+    done = typed_in(tmp_path, TRIAL)
     assert done.returncode in {0, 1, NEEDED_FOR_THE_TESTER}, done.stderr
     lacks = [one.returncode == NEEDED_FOR_THE_TESTER for one in (ours, done)]
     assert lacks[0] == lacks[1], ours.stderr + done.stderr
