@@ -14,9 +14,9 @@ pytest.importorskip("MLRsearch")
 from benchmark_fakes import LINE_PPS, LINK_BPS, Disturbed, Faulty, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, Stream, plan_of, run_benchmark
-from routecast.benchmark.profile import GoalProfile
-from routecast.benchmark.result import ThroughputRow
+from routecast.benchmark.procedures.throughput import ThroughputRow
 from routecast.benchmark.search import longest_burst
+from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial

@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import benchmark_results as results
 
-from routecast.benchmark.result import BenchmarkResult, Compliance, ThroughputResult
+from routecast.benchmark.procedures.throughput import ThroughputResult
+from routecast.benchmark.result import BenchmarkResult, Compliance
 from routecast.report.benchmark import benchmark_page, benchmark_schema, write_report
 from routecast.report.benchmark.page import flattened
 from routecast.report.figures import Figure, Line
@@ -97,8 +98,9 @@ def test_frame_loss_has_both_axes_from_0_to_100_percent() -> None:
 def test_latency_names_its_definition_and_has_a_row_for_each_size(html: str) -> None:
     text = text_of(html)
     assert "RFC 1242 sec. 3.8, store and forward" in text
+    section = html.partition('<section id="latency">')[2].partition("</section>")[0]
     for size in results.SIZES:
-        assert re.search(rf"<td class='right'>{size}</td><td class='left'>IPv4</td>", html)
+        assert re.search(rf"<td class='left'>IPv4</td><td class='right'>{size}</td>", section)
     assert "Ethernet, 10 Gbit/s (virtual)" in text
 
 
@@ -182,7 +184,7 @@ def test_a_benchmark_that_found_nothing_still_has_a_report(tmp_path: Path) -> No
 def test_a_benchmark_of_one_size_has_its_figures() -> None:
     full = results.whole()
     row = results.throughput_row(results.STREAMS[0], 64)
-    page = benchmark_page(replace(full, throughput=ThroughputResult(rows=(row,))))
+    page = benchmark_page(replace(full, found={**full.found, "throughput": ThroughputResult(rows=(row,))}))
     assert "throughput" in {drawn.name for drawn in page.figures()}
     render_page(page)
 

@@ -11,12 +11,12 @@ from typing import Literal
 
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, rfc2544, span
-from routecast.benchmark.profile import GoalProfile, Profile
+from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Compliance
 from routecast.benchmark.streams import Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
-__all__ = ["compliance_of", "deviations_of", "search_statements"]
+__all__ = ["compliance_of", "deviations_of"]
 
 _FEWEST_SIZES = 5
 _BURSTS = (16, 64, 256, 1024)
@@ -72,47 +72,6 @@ def deviations_of(
     for procedure in PROCEDURES.values():
         if procedure.name in procedures:
             yield from procedure.deviations(profile)
-
-
-def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str, ...]:
-    """Return what RFC 9971 wants a report to say of its searches: units, conversions, widths, goals."""
-    settings = profile.throughput
-    both = any(stream.bidirectional for stream in streams)
-    texts = [
-        "Rates and loads are frames/s over all ports together. A search's load is that of one port; "
-        + (
-            "a stream both ways has two sending ports, so its rates are twice the load of a port."
-            if both
-            else "one port sends, so the factor is 1."
-        ),
-        "Loss ratio is lost plus unsent frames over intended frames, all ports together. A trial whose rate misses the "
-        "intended one by more than 0.1 % has unsent frames; duplicates are not counted as received.",
-        "Goal width is (upper bound − lower bound) / upper bound; the result is the lower bound. The conditional "
-        "throughput is the lower bound times (1 − its loss ratio).",
-    ]
-    texts += [_goal_text(goal) for goal in settings.goal]
-    texts.append(
-        f"Trial phases (RFC 2544 sec. 23): {span(profile.trial.before)} after the learning frames, "
-        f"{span(profile.trial.residual)} for residual frames, {span(profile.trial.settle)} until the next trial; "
-        "routes are static, so no routing update is sent."
-    )
-    if settings.verify_losses:
-        texts.append(
-            f"Loss verification: a trial that loses at most {settings.verify_below:.0%} is run again up to "
-            f"{settings.verify_losses} times, and the one with the least loss counts (best of n). A binary search "
-            "tries its upper bound again before it ends."
-        )
-    if settings.slice:
-        texts.append(f"Trials are cut into slices of at most {span(settings.slice)}; their counts are added.")
-    return tuple(texts)
-
-
-def _goal_text(goal: GoalProfile) -> str:
-    return (
-        f"Goal “{goal.name}”: loss ratio {goal.loss_ratio:g}, exceed ratio {goal.exceed_ratio:g}, initial trials "
-        f"{span(goal.initial_trial)}, final trials {span(goal.final_trial)}, duration sum {span(goal.duration_sum)}, "
-        f"width {goal.width:.2%}."
-    )
 
 
 def _statement(level: str, musts: int, deviations: int, evaluator: str) -> str:

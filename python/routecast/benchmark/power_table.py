@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.search import binary_search
+from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts, counts_of
 from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem, Problem
 from routecast.evaluate.plain import plain

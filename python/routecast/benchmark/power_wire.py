@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from routecast.benchmark.journal import Journal
 from routecast.benchmark.power_table import FoundThroughput, PowerTable, PowerTableSettings, power_table
-from routecast.benchmark.procedures.throughput import THROUGHPUT, ThroughputRow, find_ceiling
+from routecast.benchmark.procedures.throughput import PROCEDURE as THROUGHPUT
+from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
 from routecast.benchmark.profile import Profile, read_profile
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream

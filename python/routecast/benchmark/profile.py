@@ -6,19 +6,15 @@ value, so that :mod:`routecast.benchmark.compliance` can compute what differs.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from routecast.benchmark.procedures.back_to_back import BackToBackProfile
-from routecast.benchmark.procedures.frame_loss import FrameLossProfile
-from routecast.benchmark.procedures.latency import LatencyProfile
-from routecast.benchmark.procedures.recovery import RecoveryProfile
-from routecast.benchmark.procedures.reset import ResetProfile
-from routecast.benchmark.procedures.throughput import ThroughputProfile
-from routecast.benchmark.settings import GoalProfile, Repeats, Table
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.settings import Repeats, Settings
 from routecast.benchmark.streams import StreamProfile
 from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
@@ -28,20 +24,7 @@ from routecast.quantity.fields import Span
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
-__all__ = [
-    "BackToBackProfile",
-    "FrameLossProfile",
-    "GoalProfile",
-    "LatencyProfile",
-    "Profile",
-    "RecoveryProfile",
-    "ResetProfile",
-    "StreamProfile",
-    "ThroughputProfile",
-    "TrialProfile",
-    "read_profile",
-    "shipped_profiles",
-]
+__all__ = ["Profile", "TrialProfile", "read_profile", "shipped_profiles"]
 
 
 def _frame_bytes(text: Any) -> int:
@@ -54,7 +37,7 @@ def _frame_bytes(text: Any) -> int:
 FrameSize = Annotated[int, BeforeValidator(_frame_bytes)]
 
 
-class TrialProfile(Table):
+class TrialProfile(Settings):
     """``[trial]``: the phases of RFC 2544 sec. 23, and what happens to trials that are no result."""
 
     before: Span = Field(default=2.0, description="Wait after the learning frames (sec. 23 b).")
@@ -63,21 +46,30 @@ class TrialProfile(Table):
     attempts: Repeats = Field(default=3, description="How often an invalid trial is run before it is given up.")
 
 
-class Profile(Table):
-    """A whole profile."""
+class Profile(Settings):
+    """A profile; that of a file has a table for each procedure besides, called as the procedure is."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
     title: str = Field(description="What the profile is for, in a line.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)]
-    procedures: tuple[str, ...] = Field(default=(), description="All six if empty.")
+    procedures: tuple[str, ...] = Field(default=(), description="All if empty.")
     trial: TrialProfile = TrialProfile()
-    throughput: ThroughputProfile
-    latency: LatencyProfile = LatencyProfile()
-    frame_loss: FrameLossProfile = FrameLossProfile()
-    back_to_back: BackToBackProfile = BackToBackProfile()
-    recovery: RecoveryProfile = RecoveryProfile()
-    reset: ResetProfile = ResetProfile()
     stream: Annotated[tuple[StreamProfile, ...], Field(min_length=1)] = (StreamProfile(),)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the table of a procedure."""
+
+
+@cache
+def _whole() -> type[Profile]:
+    """Return the profile of a file, with the tables of the procedures; one whose values all have a default may miss."""
+    tables: dict[str, Any] = {}
+    for name, one in PROCEDURES.items():
+        needs_values = any(field.is_required() for field in one.settings.model_fields.values())
+        tables[name] = (one.settings, ... if needs_values else one.settings())
+    return create_model("Profile", __base__=Profile, **tables)
 
 
 def shipped_profiles() -> tuple[str, ...]:
@@ -94,7 +86,7 @@ def read_profile(name_or_file: str | Path) -> Profile:
         There is no such profile; or the file cannot be read, or says something wrong: each place is listed.
     """
     text, subject = _text_of(str(name_or_file))
-    return validated(Profile, parse_toml(text, subject), subject)
+    return validated(_whole(), parse_toml(text, subject), subject)
 
 
 def _text_of(name_or_file: str) -> tuple[str, str]:

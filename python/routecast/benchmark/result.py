@@ -9,42 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.back_to_back import BackToBackResult, BackToBackRow
-from routecast.benchmark.procedures.frame_loss import FrameLossResult, FrameLossRow
-from routecast.benchmark.procedures.latency import LatencyResult, LatencyRow
-from routecast.benchmark.procedures.procedure import Deviation, NotRun, Spread
-from routecast.benchmark.procedures.recovery import RecoveryResult, RecoveryRow
-from routecast.benchmark.procedures.reset import ResetResult, ResetRow
-from routecast.benchmark.procedures.throughput import ThroughputResult, ThroughputRow
+from routecast.benchmark.procedures.procedure import Deviation, NotRun
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.plain import plain
 
-__all__ = [
-    "BackToBackResult",
-    "BackToBackRow",
-    "BenchmarkResult",
-    "Compliance",
-    "Deviation",
-    "FrameLossResult",
-    "FrameLossRow",
-    "LatencyResult",
-    "LatencyRow",
-    "NotRun",
-    "RecoveryResult",
-    "RecoveryRow",
-    "ResetResult",
-    "ResetRow",
-    "Setup",
-    "Spread",
-    "Stream",
-    "ThroughputResult",
-    "ThroughputRow",
-    "TrialRecord",
-]
+__all__ = ["BenchmarkResult", "Compliance", "Setup"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +72,9 @@ class BenchmarkResult:
     ----------
     profile : mapping of str to object
         The profile's values as plain data, ``profile_name`` its name.
-    throughput … reset : result or None
-        None where the procedure was not asked for, or could not run: ``not_run`` says which.
+    found : mapping of str to object
+        What each procedure has found, by its name. One that was not asked for, or could not run, is not in it:
+        ``not_run`` says which. ``result.throughput`` is ``result.found.get("throughput")``, and so on.
     search_statements : tuple of str
         What RFC 9971 sec. 4.10 and its report duties want said of the searches: units, goal width, goals.
     trials : tuple of TrialRecord
@@ -115,12 +89,7 @@ class BenchmarkResult:
     profile: Mapping[str, object]
     setup: Setup
     compliance: Compliance
-    throughput: ThroughputResult | None = None
-    latency: LatencyResult | None = None
-    frame_loss: FrameLossResult | None = None
-    back_to_back: BackToBackResult | None = None
-    recovery: RecoveryResult | None = None
-    reset: ResetResult | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
     not_run: tuple[NotRun, ...] = ()
     search_statements: tuple[str, ...] = ()
     trials: tuple[TrialRecord, ...] = ()
@@ -135,12 +104,20 @@ class BenchmarkResult:
     @property
     def procedures(self) -> tuple[str, ...]:
         """Names of the procedures that have a result, in the RFC's order."""
-        return tuple(name for name in PROCEDURES if getattr(self, name) is not None)
+        return tuple(name for name in PROCEDURES if name in self.found)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a procedure has found; None if it has no result."""
+        if name not in PROCEDURES:
+            raise AttributeError(name)
+        return self.found.get(name)
 
     def to_json(self) -> dict[str, object]:
         """Return plain data, the raw trials apart, which are in ``trials.parquet``: only their number is given."""
         document: dict[str, object] = {"schema": "routecast-benchmark/1"}
         for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            document[name] = len(self.trials) if name == "trials" else plain(value)
+            if name == "found":
+                document |= {procedure: plain(self.found.get(procedure)) for procedure in PROCEDURES}
+            else:
+                document[name] = len(self.trials) if name == "trials" else plain(getattr(self, name))
         return document

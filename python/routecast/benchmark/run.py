@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from routecast import __version__
-from routecast.benchmark.compliance import compliance_of, search_statements
+from routecast.benchmark.compliance import compliance_of
 from routecast.benchmark.journal import SUMMARY, Journal, TrialRecord, open_journal
 from routecast.benchmark.modifiers import modifiers_left_out
 from routecast.benchmark.plan import Plan
@@ -171,7 +171,7 @@ def _run_size(plan: Plan, make: _StageMaker, rows: _Rows, clock: Clock, medium: 
         try:
             found = procedure.run(stage, _throughput_pps(procedure, stage, base))
         except LeftOut as reason:
-            what = f"{procedure.title}, {stage.frame_bytes} B, {stage.stream.name}"
+            what = f"{procedure.words}, {stage.frame_bytes} B, {stage.stream.name}"
             rows.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
         else:
             rows.of[name] += found
@@ -229,7 +229,13 @@ def _result(
         frame_format=FRAME_FORMAT.format(protocols=protocols),
         load_unit="frames per second over all sending ports together; per port where a column says so",
     )
-    statements = search_statements(profile, plan.streams) if "throughput" in plan.procedures else ()
+    found = {}
+    for name, mine in rows.of.items():
+        if mine:
+            made = PROCEDURES[name]
+            found[name] = made.result(rows=tuple(mine), **made.stated(mine, plan, rig.medium))
+    asked = (PROCEDURES[name] for name in plan.procedures)
+    statements = tuple(text for one in asked for text in one.statements(profile, plan.streams))
     return BenchmarkResult(
         profile_name=profile.name,
         profile=profile.model_dump(mode="json"),
@@ -242,7 +248,7 @@ def _result(
             evaluator=rig.kind,
             short_of_medium=rows.short_of_medium,
         ),
-        **{name: PROCEDURES[name].result_of(found, plan, rig.medium) for name, found in rows.of.items() if found},
+        found=found,
         not_run=tuple(rows.not_run),
         search_statements=statements,
         trials=tuple(records),

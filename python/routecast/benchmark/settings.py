@@ -10,20 +10,20 @@ from pydantic_core import PydanticCustomError
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
 
-__all__ = ["GoalProfile", "LossRatio", "Repeats", "Share", "Table"]
+__all__ = ["GoalProfile", "LossRatio", "Repeats", "Settings", "Share"]
 
 Repeats = Annotated[int, Field(ge=1, le=10_000, strict=True)]
 Share = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 LossRatio = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 
 
-class Table(FileModel):
+class Settings(FileModel):
     """A table of the file."""
 
     model_config = ConfigDict(str_strip_whitespace=True)
 
 
-class GoalProfile(Table):
+class GoalProfile(Settings):
     """``[[throughput.goal]]``: one goal of the search, in the terms of RFC 9971 sec. 4.6.
 
     The RFC 2544 goal is one trial of the full length without loss: ``loss_ratio = 0``, ``exceed_ratio = 0``,

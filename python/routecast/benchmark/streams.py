@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.settings import Table
+from routecast.benchmark.settings import Settings
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
@@ -49,7 +49,7 @@ class Stream:
     burst_frames: int = 1
 
 
-class StreamProfile(Table):
+class StreamProfile(Settings):
     """``[[stream]]``: a kind of test stream that is run beside the first one."""
 
     protocol: Literal["IPv4", "IPv6"] = "IPv4"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.hdr import delay_of_hdr
 from routecast.benchmark.exchange.record import Record, measured
+from routecast.benchmark.hdr import delay_of_hdr
 from routecast.evaluate.trial import Delay, Trial
 
 __all__ = ["is_nfvbench", "read_nfvbench"]

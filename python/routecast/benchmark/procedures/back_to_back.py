@@ -9,20 +9,31 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    Procedure,
+    Spread,
+    ended,
+    repeats,
+    rfc2544,
+    span,
+    time_column,
+)
 from routecast.benchmark.search.burst import Burst, longest_burst
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
 from routecast.quantity.fields import Duration, Span
+from routecast.report.page import Prose
+from routecast.report.tables import Column
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
 
-__all__ = ["BACK_TO_BACK", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
+__all__ = ["PROCEDURE", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
 
 
-class BackToBackProfile(Table):
+class BackToBackProfile(Settings):
     """``[back_to_back]``: sec. 26.4 as RFC 9004 has it."""
 
     repeats: Repeats = Field(default=50, description="Searches; their mean is reported.")
@@ -125,16 +136,16 @@ def _searched(stage: Stage, throughput_pps: float) -> BackToBackRow:
     return _row(stage, throughput_pps, bursts, "found", slower)
 
 
-def _result(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> BackToBackResult:
-    """Return the rows as one result, with the search and its inputs (RFC 9004 sec. 6)."""
-    settings = plan.profile.back_to_back
+def _stated(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> dict[str, str]:
+    """Return the search and its inputs (RFC 9004 sec. 6)."""
+    settings: BackToBackProfile = plan.profile.back_to_back
     algorithm = (
         f"TST009 binary search with loss verification: bursts at the maximum rate of up to {settings.longest:g} s; "
         f"a burst that loses at most {settings.verify_below:.0%} is sent again up to {settings.verify_losses} times; "
         f"least step {settings.width:.2%} of the burst, one frame at least; {settings.residual:g} s for residual "
         f"frames; {settings.repeats} searches"
     )
-    return BackToBackResult(rows=tuple(rows), algorithm=algorithm)
+    return {"algorithm": algorithm}
 
 
 def _search(stage: Stage, settings: BackToBackProfile, most: int, number: int, hint: int, least_pps: float) -> Burst:
@@ -209,12 +220,30 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
         )
 
 
-BACK_TO_BACK = Procedure(
+PROCEDURE = Procedure(
     name="back_to_back",
+    title="Back-to-back frames",
     section="26.4",
+    documents="RFC 9004",
+    lead="The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
     settings=BackToBackProfile,
+    result=BackToBackResult,
     run=_run,
-    result_of=_result,
+    stated=_stated,
     trials=_trials,
     deviations=_deviations,
+    outcomes={"limit": "the longest allowed", "skipped": "not tested"},
+    columns=lambda result: (
+        Column("Burst", "frames", ",.1f", "burst_frames.mean", group="length of burst"),
+        Column("Least", "frames", ",.0f", "burst_frames.least", group="length of burst"),
+        Column("Most", "frames", ",.0f", "burst_frames.most", group="length of burst"),
+        Column("sd", "frames", ",.1f", "burst_frames.sd", group="length of burst"),
+        Column("Tests", "", "d", "burst_frames.repeats", wide=True),
+        Column("Step", "frames", "d", "resolution_frames", wide=True),
+        time_column("Implied buffer", "implied_buffer_s", wide=True),
+        time_column("Corrected buffer", "corrected_buffer_s"),
+    ),
+    caption=lambda result: ended(repeats(row.burst_frames for row in result.rows)),
+    explained="RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
+    opening=lambda result, benchmark: (Prose((ended(result.algorithm),)),),
 )

@@ -2,28 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from routecast.benchmark.settings import Table
+from routecast.benchmark.settings import Settings
 from routecast.quantity import format_duration
+from routecast.report.tables import Cell, Column, Table, scaled
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.stage import Stage
+    from routecast.benchmark.streams import Stream
+    from routecast.report.figures import Figure
+    from routecast.report.page import Block
 
-__all__ = ["Deviation", "LeftOut", "NotRun", "Procedure", "Spread", "rfc2544", "span"]
+__all__ = [
+    "LOSS",
+    "Deviation",
+    "LeftOut",
+    "NotRun",
+    "Procedure",
+    "Row",
+    "Spread",
+    "ended",
+    "frames_per_second",
+    "known",
+    "percent_of",
+    "plural",
+    "rate_column",
+    "repeats",
+    "rfc2544",
+    "span",
+    "time",
+    "time_column",
+]
 
 
 class LeftOut(Exception):
     """A procedure cannot be run here; its text is the reason that a report gives."""
 
 
-def _nothing(rows: Sequence[Any], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
+def _none(*_: Any) -> tuple[Any, ...]:
     return ()
+
+
+class Row(Protocol):
+    """What every row of a procedure has."""
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        ...
+
+    @property
+    def frame_bytes(self) -> int:
+        """Frame size, FCS included."""
+        ...
+
+    @property
+    def outcome(self) -> str:
+        """How it came about: ``"found"``, ``"undetermined"``, or a word of :attr:`Procedure.outcomes`."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why there is no figure; empty where there is one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +82,46 @@ class Procedure:
     Parameters
     ----------
     name : str
-        Of its table in a profile, its field in the result, in file names and commands.
+        Of its module, of its table in a profile, in the result, in commands.
+    title : str
+        In headings.
     section : str
         Of RFC 2544: ``"26.1"``.
-    settings : type of Table
+    documents : str
+        That say how it is done and reported now.
+    settings : type of Settings
         Its table in a profile.
+    result : type
+        What it finds: a dataclass with ``rows`` (:class:`Row`) and what the standard wants stated.
     run : callable
         ``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs none.
         Raises :class:`LeftOut` where there is nothing that could be run.
-    result_of : callable
-        ``result_of(rows, plan, medium)`` returns all rows as one result with what the standard wants stated.
     trials : callable
         ``trials(profile)`` returns how many trials a stage is expected to take, and their seconds of traffic.
     deviations : callable
         ``deviations(profile)`` yields every way in which the profile's values differ from the standard.
+    columns : callable
+        ``columns(result)`` returns the columns of its table, between those that all have; ``False`` is none.
+    lead : str
+        Its finding in words, for people who do not know the RFC.
+    stated : callable
+        ``stated(rows, plan, medium)`` returns the fields of the result beside its rows.
     left_out : callable
         ``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` are the device's own, by part.
+    statements : callable
+        ``statements(profile, streams)`` returns what a report must say of how it was done.
+    outcomes : mapping of str to str
+        What its table says of an outcome other than ``found`` and ``undetermined``.
+    row_name : callable
+        How a row is called that has no figure.
+    caption : callable
+        ``caption(result)`` returns what the table shows.
+    explained : str
+        What a page says of the table besides.
+    answers : callable
+        ``answers(result)`` returns its figures in sentences that stand alone.
+    opening, figures, closing : callable
+        ``opening(result, benchmark)`` returns what stands before its table in a page, the figures, what follows.
     rests_on_throughput : bool
         Runs at the throughput, so that the throughput is run before it.
     counts_frames : bool
@@ -60,22 +133,90 @@ class Procedure:
     """
 
     name: str
+    title: str
     section: str
-    settings: type[Table]
+    documents: str
+    settings: type[Settings]
+    result: type[Any]
     run: Callable[[Stage, float], tuple[Any, ...]]
-    result_of: Callable[[Sequence[Any], Plan, str], Any]
     trials: Callable[[Profile], tuple[int, float]]
-    deviations: Callable[[Profile], Iterator[Deviation]]
-    left_out: Callable[[Sequence[Any], Mapping[str, str]], tuple[NotRun, ...]] = _nothing
+    deviations: Callable[[Profile], Iterable[Deviation]]
+    columns: Callable[[Any], Sequence[Column | bool]]
+    lead: str
+    stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = lambda rows, plan, medium: {}
+    left_out: Callable[[Sequence[Any], Mapping[str, str]], Sequence[NotRun]] = _none
+    statements: Callable[[Profile, Sequence[Stream]], Sequence[str]] = _none
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    row_name: Callable[[Any], str] = lambda row: f"{row.frame_bytes} B"
+    caption: Callable[[Any], str] = lambda result: ""
+    explained: str = ""
+    answers: Callable[[Any], Sequence[str]] = _none
+    opening: Callable[[Any, BenchmarkResult], Iterable[Block]] = _none
+    figures: Callable[[Any, BenchmarkResult], Iterable[Figure]] = _none
+    closing: Callable[[Any, BenchmarkResult], Iterable[Block]] = _none
     rests_on_throughput: bool = True
     counts_frames: bool = True
     smallest_only: bool = False
     with_bursts: bool = False
 
     @property
-    def title(self) -> str:
+    def words(self) -> str:
         """The name in words."""
         return self.name.replace("_", " ")
+
+    def table(self, result: Any, *, several: bool = True) -> Table:
+        """Return the table of a result, without the wide columns in which nothing is known.
+
+        ``several`` streams were run, so that a terminal shows the stream as well.
+        """
+        words = {"found": "", "undetermined": "not determined", **self.outcomes}
+        table = Table.of(
+            result.rows,
+            Column.text("Stream", "stream", wide=not several),
+            Column("Frame", "B", "d", "frame_bytes"),
+            *self.columns(result),
+            Column.text("", lambda row: words[row.outcome], wide=True),
+            name=self.name.replace("_", "-"),
+            title=f"{self.title} ({self.documents})",
+            caption=self.caption(result),
+        )
+        return known(table)
+
+    def reasons(self, rows: Sequence[Any]) -> tuple[str, ...]:
+        """Say for each row without a figure why there is none."""
+        several = len({row.stream for row in rows}) > 1
+        named = (
+            f"{self.row_name(row)}{f', {row.stream}' if several else ''}: {row.reason}." for row in rows if row.reason
+        )
+        return tuple(dict.fromkeys(named))
+
+
+def known(table: Table) -> Table:
+    """Leave out the wide columns in which nothing is known."""
+    kept = [
+        number
+        for number, column in enumerate(table.columns)
+        if not column.wide or any(_is_known(row[number]) for row in table.rows)
+    ]
+    columns = tuple(table.columns[number] for number in kept)
+    return replace(table, columns=columns, rows=tuple(tuple(row[number] for number in kept) for row in table.rows))
+
+
+def _is_known(cell: Cell) -> bool:
+    return cell not in (None, "") and not (isinstance(cell, float) and math.isnan(cell))
+
+
+def rate_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
+    """Return a column of rates in frames/s, written in full as RFC 2544 wants them; ``more`` are the other fields."""
+    return Column(title, "frames/s", frames_per_second, getter, **more)
+
+
+def time_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
+    """Return a column of times, each with its unit; ``more`` are the other fields."""
+    return Column(title, "", time, getter, **more)
+
+
+LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,3 +291,65 @@ def rfc2544(section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, d
 def span(seconds: float) -> str:
     """Write a time that may be none."""
     return format_duration(seconds) if seconds > 0.0 else "none"
+
+
+def ended(text: str) -> str:
+    """Write a text as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def repeats(spreads: Iterable[Spread]) -> str:
+    """Say how often at least each of some figures was found."""
+    fewest = min((spread.repeats for spread in spreads), default=0)
+    return f"average of {fewest} repetitions" if fewest != 1 else "one repetition"
+
+
+def frames_per_second(rate_pps: float) -> str:
+    """Write a rate as RFC 2544 wants it, in frames a second.
+
+    Examples
+    --------
+    >>> frames_per_second(14_880_952.4)
+    '14,880,952'
+    """
+    if not math.isfinite(rate_pps):
+        return "–"
+    return f"{rate_pps:,.0f}" if rate_pps >= 100.0 else f"{rate_pps:.4g}"
+
+
+def time(value_s: float) -> str:
+    """Write a time, which may be negative.
+
+    Examples
+    --------
+    >>> time(-2.5e-6)
+    '−2.5 µs'
+    """
+    if not math.isfinite(value_s):
+        return "–"
+    return ("−" if value_s < 0.0 else "") + format_duration(abs(value_s)).replace(" us", " µs")
+
+
+def percent_of(ratio: float) -> str:
+    """Write a ratio in percent.
+
+    Examples
+    --------
+    >>> percent_of(0.0821), percent_of(1.0), percent_of(0.00123)
+    ('8.2 %', '100 %', '0.123 %')
+    """
+    if not math.isfinite(ratio):
+        return "–"
+    text = f"{100.0 * ratio:.3g}" if ratio < 0.01 else f"{100.0 * ratio:.1f}".removesuffix(".0")
+    return f"{text} %"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "trial"), plural(1200, "trial")
+    ('1 trial', '1,200 trials')
+    """
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"

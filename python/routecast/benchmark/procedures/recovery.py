@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    Procedure,
+    Spread,
+    percent_of,
+    rate_column,
+    rfc2544,
+    span,
+    time_column,
+)
+from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.load.offered import RateStep
 from routecast.quantity.fields import Duration
+from routecast.report.tables import Column
 
 if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
 
-__all__ = ["RECOVERY", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
+__all__ = ["PROCEDURE", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
 
 
-class RecoveryProfile(Table):
+class RecoveryProfile(Settings):
     """``[recovery]``: sec. 26.5."""
 
     overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(default=1.1, description="Overload over the throughput.")
@@ -109,11 +118,6 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
     return (row,)
 
 
-def _result(rows: Sequence[RecoveryRow], plan: Plan, medium: str) -> RecoveryResult:
-    """Return the rows as one result."""
-    return RecoveryResult(rows=tuple(rows))
-
-
 def _trials(profile: Profile) -> tuple[int, float]:
     settings = profile.recovery
     return settings.repeats, settings.repeats * (settings.overload_duration + settings.recovery_duration)
@@ -131,12 +135,27 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
         yield rfc2544("26.5", "SHOULD", "several repetitions", str(settings.repeats))
 
 
-RECOVERY = Procedure(
+PROCEDURE = Procedure(
     name="recovery",
+    title="System recovery",
     section="26.5",
+    documents="RFC 2544 sec. 26.5",
+    lead="How long the router goes on losing frames after an overload of 110 % has ended.",
     settings=RecoveryProfile,
+    result=RecoveryResult,
     run=_run,
-    result_of=_result,
     trials=_trials,
     deviations=_deviations,
+    outcomes={"no overload": "the overload was none"},
+    columns=lambda result: (
+        rate_column("As throughput", "throughput_pps", group="rates", wide=True),
+        rate_column("Overload", "overload_pps", group="rates"),
+        rate_column("Then", "recovery_pps", group="rates"),
+        time_column("Recovery", "recovery_s.mean"),
+        time_column("Least", "recovery_s.least"),
+        time_column("Most", "recovery_s.most"),
+        Column("Tests", "", "d", "recovery_s.repeats", wide=True),
+        Column("Loss", "in the overload", percent_of, "overload_loss_ratio", wide=True),
+    ),
+    caption=lambda result: "Last lost frame after the end of the overload; below zero: the last loss came before.",
 )

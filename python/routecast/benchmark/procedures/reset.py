@@ -8,20 +8,33 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, LeftOut, NotRun, Procedure, Spread, rfc2544, span
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    LeftOut,
+    NotRun,
+    Procedure,
+    Spread,
+    ended,
+    rate_column,
+    rfc2544,
+    span,
+    time_column,
+)
+from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.evaluate.protocol import Resettable
 from routecast.quantity.fields import Duration
+from routecast.report.page import Block, Prose
+from routecast.report.tables import Column, scaled
 
 if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["RESET", "ResetProfile", "ResetResult", "ResetRow"]
+__all__ = ["PROCEDURE", "ResetProfile", "ResetResult", "ResetRow"]
 
 
-class ResetProfile(Table):
+class ResetProfile(Settings):
     """``[reset]``: sec. 26.6 as RFC 6201 has it."""
 
     before: Duration = Field(default=15.0, description="Time of traffic before the reset.")
@@ -170,11 +183,6 @@ def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
     )
 
 
-def _result(rows: Sequence[ResetRow], plan: Plan, medium: str) -> ResetResult:
-    """Return the rows as one result."""
-    return ResetResult(rows=tuple(rows))
-
-
 def _trials(profile: Profile) -> tuple[int, float]:
     settings = profile.reset
     trials = _RESET_KINDS * settings.repeats
@@ -203,14 +211,36 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
         )
 
 
-RESET = Procedure(
+def _opening(result: ResetResult, benchmark: BenchmarkResult) -> tuple[Block, ...]:
+    statements = tuple(ended(row.statement) for row in result.rows if row.statement)
+    return (Prose(statements),) if statements else ()
+
+
+PROCEDURE = Procedure(
     name="reset",
+    title="Reset",
     section="26.6",
+    documents="RFC 6201",
+    lead="How long the router forwards nothing when it, or a part of it, is restarted.",
     settings=ResetProfile,
+    result=ResetResult,
     run=_run,
-    result_of=_result,
     trials=_trials,
     deviations=_deviations,
     left_out=_left_out,
+    columns=lambda result: (
+        Column.text("Reset", "kind"),
+        Column.text("RFC 6201 sec.", "section", wide=True),
+        rate_column("Rate", "rate_pps"),
+        Column("Rate", "Mbit/s", scaled(1e-6, ",.1f"), "l2_bps", wide=True),
+        Column("Lost", "frames", ",.0f", "lost_frames.mean"),
+        time_column("Time", "reset_s.mean"),
+        time_column("Least", "reset_s.least", wide=True),
+        time_column("Most", "reset_s.most", wide=True),
+        Column("Trials", "", "d", "reset_s.repeats"),
+    ),
+    row_name=lambda row: row.kind,
+    caption=lambda result: ended(result.method),
+    opening=_opening,
     smallest_only=True,
 )

@@ -14,6 +14,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.result import BenchmarkResult
 
 __all__ = ["benchmark_schema"]
@@ -54,8 +55,11 @@ def benchmark_schema() -> Json:
 
 def _object(kind: type, definitions: dict[str, Json]) -> Json:
     hints, says = get_type_hints(kind), _documented(kind)
-    properties = {}
+    properties: Json = {}
     for field in dataclasses.fields(kind):
+        if field.name == "found":
+            properties |= _found(definitions)
+            continue
         schema = _of(hints[field.name], definitions)
         meaning = field.metadata.get("description") or says.get(field.name)
         if meaning:
@@ -65,9 +69,14 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
         "type": "object",
         "description": _plain(inspect.getdoc(kind) or "").split("\n\n", maxsplit=1)[0].replace("\n", " "),
         "additionalProperties": False,
-        "required": [field.name for field in dataclasses.fields(kind)],
+        "required": list(properties),
         "properties": properties,
     }
+
+
+def _found(definitions: dict[str, Json]) -> Json:
+    says = "None where the procedure was not asked for, or could not run: not_run says which."
+    return {name: {**_of(one.result | None, definitions), "description": says} for name, one in PROCEDURES.items()}
 
 
 def _of(hint: Any, definitions: dict[str, Json]) -> Json:
