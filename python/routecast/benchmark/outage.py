@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["Outage"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Outage:
     """An evaluator whose router can be reset.
 
@@ -28,21 +29,14 @@ class Outage:
         ── trial before ──┐ down: every frame is lost ┌── trial after, from an empty router ──
                          at_s                    at_s + length
 
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Answers for the time before and after.
-    lengths_s : mapping of str to float
-        Seconds that the router is down, by kind of reset.
-
     Raises
     ------
     routecast.errors.ModelProblem
         A length is not a finite number of seconds >= 0.
     """
 
-    evaluator: Evaluator
-    lengths_s: Mapping[str, float]
+    evaluator: Evaluator = field("Answers for the time before and after.")
+    lengths_s: Mapping[str, float] = field("Seconds that the router is down, by kind of reset.")
 
     def __post_init__(self) -> None:
         problems = [

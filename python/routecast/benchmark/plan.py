@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile
 from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, stream_of
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 
 __all__ = ["Plan", "plan_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Plan:
-    """What is to be run: checked, complete, in order.
-
-    Parameters
-    ----------
-    profile : Profile
-    procedures : tuple of str
-        In the RFC's order; those that others rest on are in it.
-    frame_bytes : tuple of int
-    streams : tuple of Stream
-    flows : int
-        Flows each way; 1 is a pair of addresses.
-    """
+    """What is to be run: checked, complete, in order."""
 
     profile: Profile
-    procedures: tuple[str, ...]
+    procedures: tuple[str, ...] = field("In the RFC's order; those that others rest on are in it.")
     frame_bytes: tuple[int, ...]
     streams: tuple[Stream, ...]
-    flows: int = 1
+    flows: int = field("Flows each way; 1 is a pair of addresses.", default=1)
     notes: tuple[str, ...] = ()
 
     def stages(self) -> tuple[tuple[Stream, int, str], ...]:

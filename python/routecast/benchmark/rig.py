@@ -17,12 +17,13 @@ from routecast.benchmark.streams import Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import value
 from routecast.router.model import RouterModel
 
 __all__ = ["ModelRig", "PlainRig", "Rig", "TrialPhases", "medium_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TrialPhases:
     """The waits of RFC 2544 sec. 23 in seconds: before a trial, for residual frames, until the device has settled."""
 

@@ -11,6 +11,7 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile
 from routecast.benchmark.streams import Stream
 from routecast.quantity import format_duration
+from routecast.quantity.schema import value
 
 __all__ = ["Clock", "Expected", "expected"]
 
@@ -18,7 +19,7 @@ TRIAL_OVERHEAD_S = 0.12
 """What a trial on the wire takes beyond its phases: arming, reading counters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Expected:
     """Expected trials and seconds of one stage on the wire."""
 

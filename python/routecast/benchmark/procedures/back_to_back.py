@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -23,6 +22,7 @@ from routecast.benchmark.search.burst import Burst, longest_burst
 from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
 from routecast.quantity.fields import Duration, Span
+from routecast.quantity.schema import field, value
 from routecast.report.page import Prose
 from routecast.report.tables import Column
 
@@ -48,42 +48,31 @@ class BackToBackProfile(Settings):
     residual: Span = Field(default=2.0, description="Wait for residual frames; longer for deep buffers.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BackToBackRow:
-    """Sec. 26.4 as RFC 9004 has it, for one stream and frame size.
-
-    Parameters
-    ----------
-    burst_frames : Spread
-        Longest burst at the maximum rate without loss, one value per repetition (a whole search each).
-    implied_buffer_s : float
-        RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.
-    corrected_buffer_s : float
-        Less what leaves meanwhile: implied − implied · throughput / theoretical.
-    resolution_frames : int
-        Least step of the search.
-    longest_s : float
-        Upper limit of the burst's send time.
-    outcome : {"found", "limit", "skipped", "undetermined"}
-        ``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where
-        RFC 9004 sec. 5.2 asks for no test.
-    """
+    """Sec. 26.4 as RFC 9004 has it, for one stream and frame size."""
 
     stream: str
     frame_bytes: int
-    burst_frames: Spread
+    burst_frames: Spread = field(
+        "Longest burst at the maximum rate without loss, one value per repetition (a whole search each)."
+    )
     throughput_pps: float
     theoretical_pps: float
-    implied_buffer_s: float
-    corrected_buffer_s: float
-    resolution_frames: int
-    longest_s: float
-    outcome: Literal["found", "limit", "skipped", "undetermined"] = "found"
+    implied_buffer_s: float = field("RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.")
+    corrected_buffer_s: float = field("Less what leaves meanwhile: implied − implied · throughput / theoretical.")
+    resolution_frames: int = field("Least step of the search.")
+    longest_s: float = field("Upper limit of the burst's send time.")
+    outcome: Literal["found", "limit", "skipped", "undetermined"] = field(
+        "``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where "
+        "RFC 9004 sec. 5.2 asks for no test.",
+        default="found",
+    )
     reason: str = ""
     trials: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BackToBackResult:
     """Sec. 26.4 (RFC 9004); ``algorithm`` states the search and its inputs, which sec. 6 of RFC 9004 wants reported."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -22,6 +21,7 @@ from routecast.benchmark.procedures.procedure import (
 from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import value
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.tables import Column, percent
 
@@ -40,7 +40,7 @@ class FrameLossProfile(Settings):
     stop_after: Repeats = Field(default=2, description="Successive trials without loss that end the series.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrameLossRow:
     """Sec. 26.3, one point: loss at a share of the theoretical maximum rate of the frame size."""
 
@@ -56,7 +56,7 @@ class FrameLossRow:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrameLossResult:
     """Sec. 26.3: from the maximum rate down in steps until two successive trials without loss."""
 

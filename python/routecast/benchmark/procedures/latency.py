@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,6 +28,7 @@ from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.evaluate.trial import Delay, Trial
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
 from routecast.report.figures import Axis, Figure, Line, Mark, palette
 from routecast.report.page import Block, Prose
 from routecast.report.tables import Column
@@ -51,53 +51,37 @@ class LatencyProfile(Settings):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LatencyRow:
-    """Sec. 26.2 for one stream and frame size, at the throughput of that size or a share of it.
-
-    Parameters
-    ----------
-    rate_pps : float
-        Offered rate, all ports.
-    rate_ratio : float
-        Share of the throughput: 1 is what sec. 26.2 asks for.
-    latency_s : Spread
-        One value per repetition; its mean is the figure that sec. 26.2 reports. Each value is the mean over all frames
-        of a trial, or over the tagged ones.
-    typical_s, worst_s : float
-        RFC 8219 sec. 7.2: median over the repetitions of the median and of the 99.9th percentile.
-    p1_s, p99_s : float
-        Median over the repetitions (RFC 8219 sec. 7.2, optional); p1 is NaN where the evaluator gives none.
-    pdv_s : float
-        RFC 8219 sec. 7.3.1: median over the repetitions of (99.9th percentile − least).
-    ipdv_s : tuple of three float
-        RFC 8219 sec. 7.3.2: least, median and greatest inter-packet delay variation; NaN where nobody measures it.
-    hdr_base64 : str
-        HDR histogram of the repetition whose median is the median.
-    loss_ratio : float
-        Greatest loss among the repetitions.
-    """
+    """Sec. 26.2 for one stream and frame size, at the throughput of that size or a share of it."""
 
     stream: str
     frame_bytes: int
-    rate_pps: float
-    rate_ratio: float
-    latency_s: Spread
-    typical_s: float
-    worst_s: float
-    p1_s: float
-    p99_s: float
-    pdv_s: float
-    ipdv_s: tuple[float, float, float]
+    rate_pps: float = field("Offered rate, all ports.")
+    rate_ratio: float = field("Share of the throughput: 1 is what sec. 26.2 asks for.")
+    latency_s: Spread = field(
+        "One value per repetition; its mean is the figure that sec. 26.2 reports. Each value is the mean over all "
+        "frames of a trial, or over the tagged ones."
+    )
+    typical_s: float = field("RFC 8219 sec. 7.2: median over the repetitions of the median.")
+    worst_s: float = field("RFC 8219 sec. 7.2: median over the repetitions of the 99.9th percentile.")
+    p1_s: float = field(
+        "Median over the repetitions (RFC 8219 sec. 7.2, optional); NaN where the evaluator gives none."
+    )
+    p99_s: float = field("Median over the repetitions (RFC 8219 sec. 7.2, optional).")
+    pdv_s: float = field("RFC 8219 sec. 7.3.1: median over the repetitions of (99.9th percentile − least).")
+    ipdv_s: tuple[float, float, float] = field(
+        "RFC 8219 sec. 7.3.2: least, median and greatest inter-packet delay variation; NaN where nobody measures it."
+    )
     min_s: float
     max_s: float
-    loss_ratio: float
-    hdr_base64: str = ""
+    loss_ratio: float = field("Greatest loss among the repetitions.")
+    hdr_base64: str = field("HDR histogram of the repetition whose median is the median.", default="")
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LatencyResult:
     """Sec. 26.2 and RFC 8219 sec. 7; ``definition`` is the RFC 1242 definition that sec. 26.2 wants stated."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from routecast.benchmark.settings import Settings
 from routecast.quantity import format_duration
+from routecast.quantity.schema import field, value
 from routecast.report.tables import Cell, Column, Table, scaled
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ __all__ = [
     "LeftOut",
     "NotRun",
     "Procedure",
-    "Row",
     "Spread",
     "ended",
     "frames_per_second",
@@ -51,113 +51,73 @@ def _none(*_: Any) -> tuple[Any, ...]:
     return ()
 
 
-class Row(Protocol):
-    """What every row of a procedure has."""
-
-    @property
-    def stream(self) -> str:
-        """Name of the stream."""
-        ...
-
-    @property
-    def frame_bytes(self) -> int:
-        """Frame size, FCS included."""
-        ...
-
-    @property
-    def outcome(self) -> str:
-        """How it came about: ``"found"``, ``"undetermined"``, or a word of :attr:`Procedure.outcomes`."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Why there is no figure; empty where there is one."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Procedure:
-    """A procedure of RFC 2544 sec. 26 (or what has replaced it).
+    """A procedure of RFC 2544 sec. 26 (or what has replaced it)."""
 
-    Parameters
-    ----------
-    name : str
-        Of its module, of its table in a profile, in the result, in commands.
-    title : str
-        In headings.
-    section : str
-        Of RFC 2544: ``"26.1"``.
-    documents : str
-        That say how it is done and reported now.
-    settings : type of Settings
-        Its table in a profile.
-    result : type
-        What it finds: a dataclass with ``rows`` (:class:`Row`) and what the standard wants stated.
-    run : callable
-        ``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs none.
-        Raises :class:`LeftOut` where there is nothing that could be run.
-    trials : callable
-        ``trials(profile)`` returns how many trials a stage is expected to take, and their seconds of traffic.
-    deviations : callable
-        ``deviations(profile)`` yields every way in which the profile's values differ from the standard.
-    columns : callable
-        ``columns(result)`` returns the columns of its table, between those that all have; ``False`` is none.
-    lead : str
-        Its finding in words, for people who do not know the RFC.
-    stated : callable
-        ``stated(rows, plan, medium)`` returns the fields of the result beside its rows.
-    left_out : callable
-        ``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` are the device's own, by part.
-    statements : callable
-        ``statements(profile, streams)`` returns what a report must say of how it was done.
-    outcomes : mapping of str to str
-        What its table says of an outcome other than ``found`` and ``undetermined``.
-    row_name : callable
-        How a row is called that has no figure.
-    caption : callable
-        ``caption(result)`` returns what the table shows.
-    explained : str
-        What a page says of the table besides.
-    answers : callable
-        ``answers(result)`` returns its figures in sentences that stand alone.
-    opening, figures, closing : callable
-        ``opening(result, benchmark)`` returns what stands before its table in a page, the figures, what follows.
-    rests_on_throughput : bool
-        Runs at the throughput, so that the throughput is run before it.
-    counts_frames : bool
-        Counts frames during a change, which a closed form cannot.
-    smallest_only : bool
-        Run with the smallest frame only.
-    with_bursts : bool
-        Run with streams of repeated bursts as well (sec. 21 asks for the least time between bursts without loss).
-    """
-
-    name: str
-    title: str
-    section: str
-    documents: str
-    settings: type[Settings]
-    result: type[Any]
-    run: Callable[[Stage, float], tuple[Any, ...]]
-    trials: Callable[[Profile], tuple[int, float]]
-    deviations: Callable[[Profile], Iterable[Deviation]]
-    columns: Callable[[Any], Sequence[Column | bool]]
-    lead: str
-    stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = lambda rows, plan, medium: {}
-    left_out: Callable[[Sequence[Any], Mapping[str, str]], Sequence[NotRun]] = _none
-    statements: Callable[[Profile, Sequence[Stream]], Sequence[str]] = _none
-    outcomes: Mapping[str, str] = field(default_factory=dict)
-    row_name: Callable[[Any], str] = lambda row: f"{row.frame_bytes} B"
-    caption: Callable[[Any], str] = lambda result: ""
-    explained: str = ""
-    answers: Callable[[Any], Sequence[str]] = _none
-    opening: Callable[[Any, BenchmarkResult], Iterable[Block]] = _none
-    figures: Callable[[Any, BenchmarkResult], Iterable[Figure]] = _none
-    closing: Callable[[Any, BenchmarkResult], Iterable[Block]] = _none
-    rests_on_throughput: bool = True
-    counts_frames: bool = True
-    smallest_only: bool = False
-    with_bursts: bool = False
+    name: str = field("Of its module, of its table in a profile, in the result, in commands.")
+    title: str = field("In headings.")
+    section: str = field('Of RFC 2544: ``"26.1"``.')
+    documents: str = field("That say how it is done and reported now.")
+    settings: type[Settings] = field("Its table in a profile.")
+    result: type[Any] = field(
+        "What it finds: a dataclass with ``rows`` and what the standard wants stated. A row has a stream, frame_bytes, "
+        'an outcome (``"found"``, ``"undetermined"``, or one of ``outcomes``) and the reason why it has no figure.'
+    )
+    run: Callable[[Stage, float], tuple[Any, ...]] = field(
+        "``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs "
+        "none. Raises :class:`LeftOut` where there is nothing that could be run."
+    )
+    trials: Callable[[Profile], tuple[int, float]] = field(
+        "``trials(profile)`` returns how many trials a stage is expected to take, and their seconds of traffic."
+    )
+    deviations: Callable[[Profile], Iterable[Deviation]] = field(
+        "``deviations(profile)`` yields every way in which the profile's values differ from the standard."
+    )
+    columns: Callable[[Any], Sequence[Column | bool]] = field(
+        "``columns(result)`` returns the columns of its table, between those that all have; ``False`` is none."
+    )
+    lead: str = field("Its finding in words, for people who do not know the RFC.")
+    stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = field(
+        "``stated(rows, plan, medium)`` returns the fields of the result beside its rows.",
+        default=lambda rows, plan, medium: {},
+    )
+    left_out: Callable[[Sequence[Any], Mapping[str, str]], Sequence[NotRun]] = field(
+        "``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` are the device's own, by part.",
+        default=_none,
+    )
+    statements: Callable[[Profile, Sequence[Stream]], Sequence[str]] = field(
+        "``statements(profile, streams)`` returns what a report must say of how it was done.", default=_none
+    )
+    outcomes: Mapping[str, str] = field(
+        "What its table says of an outcome other than ``found`` and ``undetermined``.", default_factory=dict
+    )
+    row_name: Callable[[Any], str] = field(
+        "How a row is called that has no figure.", default=lambda row: f"{row.frame_bytes} B"
+    )
+    caption: Callable[[Any], str] = field(
+        "``caption(result)`` returns what the table shows.", default=lambda result: ""
+    )
+    explained: str = field("What a page says of the table besides.", default="")
+    answers: Callable[[Any], Sequence[str]] = field(
+        "``answers(result)`` returns its figures in sentences that stand alone.", default=_none
+    )
+    opening: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
+        "``opening(result, benchmark)`` returns what stands in a page before figures and table.", default=_none
+    )
+    figures: Callable[[Any, BenchmarkResult], Iterable[Figure]] = field(
+        "``figures(result, benchmark)`` returns what it shows over its axes.", default=_none
+    )
+    closing: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
+        "``closing(result, benchmark)`` returns what follows the table.", default=_none
+    )
+    rests_on_throughput: bool = field("Runs at the throughput, so that the throughput is run before it.", default=True)
+    counts_frames: bool = field("Counts frames during a change, which a closed form cannot.", default=True)
+    smallest_only: bool = field("Run with the smallest frame only.", default=False)
+    with_bursts: bool = field(
+        "Run with streams of repeated bursts as well (sec. 21 asks for the least time between bursts without loss).",
+        default=False,
+    )
 
     @property
     def words(self) -> str:
@@ -219,7 +179,7 @@ def time_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) ->
 LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Spread:
     """Repetitions of one figure: their mean, extremes and standard deviation; the raw values in order.
 
@@ -252,29 +212,18 @@ class Spread:
         return len(self.values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Deviation:
-    """One way in which a run differs from the standard.
+    """One way in which a run differs from the standard."""
 
-    Parameters
-    ----------
-    document : str
-        ``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.
-    section : str
-        ``"24"``.
-    requirement : {"MUST", "SHOULD"}
-    wanted, done : str
-        What the standard asks for, and what was done instead, each as a phrase.
-    """
-
-    document: str
-    section: str
+    document: str = field('``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.')
+    section: str = field('``"24"``.')
     requirement: Literal["MUST", "SHOULD"]
-    wanted: str
-    done: str
+    wanted: str = field("What the standard asks for, as a phrase.")
+    done: str = field("What was done instead.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NotRun:
     """Something that the standard knows and that this run left out, with the reason."""
 

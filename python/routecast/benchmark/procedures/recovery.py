@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -23,6 +22,7 @@ from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.load.offered import RateStep
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
 from routecast.report.tables import Column
 
 if TYPE_CHECKING:
@@ -41,37 +41,27 @@ class RecoveryProfile(Settings):
     repeats: Repeats = Field(default=5, description="Trials; their mean is reported.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RecoveryRow:
-    """Sec. 26.5 for one stream and frame size.
-
-    Parameters
-    ----------
-    throughput_pps : float
-        The rate used as throughput.
-    overload_pps : float
-        The lesser of 110 % of it and the medium's maximum.
-    recovery_pps : float
-        Half of the overload.
-    recovery_s : Spread
-        B − A: last lost frame (its time of sending) after the cut of the rate. At most 0 where the last loss came
-        before the cut: the router recovers at once. (The RFC's "subtract B from A" would be negative.)
-    overload_loss_ratio : float
-        Greatest loss before the cut and after, over the whole trial; 0 means that the overload was none.
-    """
+    """Sec. 26.5 for one stream and frame size."""
 
     stream: str
     frame_bytes: int
-    throughput_pps: float
-    overload_pps: float
-    recovery_pps: float
-    recovery_s: Spread
-    overload_loss_ratio: float
+    throughput_pps: float = field("The rate used as throughput.")
+    overload_pps: float = field("The lesser of 110 % of it and the medium's maximum.")
+    recovery_pps: float = field("Half of the overload.")
+    recovery_s: Spread = field(
+        "B − A: last lost frame (its time of sending) after the cut of the rate. At most 0 where the last loss came "
+        'before the cut: the router recovers at once. (The RFC\'s "subtract B from A" would be negative.)'
+    )
+    overload_loss_ratio: float = field(
+        "Greatest loss before the cut and after, over the whole trial; 0 means that the overload was none."
+    )
     outcome: Literal["found", "no overload", "undetermined"] = "found"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RecoveryResult:
     """Sec. 26.5."""
 

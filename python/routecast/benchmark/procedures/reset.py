@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -24,6 +23,7 @@ from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.evaluate.protocol import Resettable
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
 from routecast.report.page import Block, Prose
 from routecast.report.tables import Column, scaled
 
@@ -44,39 +44,24 @@ class ResetProfile(Settings):
     kinds: tuple[str, ...] = Field(default=(), description="Kinds of reset; all that the device knows if empty.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ResetRow:
-    """RFC 6201 (replaces sec. 26.6) for one kind of reset.
-
-    Parameters
-    ----------
-    kind : str
-        ``"process"``, ``"system"``, ``"link"``, …
-    section : str
-        Of RFC 6201: ``"4.2.2"``.
-    rate_pps : float
-        Offered rate: the throughput of the smallest frame, without loss before the reset.
-    lost_frames : Spread
-    reset_s : Spread
-        Frame-loss method: lost frames over the offered rate, one value per repetition.
-    statement : str
-        The one simple statement that RFC 6201 sec. 5 asks for.
-    """
+    """RFC 6201 (replaces sec. 26.6) for one kind of reset."""
 
     stream: str
-    kind: str
-    section: str
+    kind: str = field('``"process"``, ``"system"``, ``"link"``, …')
+    section: str = field('Of RFC 6201: ``"4.2.2"``.')
     frame_bytes: int
-    rate_pps: float
+    rate_pps: float = field("Offered rate: the throughput of the smallest frame, without loss before the reset.")
     l2_bps: float
     lost_frames: Spread
-    reset_s: Spread
-    statement: str = ""
+    reset_s: Spread = field("Frame-loss method: lost frames over the offered rate, one value per repetition.")
+    statement: str = field("The one simple statement that RFC 6201 sec. 5 asks for.", default="")
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ResetResult:
     """RFC 6201; kinds that were left out are in :attr:`BenchmarkResult.not_run`."""
 

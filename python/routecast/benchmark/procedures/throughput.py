@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -31,6 +31,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_bps, format_power
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Span
+from routecast.quantity.schema import field, value
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Block, Listing, Tile, Tiles
 from routecast.report.tables import Column, percent, scaled
@@ -79,60 +80,44 @@ class ThroughputProfile(Settings):
         return next((goal for goal in self.goal if goal.name == self.base_goal), self.goal[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ThroughputRow:
-    """Sec. 26.1 for one stream, frame size and goal.
-
-    Parameters
-    ----------
-    goal : str
-        ``"RFC 2544"`` (no loss), ``"PDR 0.5 %"``, ``"TST009"``.
-    loss_ratio : float
-        Loss that the goal tolerates.
-    throughput_pps : float
-        Greatest rate that meets the goal, all ports together: the lower bound of the search; NaN if none was found.
-        For a goal with loss it is the offered rate; ``conditional_pps`` is what was forwarded of it (RFC 9971
-        "conditional throughput").
-    theoretical_pps : float
-        Sec. 20, all sending ports together.
-    lower_pps, upper_pps : float
-        Bounds at the end of the search; no upper bound (NaN) where the maximum rate itself met the goal.
-    resolution_ratio : float
-        Width at which the search stops, relative to the upper bound.
-    outcome : {"found", "maximum", "below", "undetermined"}
-        ``maximum``: the medium's maximum rate met the goal. ``below``: not even the least rate did. ``undetermined``:
-        trials stayed invalid, ``reason`` says why.
-    repeats_pps : Spread
-        The results of all searches, where the search was repeated; ``throughput_pps`` is their mean.
-    final_trial_s : float
-        Length of the trials that decided.
-    trials : int
-        How many trials it took.
-    power : TrialPower or None
-        Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was metered
-        and the model has no power states.
-    """
+    """Sec. 26.1 for one stream, frame size and goal."""
 
     stream: str
     frame_bytes: int
-    goal: str
-    loss_ratio: float
-    throughput_pps: float
+    goal: str = field('``"RFC 2544"`` (no loss), ``"PDR 0.5 %"``, ``"TST009"``.')
+    loss_ratio: float = field("Loss that the goal tolerates.")
+    throughput_pps: float = field(
+        "Greatest rate that meets the goal, all ports together: the lower bound of the search; NaN if none was found. "
+        "For a goal with loss it is the offered rate; ``conditional_pps`` is what was forwarded of it (RFC 9971 "
+        '"conditional throughput").'
+    )
     per_port_pps: float
     conditional_pps: float
-    theoretical_pps: float
-    lower_pps: float
-    upper_pps: float
-    resolution_ratio: float
+    theoretical_pps: float = field("Sec. 20, all sending ports together.")
+    lower_pps: float = field("Lower bound at the end of the search.")
+    upper_pps: float = field("Upper bound at the end of the search; NaN where the maximum rate itself met the goal.")
+    resolution_ratio: float = field("Width at which the search stops, relative to the upper bound.")
     l1_bps: float
     l2_bps: float
-    outcome: Literal["found", "maximum", "below", "undetermined"]
+    outcome: Literal["found", "maximum", "below", "undetermined"] = field(
+        "``maximum``: the medium's maximum rate met the goal. ``below``: not even the least rate did. "
+        "``undetermined``: trials stayed invalid, ``reason`` says why."
+    )
     reason: str = ""
     search: str = ""
-    repeats_pps: Spread = field(default_factory=lambda: Spread.of(()))
-    final_trial_s: float = float("nan")
-    trials: int = 0
-    power: TrialPower | None = None
+    repeats_pps: Spread = field(
+        "The results of all searches, where the search was repeated; ``throughput_pps`` is their mean.",
+        default_factory=lambda: Spread.of(()),
+    )
+    final_trial_s: float = field("Length of the trials that decided.", default=float("nan"))
+    trials: int = field("How many trials it took.", default=0)
+    power: TrialPower | None = field(
+        "Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was "
+        "metered and the model has no power states.",
+        default=None,
+    )
 
     @property
     def of_theoretical_ratio(self) -> float:
@@ -140,7 +125,7 @@ class ThroughputRow:
         return self.throughput_pps / self.theoretical_pps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ThroughputResult:
     """Sec. 26.1. ``advertised`` is the single statement that the section allows to publish, per stream type."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from routecast.benchmark.stage import Counts
+from routecast.quantity.schema import field, value
 
 __all__ = ["Bounds", "Probe"]
 
@@ -14,24 +14,14 @@ Probe = Callable[[float, float, str], Counts]
 """``probe(per_port_pps, duration_s, purpose)`` offers a load for so long and counts all ports' frames."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Bounds:
-    """The end of a search for one goal, per port.
+    """The end of a search for one goal, per port."""
 
-    Parameters
-    ----------
-    lower_pps, upper_pps : float
-        Greatest load known to meet the goal, least load known to miss it; NaN where there is none.
-    conditional_pps : float
-        What is forwarded at the lower bound (RFC 9971 sec. 4.8 "conditional throughput").
-    outcome : {"found", "maximum", "below", "undetermined"}
-        See :class:`routecast.benchmark.result.ThroughputRow`.
-    reason : str
-        Why there is no result.
-    """
-
-    lower_pps: float
-    upper_pps: float
-    conditional_pps: float
-    outcome: Literal["found", "maximum", "below", "undetermined"]
-    reason: str = ""
+    lower_pps: float = field("Greatest load known to meet the goal; NaN where there is none.")
+    upper_pps: float = field("Least load known to miss it; NaN where there is none.")
+    conditional_pps: float = field('What is forwarded at the lower bound (RFC 9971 sec. 4.8 "conditional throughput").')
+    outcome: Literal["found", "maximum", "below", "undetermined"] = field(
+        "See :class:`routecast.benchmark.result.ThroughputRow`."
+    )
+    reason: str = field("Why there is no result.", default="")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from routecast.benchmark.stage import Counts
+from routecast.quantity.schema import value
 
 __all__ = ["Burst", "longest_burst"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Burst:
     """Longest burst without loss in frames, all ports; 0 if even the shortest lost.
 
