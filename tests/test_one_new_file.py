@@ -22,7 +22,7 @@ NEW_PROCEDURE = '''
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from routecast.benchmark.procedures.procedure import LOSS, Deviation, Procedure, rate_column, rfc2544, span
+from routecast.benchmark.procedures.procedure import LOSS, Deviation, Procedure, deviation, rate_column, span
 from routecast.benchmark.settings import Settings
 from routecast.benchmark.stage import Stage
 from routecast.quantity.fields import Duration
@@ -67,7 +67,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[HalfRow]:
 
 def _deviations(profile) -> Iterator[Deviation]:
     if profile.half.duration < 1.0:
-        yield rfc2544("26.7", "SHOULD", "half of the throughput for 1 s", span(profile.half.duration))
+        yield deviation("26.7", "SHOULD", "half of the throughput for 1 s", span(profile.half.duration))
 
 
 def _figures(result: HalfResult, benchmark) -> tuple[Figure]:

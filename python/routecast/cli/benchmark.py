@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -295,21 +295,13 @@ def rfc2544(
 
 def _announce(plan: Plan) -> None:
     """Say before a run how long it will take."""
-    from routecast.benchmark.schedule import expected
-    from routecast.report.benchmark.tables import plan_table
-
-    rows: dict[str, list[Any]] = {}
-    for _, _, procedure in plan.stages():
-        one = expected(plan.profile, procedure)
-        row = rows.setdefault(procedure, [procedure, 0, 0, 0.0])
-        row[1] += 1
-        row[2] += one.trials
-        row[3] += one.seconds
     from rich.console import Console
+
+    from routecast.report.benchmark.tables import plan_table
 
     for note in plan.notes:
         remark(f"Note: {note}")
-    print_table(Console(stderr=True, highlight=False), plan_table([tuple(row) for row in rows.values()]))
+    print_table(Console(stderr=True, highlight=False), plan_table(plan))
 
 
 def _print(result: BenchmarkResult) -> None:

@@ -12,13 +12,13 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    deviation,
     ended,
     repeats,
-    rfc2544,
     span,
     time_column,
 )
-from routecast.benchmark.search.burst import Burst, longest_burst
+from routecast.benchmark.search import Burst, longest_burst
 from routecast.benchmark.settings import Repeats, Settings, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
 from routecast.quantity.fields import Duration, Span
@@ -188,25 +188,15 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.back_to_back
     if settings.longest < 2.0:
         done = f"at most {span(settings.longest)}"
-        yield rfc2544("26.4", "MUST", "bursts of up to 2 s at least", done)
+        yield deviation("26.4", "MUST", "bursts of up to 2 s at least", done)
     if settings.longest > _MOST_BURST_S:
-        yield Deviation(
-            document="RFC 9004",
-            section="5.4",
-            requirement="SHOULD",
-            wanted="an upper limit of up to 30 s for the burst",
-            done=span(settings.longest),
+        yield deviation(
+            "5.4", "SHOULD", "an upper limit of up to 30 s for the burst", span(settings.longest), document="RFC 9004"
         )
     if settings.repeats < 50:
-        yield rfc2544("26.4", "SHOULD", "at least 50 repetitions", str(settings.repeats))
+        yield deviation("26.4", "SHOULD", "at least 50 repetitions", str(settings.repeats))
     if settings.residual < 2.0:
-        yield Deviation(
-            document="RFC 9004",
-            section="5.4",
-            requirement="MUST",
-            wanted="2 s or more for residual frames",
-            done=span(settings.residual),
-        )
+        yield deviation("5.4", "MUST", "2 s or more for residual frames", span(settings.residual), document="RFC 9004")
 
 
 PROCEDURE = Procedure(

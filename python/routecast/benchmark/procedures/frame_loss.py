@@ -12,10 +12,10 @@ from routecast.benchmark.procedures.procedure import (
     LOSS,
     Deviation,
     Procedure,
+    deviation,
     frames_per_second,
     percent_of,
     rate_column,
-    rfc2544,
     span,
 )
 from routecast.benchmark.settings import Repeats, Settings, Share
@@ -134,11 +134,11 @@ def _trials(profile: Profile) -> tuple[int, float]:
 def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.frame_loss
     if settings.step > 0.1 + 1e-12:
-        yield rfc2544("26.3", "MUST", "steps of at most 10 % of the maximum rate", f"{settings.step:.0%}")
+        yield deviation("26.3", "MUST", "steps of at most 10 % of the maximum rate", f"{settings.step:.0%}")
     if settings.stop_after < 2:
-        yield rfc2544("26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after))
+        yield deviation("26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after))
     if settings.duration < 60.0:
-        yield rfc2544("24", "SHOULD", "trials of at least 60 s (frame loss)", span(settings.duration))
+        yield deviation("24", "SHOULD", "trials of at least 60 s (frame loss)", span(settings.duration))
 
 
 _PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)

@@ -15,11 +15,11 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    deviation,
     ended,
     percent_of,
     rate_column,
     repeats,
-    rfc2544,
     span,
     time,
     time_column,
@@ -163,13 +163,13 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.latency
     if 1.0 not in settings.rates:
         rates = ", ".join(f"{ratio:.0%}" for ratio in settings.rates)
-        yield rfc2544("26.2", "MUST", "latency at the throughput", f"at {rates} of it")
+        yield deviation("26.2", "MUST", "latency at the throughput", f"at {rates} of it")
     if settings.repeats < 20:
-        yield rfc2544("26.2", "MUST", "at least 20 repetitions, averaged", str(settings.repeats))
+        yield deviation("26.2", "MUST", "at least 20 repetitions, averaged", str(settings.repeats))
     if settings.duration < 120.0:
-        yield rfc2544("26.2", "SHOULD", "a stream of at least 120 s", span(settings.duration))
+        yield deviation("26.2", "SHOULD", "a stream of at least 120 s", span(settings.duration))
     if settings.duration < 60.0:
-        yield rfc2544("26.2", "SHOULD", "a tagged frame after 60 s", "tags throughout a shorter trial")
+        yield deviation("26.2", "SHOULD", "a tagged frame after 60 s", "tags throughout a shorter trial")
 
 
 _TAIL = (0.5, 0.9, 0.99, 0.999, 0.9999)

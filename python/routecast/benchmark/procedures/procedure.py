@@ -29,6 +29,7 @@ __all__ = [
     "NotRun",
     "Procedure",
     "Spread",
+    "deviation",
     "ended",
     "frames_per_second",
     "known",
@@ -36,7 +37,6 @@ __all__ = [
     "plural",
     "rate_column",
     "repeats",
-    "rfc2544",
     "span",
     "time",
     "time_column",
@@ -232,9 +232,11 @@ class NotRun:
     reason: str
 
 
-def rfc2544(section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str) -> Deviation:
-    """Return a deviation from RFC 2544 itself."""
-    return Deviation(document="RFC 2544", section=section, requirement=requirement, wanted=wanted, done=done)
+def deviation(
+    section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str, *, document: str = "RFC 2544"
+) -> Deviation:
+    """Return a deviation from RFC 2544 itself, or from a document that renews a section of it."""
+    return Deviation(document=document, section=section, requirement=requirement, wanted=wanted, done=done)
 
 
 def span(seconds: float) -> str:

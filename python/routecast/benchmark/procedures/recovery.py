@@ -12,9 +12,9 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    deviation,
     percent_of,
     rate_column,
-    rfc2544,
     span,
     time_column,
 )
@@ -116,13 +116,13 @@ def _trials(profile: Profile) -> tuple[int, float]:
 def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.recovery
     if abs(settings.overload - 1.1) > 1e-9:
-        yield rfc2544("26.5", "MUST", "110 % of the throughput", f"{settings.overload:.0%}")
+        yield deviation("26.5", "MUST", "110 % of the throughput", f"{settings.overload:.0%}")
     if abs(settings.recovery - 0.5) > 1e-9:
-        yield rfc2544("26.5", "MUST", "a cut to half of the overload", f"to {settings.recovery:.0%}")
+        yield deviation("26.5", "MUST", "a cut to half of the overload", f"to {settings.recovery:.0%}")
     if settings.overload_duration < 60.0:
-        yield rfc2544("26.5", "MUST", "at least 60 s of overload", span(settings.overload_duration))
+        yield deviation("26.5", "MUST", "at least 60 s of overload", span(settings.overload_duration))
     if settings.repeats < 2:
-        yield rfc2544("26.5", "SHOULD", "several repetitions", str(settings.repeats))
+        yield deviation("26.5", "SHOULD", "several repetitions", str(settings.repeats))
 
 
 PROCEDURE = Procedure(

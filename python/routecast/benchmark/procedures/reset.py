@@ -13,9 +13,9 @@ from routecast.benchmark.procedures.procedure import (
     NotRun,
     Procedure,
     Spread,
+    deviation,
     ended,
     rate_column,
-    rfc2544,
     span,
     time_column,
 )
@@ -177,23 +177,11 @@ def _trials(profile: Profile) -> tuple[int, float]:
 def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.reset
     if settings.before < 15.0:
-        yield Deviation(
-            document="RFC 6201",
-            section="4",
-            requirement="MUST",
-            wanted="15 s of forwarding before the reset",
-            done=span(settings.before),
-        )
+        yield deviation("4", "MUST", "15 s of forwarding before the reset", span(settings.before), document="RFC 6201")
     if settings.rate < 1.0:
-        yield rfc2544("26.6", "MUST", "the throughput as offered rate", f"{settings.rate:.0%} of it")
+        yield deviation("26.6", "MUST", "the throughput as offered rate", f"{settings.rate:.0%} of it")
     if settings.repeats < 2:
-        yield Deviation(
-            document="RFC 6201",
-            section="1.5",
-            requirement="SHOULD",
-            wanted="several trials",
-            done=str(settings.repeats),
-        )
+        yield deviation("1.5", "SHOULD", "several trials", str(settings.repeats), document="RFC 6201")
 
 
 def _opening(result: ResetResult, benchmark: BenchmarkResult) -> tuple[Block, ...]:

@@ -15,10 +15,10 @@ from routecast.benchmark.procedures.procedure import (
     Deviation,
     Procedure,
     Spread,
+    deviation,
     frames_per_second,
     percent_of,
     rate_column,
-    rfc2544,
     span,
     time,
 )
@@ -369,15 +369,15 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     lossless = [goal for goal in settings.goal if goal.loss_ratio == 0.0 and goal.exceed_ratio == 0.0]
     if not lossless:
         done = "goals with loss or with trials that may exceed it (RFC 9971), not RFC 1242's throughput"
-        yield rfc2544("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
+        yield deviation("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
     if settings.verify_losses:
         done = f"a trial with loss is run again up to {settings.verify_losses} times, the best counts"
-        yield rfc2544("26.1", "MUST", "a trial with loss lowers the rate", done)
+        yield deviation("26.1", "MUST", "a trial with loss lowers the rate", done)
     for goal in lossless:
         if goal.final_trial < 60.0:
-            yield rfc2544("24", "SHOULD", "final trials of at least 60 s", f"{span(goal.final_trial)} ({goal.name})")
+            yield deviation("24", "SHOULD", "final trials of at least 60 s", f"{span(goal.final_trial)} ({goal.name})")
     if settings.slice:
-        yield rfc2544("24", "SHOULD", "trials in one piece", f"slices of {span(settings.slice)}")
+        yield deviation("24", "SHOULD", "trials in one piece", f"slices of {span(settings.slice)}")
 
 
 def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str, ...]:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from routecast.benchmark.exchange import Record
+from routecast.benchmark.plan import Plan, expected
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import known, percent_of, rate_column, time_column
-from routecast.report.tables import Cell, Column, Table
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["benchmark_tables", "deviations_table", "not_run_table", "plan_table", "procedure_table", "trials_table"]
+__all__ = [
+    "benchmark_tables",
+    "deviations_table",
+    "not_run_table",
+    "plan_table",
+    "procedure_table",
+    "records_table",
+    "trials_table",
+]
 
 
 def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
@@ -33,20 +47,21 @@ def procedure_table(result: BenchmarkResult, name: str) -> Table:
     return PROCEDURES[name].table(result.found[name], several=len(result.setup.streams) > 1)
 
 
-def plan_table(rows: Sequence[tuple[str, int, int, float]]) -> Table:
-    """Return what a run is expected to take: procedure, stages, trials, seconds."""
-    total = sum(seconds for *_, seconds in rows)
-    trials = sum(row[2] for row in rows)
-    body: list[tuple[Cell, ...]] = [
-        (name.replace("_", " "), stages, trials, hours(seconds)) for name, stages, trials, seconds in rows
-    ]
-    return Table(
+def plan_table(plan: Plan) -> Table:
+    """Return what a run is expected to take on the wire, by procedure."""
+    stages = Counter(procedure for *_, procedure in plan.stages())
+    each = {name: expected(plan.profile, name) for name in stages}
+    rows = [(PROCEDURES[name].words, n, n * each[name].trials, n * each[name].seconds) for name, n in stages.items()]
+    return Table.of(
+        [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))],
+        Column.text("Procedure", itemgetter(0)),
+        Column("Stages", "", ",d", itemgetter(1)),
+        Column("Trials", "", ",d", itemgetter(2)),
+        Column("Time", "", hours, itemgetter(3)),
         name="plan",
         title="Expected on the wire",
         caption="Searches depend on what they find.",
-        columns=(Column.text("Procedure"), Column("Stages", "", ",d"), Column("Trials", "", ",d"), Column("Time")),
-        rows=(*body, ("all", sum(row[1] for row in rows), trials, hours(total))),
-        strong=frozenset({len(body)}),
+        strong=[len(rows)],
     )
 
 
@@ -129,3 +144,40 @@ def trials_table(result: BenchmarkResult) -> Table:
         strong=lambda record: not record.trial.is_valid,
     )
     return known(table)
+
+
+# Trials that a tool has made, as a table.
+
+
+def records_table(file: str, records: Sequence[Record]) -> Table:
+    """Return the trials of a file: goal, frame, rates, loss, latency."""
+    sources = ", ".join(dict.fromkeys(record.source for record in records))
+    invalid = sum(not record.trial.is_valid for record in records)
+    caption = f"{len(records)} trial{'s' if len(records) != 1 else ''}"
+    caption += f", {invalid} of them invalid (✗)" if invalid else ""
+    has_latency = any(_latency_s(record) is not None for record in records)
+    caption += "; latency is the median, the mean where no median is known" if has_latency else ""
+    return Table.of(
+        list(enumerate(records, start=1)),
+        Column("#", "", "d", lambda row: row[0]),
+        Column.text("Goal", lambda row: _goal(row[1])),
+        Column("Frame", "B", ".6g", lambda row: row[1].frame_bytes),
+        Column("Offered", "", format_pps, lambda row: row[1].trial.offered_pps),
+        Column("Forwarded", "", format_pps, lambda row: row[1].trial.forwarded_pps),
+        Column("Loss", "", format_ratio, lambda row: row[1].trial.loss_ratio),
+        Column("Latency", "", format_duration, lambda row: _latency_s(row[1]), wide=not has_latency),
+        Column.text("Test", lambda row: row[1].title, wide=len({record.title for record in records}) == 1),
+        name="trials",
+        title=f"{sources}: {file}",
+        caption=f"{caption}.",
+    )
+
+
+def _goal(record: Record) -> str:
+    return " ".join(filter(None, (record.goal, record.bound))) + ("" if record.trial.is_valid else " ✗")
+
+
+def _latency_s(record: Record) -> float | None:
+    latency = record.trial.latency
+    known = (value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)) if latency else iter(())
+    return next(known, None)
