@@ -20,22 +20,21 @@ NEW_PROCEDURE = '''
 """Half of the throughput, and what is forwarded of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-
 from routecast.benchmark.procedures.procedure import LOSS, Deviation, Procedure, deviation, rate_column, span
-from routecast.benchmark.settings import Settings
 from routecast.benchmark.stage import Stage
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
 from routecast.report.figures import Axis, Figure, Line
 
 
-class HalfProfile(Settings):
+@value
+class HalfProfile:
     """``[half]``."""
 
-    duration: Duration = 0.5
+    duration: Duration = field("Length of a trial.", default=0.5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class HalfRow:
     """Half of the throughput of one stream and frame size."""
 
@@ -47,7 +46,7 @@ class HalfRow:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class HalfResult:
     """All rows."""
 

@@ -92,7 +92,7 @@ def plan_of(
         notes.append("throughput was run as well: the procedures asked for rest on it")
         names.add("throughput")
     if search:
-        profile = profile.model_copy(update={"throughput": profile.throughput.model_copy(update={"search": search})})
+        profile = profile.changed("throughput", search=search)
     return Plan(
         profile=profile,
         procedures=tuple(name for name in PROCEDURES if name in names),

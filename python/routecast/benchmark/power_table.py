@@ -298,16 +298,12 @@ class _Lab:
         return trial.power
 
     def search(self, ports: int, most_pps: float) -> FoundThroughput:
-        first_s = min(self.settings.search_s, self.settings.measure_s)
-        length = f"{self.settings.measure_s!r} s"
-        goal = GoalProfile.model_validate(
-            {
-                "name": "no loss",
-                "width": self.settings.width_ratio,
-                "initial_trial": f"{first_s!r} s",
-                "final_trial": length,
-                "duration_sum": length,
-            }
+        goal = GoalProfile(
+            name="no loss",
+            width=self.settings.width_ratio,
+            initial_trial=min(self.settings.search_s, self.settings.measure_s),
+            final_trial=self.settings.measure_s,
+            duration_sum=self.settings.measure_s,
         )
 
         def probe(per_port_pps: float, duration_s: float, purpose: str) -> Counts:

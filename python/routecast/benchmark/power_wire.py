@@ -60,9 +60,7 @@ def search_profile() -> Profile:
     """Return the profile of the search: "quick", with its goal without loss alone."""
     quick = read_profile("quick")
     base = quick.throughput.base
-    return quick.model_copy(
-        update={"throughput": quick.throughput.model_copy(update={"goal": (base,), "base_goal": base.name})}
-    )
+    return quick.changed("throughput", goal=(base,), base_goal=base.name)
 
 
 def wire_power_table(

@@ -6,55 +6,55 @@ value, so that :mod:`routecast.benchmark.compliance` can compute what differs.
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, create_model
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.settings import Repeats, Settings
+from routecast.benchmark.settings import Repeats, Text
 from routecast.benchmark.streams import StreamProfile
-from routecast.errors import FileProblem, Problem, QuantityProblem
+from routecast.errors import FileProblem, Problem
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Span
+from routecast.quantity.fields import Parsed, Span
+from routecast.quantity.schema import extended, field, value
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["Profile", "TrialProfile", "read_profile", "shipped_profiles"]
 
 
-def _frame_bytes(text: Any) -> int:
-    try:
-        return parse_frame_bytes(text)
-    except QuantityProblem as problem:
-        raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
+FrameSize = Annotated[int, Parsed(parse_frame_bytes)]
 
 
-FrameSize = Annotated[int, BeforeValidator(_frame_bytes)]
-
-
-class TrialProfile(Settings):
+@value
+class TrialProfile:
     """``[trial]``: the phases of RFC 2544 sec. 23, and what happens to trials that are no result."""
 
-    before: Span = Field(default=2.0, description="Wait after the learning frames (sec. 23 b).")
-    residual: Span = Field(default=2.0, description="Wait for residual frames after the trial (sec. 23 d).")
-    settle: Span = Field(default=5.0, description="Wait until the device has settled again (sec. 23 e).")
-    attempts: Repeats = Field(default=3, description="How often an invalid trial is run before it is given up.")
+    before: Span = field("Wait after the learning frames (sec. 23 b).", default=2.0)
+    residual: Span = field("Wait for residual frames after the trial (sec. 23 d).", default=2.0)
+    settle: Span = field("Wait until the device has settled again (sec. 23 e).", default=5.0)
+    attempts: Repeats = field("How often an invalid trial is run before it is given up.", default=3)
 
 
-class Profile(Settings):
+@value
+class Profile:
     """A profile; that of a file has a table for each procedure besides, called as the procedure is."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
-    title: str = Field(description="What the profile is for, in a line.")
+    name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+    title: Text = field("What the profile is for, in a line.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)]
-    procedures: tuple[str, ...] = Field(default=(), description="All if empty.")
+    procedures: tuple[str, ...] = field("All if empty.", default=())
     trial: TrialProfile = TrialProfile()
     stream: Annotated[tuple[StreamProfile, ...], Field(min_length=1)] = (StreamProfile(),)
+
+    def changed(self, table: str, **values: Any) -> Profile:
+        """Return the profile with other values in a table."""
+        return replace(self, **{table: replace(getattr(self, table), **values)})
 
     if TYPE_CHECKING:
 
@@ -65,11 +65,12 @@ class Profile(Settings):
 @cache
 def _whole() -> type[Profile]:
     """Return the profile of a file, with the tables of the procedures; one whose values all have a default may miss."""
-    tables: dict[str, Any] = {}
+    tables = []
     for name, one in PROCEDURES.items():
-        needs_values = any(field.is_required() for field in one.settings.model_fields.values())
-        tables[name] = (one.settings, ... if needs_values else one.settings())
-    return create_model("Profile", __base__=Profile, **tables)
+        needs_values = any(part.default is part.default_factory is MISSING for part in fields(one.settings))
+        default = {} if needs_values else {"default": one.settings()}
+        tables.append((name, one.settings, field(f"Values of the procedure {one.words}.", **default)))
+    return extended(Profile, tables)
 
 
 def shipped_profiles() -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
+from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.streams import Stream
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.protocol import Evaluator
@@ -22,16 +23,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
-__all__ = ["ModelRig", "Outage", "PlainRig", "Rig", "TrialPhases", "medium_of"]
-
-
-@value
-class TrialPhases:
-    """The waits of RFC 2544 sec. 23 in seconds: before a trial, for residual frames, until the device has settled."""
-
-    before_s: float
-    residual_s: float
-    settle_s: float
+__all__ = ["ModelRig", "Outage", "PlainRig", "Rig", "medium_of"]
 
 
 class Rig(Protocol):
@@ -66,7 +58,7 @@ class Rig(Protocol):
         """Say why this rig cannot run a stream; empty if it can."""
         ...
 
-    def prepared(self, stream: Stream, phases: TrialPhases) -> AbstractContextManager[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> AbstractContextManager[Evaluator]:
         """Return the evaluator for a stream, ready while the context lasts."""
         ...
 
@@ -130,7 +122,7 @@ class PlainRig(_NothingToUndo):
         return "this evaluator has no packet filter to configure" if stream.modifier else ""
 
     @contextmanager
-    def prepared(self, stream: Stream, phases: TrialPhases) -> Iterator[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator as it is."""
         yield self.evaluator
 
@@ -188,7 +180,7 @@ class ModelRig(_NothingToUndo):
         return ""
 
     @contextmanager
-    def prepared(self, stream: Stream, phases: TrialPhases) -> Iterator[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator; a model needs no pauses."""
         if self.with_ == "solve":
             from routecast.evaluate.solve import Solve

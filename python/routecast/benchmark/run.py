@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from routecast import __version__
 from routecast.benchmark.compliance import compliance_of, modifiers_left_out
@@ -24,10 +24,11 @@ from routecast.benchmark.procedures import PROCEDURES, Procedure
 from routecast.benchmark.procedures.procedure import LeftOut, NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
 from routecast.benchmark.result import BenchmarkResult, Setup
-from routecast.benchmark.rig import Rig, TrialPhases
+from routecast.benchmark.rig import Rig
 from routecast.benchmark.stage import Stage
 from routecast.benchmark.streams import Stream
 from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.plain import plain
 from routecast.quantity.whole_file import write_whole
 
 __all__ = ["run_benchmark"]
@@ -92,15 +93,10 @@ def run_benchmark(
         clock.trial(seconds, is_known)
 
     with rig, open_journal(out, _run_of(plan, rig)) as journal:
-        phases = TrialPhases(
-            before_s=plan.profile.trial.before,
-            residual_s=plan.profile.trial.residual,
-            settle_s=plan.profile.trial.settle,
-        )
         device: dict[str, object] = {}
         tester: dict[str, object] = {}
         for stream in plan.streams:
-            with rig.prepared(stream, phases) as evaluator:
+            with rig.prepared(stream, plan.profile.trial) as evaluator:
                 for size in plan.sizes(stream):
                     stage = partial(
                         Stage,
@@ -217,7 +213,7 @@ def _result(
     statements = tuple(text for one in asked for text in one.statements(profile, plan.streams))
     return BenchmarkResult(
         profile_name=profile.name,
-        profile=profile.model_dump(mode="json"),
+        profile=cast("dict[str, object]", plain(profile)),
         setup=setup,
         compliance=compliance_of(
             profile,
@@ -239,7 +235,7 @@ def _result(
 
 def _run_of(plan: Plan, rig: Rig) -> str:
     """Return a text that changes with all that decides the trials of a run: rig, profile, flows, version."""
-    decisive = (__version__, rig.identity, plan.profile.model_dump_json(), plan.flows)
+    decisive = (__version__, rig.identity, repr(plan.profile), plan.flows)
     return hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.settings import Settings
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
@@ -36,19 +35,22 @@ class Stream:
     burst_frames: int = field("Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.", default=1)
 
 
-class StreamProfile(Settings):
+@value
+class StreamProfile:
     """``[[stream]]``: a kind of test stream that is run beside the first one."""
 
     protocol: Literal["IPv4", "IPv6"] = "IPv4"
-    bidirectional: bool = Field(default=False, description="Sec. 14.")
-    networks: Annotated[int, Field(ge=1, le=256, strict=True)] = Field(
-        default=1, description="Destination networks; sec. 12 wants 1, then 256."
+    bidirectional: bool = field("Sec. 14.", default=False)
+    networks: Annotated[int, Field(ge=1, le=256, strict=True)] = field(
+        "Destination networks; sec. 12 wants 1, then 256.", default=1
     )
-    burst_frames: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
-        default=1, description="Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load."
+    burst_frames: Annotated[int, Field(ge=1, le=100_000, strict=True)] = field(
+        "Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load.",
+        default=1,
+        key="burst_frames",
     )
-    filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = Field(
-        default=0, description="Rules of the packet filter; sec. 11.4 wants 1, then 25."
+    filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = field(
+        "Rules of the packet filter; sec. 11.4 wants 1, then 25.", default=0
     )
 
 

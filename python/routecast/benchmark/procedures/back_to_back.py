@@ -19,7 +19,7 @@ from routecast.benchmark.procedures.procedure import (
     time_column,
 )
 from routecast.benchmark.search import Burst, longest_burst
-from routecast.benchmark.settings import Repeats, Settings, Share
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
 from routecast.quantity.fields import Duration, Span
 from routecast.quantity.schema import field, value
@@ -33,19 +33,20 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
 
 
-class BackToBackProfile(Settings):
+@value
+class BackToBackProfile:
     """``[back_to_back]``: sec. 26.4 as RFC 9004 has it."""
 
-    repeats: Repeats = Field(default=50, description="Searches; their mean is reported.")
-    longest: Duration = Field(default=30.0, description="Upper limit of a burst's send time, up to 30 s.")
-    width: Annotated[float, Field(gt=0.0, lt=0.5)] = Field(
-        default=0.005, description="Least step of the search, over the burst; at least one frame."
+    repeats: Repeats = field("Searches; their mean is reported.", default=50)
+    longest: Duration = field("Upper limit of a burst's send time, up to 30 s.", default=30.0)
+    width: Annotated[float, Field(gt=0.0, lt=0.5)] = field(
+        "Least step of the search, over the burst; at least one frame.", default=0.005
     )
-    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = Field(
-        default=2, description="How often a burst with loss is sent again: max(r) of TST009."
+    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
+        "How often a burst with loss is sent again: max(r) of TST009.", default=2
     )
-    verify_below: Share = Field(default=0.1, description="Greater loss is not verified: z of TST009.")
-    residual: Span = Field(default=2.0, description="Wait for residual frames; longer for deep buffers.")
+    verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
+    residual: Span = field("Wait for residual frames; longer for deep buffers.", default=2.0)
 
 
 @value

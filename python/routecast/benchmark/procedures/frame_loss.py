@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
 from routecast.benchmark.procedures.procedure import (
     LOSS,
     Deviation,
@@ -18,10 +16,10 @@ from routecast.benchmark.procedures.procedure import (
     rate_column,
     span,
 )
-from routecast.benchmark.settings import Repeats, Settings, Share
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.quantity.fields import Duration
-from routecast.quantity.schema import value
+from routecast.quantity.schema import field, value
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.tables import Column, percent
 
@@ -32,12 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "FrameLossProfile", "FrameLossResult", "FrameLossRow"]
 
 
-class FrameLossProfile(Settings):
+@value
+class FrameLossProfile:
     """``[frame_loss]``: sec. 26.3."""
 
-    duration: Duration = Field(default=60.0, description="Length of a trial.")
-    step: Share = Field(default=0.1, description="Step of the rate, over the maximum rate; at most 0.1.")
-    stop_after: Repeats = Field(default=2, description="Successive trials without loss that end the series.")
+    duration: Duration = field("Length of a trial.", default=60.0)
+    step: Share = field("Step of the rate, over the maximum rate; at most 0.1.", default=0.1)
+    stop_after: Repeats = field("Successive trials without loss that end the series.", default=2)
 
 
 @value

@@ -24,7 +24,7 @@ from routecast.benchmark.procedures.procedure import (
     time,
     time_column,
 )
-from routecast.benchmark.settings import Repeats, Settings, Share
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.evaluate.trial import Delay, Trial
 from routecast.quantity.fields import Duration
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "LatencyProfile", "LatencyResult", "LatencyRow"]
 
 
-class LatencyProfile(Settings):
+@value
+class LatencyProfile:
     """``[latency]``: sec. 26.2; RFC 8219 sec. 7."""
 
-    duration: Duration = Field(default=120.0, description="Length of a trial.")
-    repeats: Repeats = Field(default=20, description="Trials; their average is reported.")
-    rates: Annotated[tuple[Share, ...], Field(min_length=1)] = Field(
-        default=(1.0,), description="Rates over the throughput; 1 is what sec. 26.2 asks for."
+    duration: Duration = field("Length of a trial.", default=120.0)
+    repeats: Repeats = field("Trials; their average is reported.", default=20)
+    rates: Annotated[tuple[Share, ...], Field(min_length=1)] = field(
+        "Rates over the throughput; 1 is what sec. 26.2 asks for.", default=(1.0,)
     )
 
 

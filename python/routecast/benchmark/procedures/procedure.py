@@ -8,7 +8,6 @@ from dataclasses import replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
-from routecast.benchmark.settings import Settings
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
 from routecast.report.tables import Cell, Column, Table, scaled
@@ -59,7 +58,7 @@ class Procedure:
     title: str = field("In headings.")
     section: str = field('Of RFC 2544: ``"26.1"``.')
     documents: str = field("That say how it is done and reported now.")
-    settings: type[Settings] = field("Its table in a profile.")
+    settings: type[Any] = field("Its table in a profile.")
     result: type[Any] = field(
         "What it finds: a dataclass with ``rows`` and what the standard wants stated. A row has a stream, frame_bytes, "
         'an outcome (``"found"``, ``"undetermined"``, or one of ``outcomes``) and the reason why it has no figure.'

@@ -18,7 +18,7 @@ from routecast.benchmark.procedures.procedure import (
     span,
     time_column,
 )
-from routecast.benchmark.settings import Repeats, Settings, Share
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.load.offered import RateStep
 from routecast.quantity.fields import Duration
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
 
 
-class RecoveryProfile(Settings):
+@value
+class RecoveryProfile:
     """``[recovery]``: sec. 26.5."""
 
-    overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(default=1.1, description="Overload over the throughput.")
-    overload_duration: Duration = Field(default=60.0, description="Time at overload.")
-    recovery: Share = Field(default=0.5, description="Rate after the cut, over the overload.")
-    recovery_duration: Duration = Field(default=60.0, description="Time after the cut.")
-    repeats: Repeats = Field(default=5, description="Trials; their mean is reported.")
+    overload: Annotated[float, Field(gt=1.0, le=10.0)] = field("Overload over the throughput.", default=1.1)
+    overload_duration: Duration = field("Time at overload.", default=60.0)
+    recovery: Share = field("Rate after the cut, over the overload.", default=0.5)
+    recovery_duration: Duration = field("Time after the cut.", default=60.0)
+    repeats: Repeats = field("Trials; their mean is reported.", default=5)
 
 
 @value

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
 from routecast.benchmark.procedures.procedure import (
     Deviation,
     LeftOut,
@@ -19,7 +17,7 @@ from routecast.benchmark.procedures.procedure import (
     span,
     time_column,
 )
-from routecast.benchmark.settings import Repeats, Settings, Share
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.evaluate.protocol import Resettable
 from routecast.quantity.fields import Duration
@@ -34,14 +32,15 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "ResetProfile", "ResetResult", "ResetRow"]
 
 
-class ResetProfile(Settings):
+@value
+class ResetProfile:
     """``[reset]``: sec. 26.6 as RFC 6201 has it."""
 
-    before: Duration = Field(default=15.0, description="Time of traffic before the reset.")
-    after: Duration = Field(default=60.0, description="Time of traffic after the reset; it must be up by then.")
-    rate: Share = Field(default=1.0, description="Offered rate over the throughput.")
-    repeats: Repeats = Field(default=3, description="Trials per kind of reset; their mean is reported.")
-    kinds: tuple[str, ...] = Field(default=(), description="Kinds of reset; all that the device knows if empty.")
+    before: Duration = field("Time of traffic before the reset.", default=15.0)
+    after: Duration = field("Time of traffic after the reset; it must be up by then.", default=60.0)
+    rate: Share = field("Offered rate over the throughput.", default=1.0)
+    repeats: Repeats = field("Trials per kind of reset; their mean is reported.", default=3)
+    kinds: tuple[str, ...] = field("Kinds of reset; all that the device knows if empty.", default=())
 
 
 @value

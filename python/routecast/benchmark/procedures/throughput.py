@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from routecast.benchmark.procedures.procedure import (
     Deviation,
@@ -23,7 +22,7 @@ from routecast.benchmark.procedures.procedure import (
     time,
 )
 from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search, verified
-from routecast.benchmark.settings import GoalProfile, Repeats, Settings, Share
+from routecast.benchmark.settings import GoalProfile, Repeats, Share, Text
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.trial import Trial, TrialPower
@@ -45,34 +44,25 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURE", "ThroughputProfile", "ThroughputResult", "ThroughputRow"]
 
 
-class ThroughputProfile(Settings):
+@value
+class ThroughputProfile:
     """``[throughput]``: sec. 26.1."""
 
-    search: Literal["mlrsearch", "binary"] = Field(
-        default="mlrsearch", description="MLRsearch (RFC 9971) or plain binary search."
-    )
+    search: Literal["mlrsearch", "binary"] = field("MLRsearch (RFC 9971) or plain binary search.", default="mlrsearch")
     goal: Annotated[tuple[GoalProfile, ...], Field(min_length=1)]
-    base_goal: str = Field(
-        default="", description="The goal whose result the other procedures use; the first if not given."
+    base_goal: Text = field("The goal whose result the other procedures use; the first if not given.", default="")
+    repeats: Repeats = field("How often the whole search is run; the mean is given.", default=1)
+    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
+        "How often a trial with loss is run again, the best counts: loss verification, max(r) of TST009.", default=0
     )
-    repeats: Repeats = Field(default=1, description="How often the whole search is run; the mean is given.")
-    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = Field(
-        default=0,
-        description="How often a trial with loss is run again, the best counts: loss verification, max(r) of TST009.",
-    )
-    verify_below: Share = Field(default=0.1, description="Greater loss is not verified: z of TST009.")
-    slice: Span = Field(
-        default=0.0, description="Longest single trial; longer ones are run in slices. 0: never sliced."
-    )
-    least: Share = Field(default=0.001, description="Least rate of the search, over the maximum rate.")
+    verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
+    slice: Span = field("Longest single trial; longer ones are run in slices. 0: never sliced.", default=0.0)
+    least: Share = field("Least rate of the search, over the maximum rate.", default=0.001)
 
-    @model_validator(mode="after")
-    def _known_base(self) -> ThroughputProfile:
+    def __post_init__(self) -> None:
         names = [goal.name for goal in self.goal]
         if self.base_goal and self.base_goal not in names:
-            message = f"base_goal {self.base_goal!r} is no goal: {did_you_mean(self.base_goal, names)}"
-            raise PydanticCustomError("goal", "{message}", {"message": message})
-        return self
+            raise ValueError(f"base_goal {self.base_goal!r} is no goal: {did_you_mean(self.base_goal, names)}")
 
     @property
     def base(self) -> GoalProfile:
