@@ -17,12 +17,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import benchmark_results as results
 
+from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.throughput import ThroughputResult
 from routecast.benchmark.result import BenchmarkResult, Compliance
 from routecast.report.benchmark import benchmark_page, benchmark_schema, write_report
 from routecast.report.benchmark.page import flattened
+from routecast.report.benchmark.tables import benchmark_tables
 from routecast.report.figures import Figure, Line
-from routecast.report.page import render_page
+from routecast.report.page import Folded, render_page
+from routecast.report.tables import Table
 
 SCHEMA = json.loads((files("routecast") / "data/schemas/benchmark.schema.json").read_text("utf-8"))
 
@@ -179,6 +182,18 @@ def test_a_benchmark_that_found_nothing_still_has_a_report(tmp_path: Path) -> No
     assert "no trial was valid" in page
     assert "No throughput was found" in page
     assert "nan" not in text_of(page).lower().split()
+
+
+def test_terminal_and_page_draw_the_same_tables() -> None:
+    full = results.whole()
+    sections = {section.anchor: section for section in benchmark_page(full).sections}
+    for name, on_terminal in zip(full.procedures, benchmark_tables(full), strict=False):
+        assert on_terminal.title.startswith(PROCEDURES[name].title)
+        blocks = [block.table if isinstance(block, Folded) else block for block in sections[on_terminal.name].blocks]
+        (on_page,) = (block for block in blocks if isinstance(block, Table))
+        heads = [[(column.title, column.unit, column.wide) for column in one.columns] for one in (on_page, on_terminal)]
+        assert heads[0] == heads[1]
+        assert repr(on_page.rows) == repr(on_terminal.rows)
 
 
 def test_a_benchmark_of_one_size_has_its_figures() -> None:
