@@ -61,7 +61,7 @@ class Procedure:
     settings: type[Any] = field("Its table in a profile.")
     result: type[Any] = field(
         "What it finds: a dataclass with ``rows`` and what the standard wants stated. A row has a stream, frame_bytes, "
-        'an outcome (``"found"``, ``"undetermined"``, or one of ``outcomes``) and the reason why it has no figure.'
+        'an outcome (``"found"``, ``"undetermined"``, or a word of its own) and the reason why it has no figure.'
     )
     run: Callable[[Stage, float], tuple[Any, ...]] = field(
         "``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs "
@@ -89,7 +89,7 @@ class Procedure:
         "``statements(profile, streams)`` returns what a report must say of how it was done.", default=_none
     )
     outcomes: Mapping[str, str] = field(
-        "What its table says of an outcome other than ``found`` and ``undetermined``.", default_factory=dict
+        "What its table says of an outcome; the word itself where nothing is given.", default_factory=dict
     )
     row_name: Callable[[Any], str] = field(
         "How a row is called that has no figure.", default=lambda row: f"{row.frame_bytes} B"
@@ -134,7 +134,7 @@ class Procedure:
             Column.text("Stream", "stream", wide=not several),
             Column("Frame", "B", "d", "frame_bytes"),
             *self.columns(result),
-            Column.text("", lambda row: words[row.outcome], wide=True),
+            Column.text("", lambda row: words.get(row.outcome, row.outcome), wide=True),
             name=self.name.replace("_", "-"),
             title=f"{self.title} ({self.documents})",
             caption=self.caption(result),
