@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import routecast
@@ -18,6 +18,7 @@ PACKAGE = Path(routecast.__file__).parent
 FLOORS = (
     ("errors", "_core"),
     ("quantity",),
+    ("report values",),
     ("load",),
     ("hardware",),
     ("function",),
@@ -30,6 +31,9 @@ FLOORS = (
     ("study",),
     ("cli",),
 )
+VALUES = ("tables", "figures", "ticks", "page", "drawing", "interactive")
+"""Modules of the report that know nothing of routers: who has something to show, such as a procedure of a benchmark,
+declares its columns and figures beside it, so they stand below all that has."""
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 HEAVY = (
@@ -51,8 +55,13 @@ HEAVY = (
 
 def room_of(path: Path) -> str:
     """Return the room that a file of the package belongs to; '' for the package's own __init__."""
-    first = path.relative_to(PACKAGE).parts[0]
-    return "" if first == "__init__.py" else first.removesuffix(".py")
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "" if parts[0] == "__init__" else room_named(parts)
+
+
+def room_named(parts: Sequence[str]) -> str:
+    """Return the room of a module, given by the parts of its name below the package's."""
+    return "report values" if parts[0] == "report" and parts[1:2] and parts[1] in VALUES else parts[0]
 
 
 def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
@@ -69,7 +78,7 @@ def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
         for name in names:
             parts = name.split(".")
             if parts[0] == "routecast" and len(parts) > 1 and not parts[1].startswith("__"):
-                yield node.lineno, parts[1]
+                yield node.lineno, room_named(parts[1:])
 
 
 def sources() -> list[Path]:

@@ -111,5 +111,6 @@ class Faulty(Fluid):
 def profile_with(name: str = "quick", **tables: dict[str, object]) -> Profile:
     """Return a shipped profile with some values changed, by table."""
     profile = read_profile(name)
-    changed = {table: getattr(profile, table).model_copy(update=values) for table, values in tables.items()}
-    return profile.model_copy(update=changed)
+    for table, values in tables.items():
+        profile = profile.changed(table, **values)
+    return profile

@@ -8,9 +8,10 @@ import pytest
 from benchmark_fakes import profile_with
 
 from routecast.benchmark import PROCEDURES, Profile, plan_of, read_profile, shipped_profiles
-from routecast.benchmark.compliance import compliance_of, search_statements
+from routecast.benchmark.compliance import compliance_of
+from routecast.benchmark.plan import Clock, expected
+from routecast.benchmark.procedures.throughput import search_statements
 from routecast.benchmark.result import Compliance
-from routecast.benchmark.schedule import Clock, expected
 from routecast.errors import FileProblem, ModelProblem
 from routecast.quantity.shipped import shipped_files
 

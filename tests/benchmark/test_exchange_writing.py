@@ -190,8 +190,7 @@ def test_a_throughput_that_was_not_found_is_invalid(tmp_path: Path) -> None:
 
 def journal(folder: Path, *trials: tuple[str, str, int, Trial]) -> tuple[Record, ...]:
     """Trials by procedure, purpose and frame size, written to a ``trials.parquet`` and read from it."""
-    from routecast.benchmark.journal import open_journal
-    from routecast.benchmark.result import TrialRecord
+    from routecast.benchmark.journal import TrialRecord, open_journal
 
     with open_journal(folder / "run", "one") as kept:
         for number, (procedure, purpose, size, trial) in enumerate(trials, start=1):

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_the_table_of_a_real_router_has_its_meters_watts_in_every_line(bed: Path
 def test_a_benchmark_keeps_the_watts_of_the_meter_of_the_test_beds_file(bed: Path, tmp_path: Path) -> None:
     import polars
 
-    goal = read_profile("quick").throughput.goal[-1].model_copy(update={"width": 0.2})
+    goal = replace(read_profile("quick").throughput.goal[-1], width=0.2)
     patient = profile_with(trial={"attempts": 10}, throughput={"goal": (goal,), "base_goal": ""})
     out = tmp_path / "out"
     try:

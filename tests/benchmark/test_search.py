@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -14,16 +15,16 @@ pytest.importorskip("MLRsearch")
 from benchmark_fakes import LINE_PPS, LINK_BPS, Disturbed, Faulty, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, Stream, plan_of, run_benchmark
-from routecast.benchmark.profile import GoalProfile
-from routecast.benchmark.result import ThroughputRow
+from routecast.benchmark.procedures.throughput import ThroughputRow
 from routecast.benchmark.search import longest_burst
+from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.load import OfferedLoad
 
 SEARCHES = ["mlrsearch", "binary"]
-LOSSLESS = GoalProfile(name="lossless", width=0.005, initial_trial="1 s", final_trial="60 s", duration_sum="60 s")
+LOSSLESS = GoalProfile(name="lossless", width=0.005, initial_trial=1.0, final_trial=60.0, duration_sum=60.0)
 
 
 def search(evaluator: Fluid, how: str, *goals: GoalProfile, bidirectional: bool = False) -> tuple[ThroughputRow, ...]:
@@ -53,9 +54,7 @@ def test_a_search_brackets_the_capacity_within_its_goal_width(how: str, share: f
 @pytest.mark.parametrize("how", SEARCHES)
 def test_a_goal_with_loss_is_met_where_so_much_is_lost(how: str) -> None:
     # Loss is 1 - C/rate, so a tolerated loss of p lets the rate be C/(1 - p).
-    goal = GoalProfile(
-        name="1 %", loss_ratio=0.01, width=0.002, initial_trial="1 s", final_trial="1 s", duration_sum="1 s"
-    )
+    goal = GoalProfile(name="1 %", loss_ratio=0.01, width=0.002, initial_trial=1.0, final_trial=1.0, duration_sum=1.0)
     (row,) = search(Fluid(3e6), how, goal)
     assert row.lower_pps <= 3e6 / 0.99 * (1.0 + 1e-5) <= row.upper_pps * (1.0 + 1e-5)
     # RFC 9971: what is forwarded at the lower bound.
@@ -100,10 +99,8 @@ def test_the_deciding_trials_have_the_final_length(how: str) -> None:
 
 
 def test_several_goals_are_searched_at_once_and_each_has_its_row() -> None:
-    ndr = GoalProfile(
-        name="NDR", exceed_ratio=0.5, initial_trial="1 s", final_trial="1 s", duration_sum="21 s", width=0.005
-    )
-    pdr = ndr.model_copy(update={"name": "PDR", "loss_ratio": 0.005})
+    ndr = GoalProfile(name="NDR", exceed_ratio=0.5, initial_trial=1.0, final_trial=1.0, duration_sum=21.0, width=0.005)
+    pdr = replace(ndr, name="PDR", loss_ratio=0.005)
     first, second = search(Fluid(5e6), "mlrsearch", ndr, pdr)
     assert (first.goal, second.goal) == ("NDR", "PDR")
     assert first.throughput_pps == pytest.approx(5e6, rel=0.006)
@@ -112,9 +109,7 @@ def test_several_goals_are_searched_at_once_and_each_has_its_row() -> None:
 
 def test_trials_that_may_exceed_the_goal_ride_out_disturbances() -> None:
     """A stall of 2 ms in every third second of trials makes strict zero loss meaningless; RFC 9971's NDR stands it."""
-    ndr = GoalProfile(
-        name="NDR", exceed_ratio=0.5, initial_trial="1 s", final_trial="1 s", duration_sum="21 s", width=0.005
-    )
+    ndr = GoalProfile(name="NDR", exceed_ratio=0.5, initial_trial=1.0, final_trial=1.0, duration_sum=21.0, width=0.005)
     (tolerant,) = search(Disturbed(2e6), "mlrsearch", ndr)
     (strict,) = search(Disturbed(2e6), "mlrsearch", LOSSLESS)
     assert tolerant.throughput_pps == pytest.approx(2e6, rel=0.01)
@@ -122,7 +117,7 @@ def test_trials_that_may_exceed_the_goal_ride_out_disturbances() -> None:
 
 
 def test_loss_verification_rides_out_disturbances_too() -> None:
-    goal = GoalProfile(name="short", initial_trial="0.5 s", final_trial="0.5 s", duration_sum="0.5 s", width=0.01)
+    goal = GoalProfile(name="short", initial_trial=0.5, final_trial=0.5, duration_sum=0.5, width=0.01)
     profile = profile_with(
         throughput={"goal": (goal,), "base_goal": "", "verify_losses": 4, "verify_below": 0.1, "search": "binary"}
     )
@@ -207,7 +202,7 @@ def test_a_goal_that_tolerates_more_is_never_below_a_stricter_one() -> None:
     def bounds(lower: float, upper: float) -> Bounds:
         return Bounds(lower_pps=lower, upper_pps=upper, conditional_pps=lower, outcome="found")
 
-    pdr = LOSSLESS.model_copy(update={"name": "PDR", "loss_ratio": 0.001})
+    pdr = replace(LOSSLESS, name="PDR", loss_ratio=0.001)
     lossless, lossy = _consistent([LOSSLESS, pdr], [bounds(3.0, 4.0), bounds(1.0, 2.0)])
     assert (lossless.lower_pps, lossless.upper_pps) == (3.0, 4.0)
     assert (lossy.lower_pps, lossy.upper_pps) == (3.0, 4.0)

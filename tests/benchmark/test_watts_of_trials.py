@@ -22,7 +22,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import TaskActivity, Trial, TrialPower
 from routecast.load import OfferedLoad
 from routecast.report.benchmark import benchmark_page
-from routecast.report.benchmark.terminal import benchmark_tables
+from routecast.report.benchmark.tables import benchmark_tables
 from routecast.report.page import render_page
 
 IDLE_W, FRAME_J = 40.0, 10e-6

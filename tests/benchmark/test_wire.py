@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def bed(tmp_path: Path) -> Iterator[Path]:
 
 def patient() -> Profile:
     """Return the quick profile for a machine with much other work: more attempts at every trial."""
-    goal = read_profile("quick").throughput.goal[-1].model_copy(update={"width": 0.2})
+    goal = replace(read_profile("quick").throughput.goal[-1], width=0.2)
     return profile_with(
         trial={"attempts": 10},
         throughput={"goal": (goal,), "base_goal": ""},

@@ -7,28 +7,16 @@ import struct
 import zlib
 from dataclasses import replace
 
-from routecast.benchmark.result import (
-    BackToBackResult,
-    BackToBackRow,
-    BenchmarkResult,
-    Compliance,
-    Deviation,
-    FrameLossResult,
-    FrameLossRow,
-    LatencyResult,
-    LatencyRow,
-    NotRun,
-    RecoveryResult,
-    RecoveryRow,
-    ResetResult,
-    ResetRow,
-    Setup,
-    Spread,
-    Stream,
-    ThroughputResult,
-    ThroughputRow,
-    TrialRecord,
-)
+from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.procedures.back_to_back import BackToBackResult, BackToBackRow
+from routecast.benchmark.procedures.frame_loss import FrameLossResult, FrameLossRow
+from routecast.benchmark.procedures.latency import LatencyResult, LatencyRow
+from routecast.benchmark.procedures.procedure import Deviation, NotRun, Spread
+from routecast.benchmark.procedures.recovery import RecoveryResult, RecoveryRow
+from routecast.benchmark.procedures.reset import ResetResult, ResetRow
+from routecast.benchmark.procedures.throughput import ThroughputResult, ThroughputRow
+from routecast.benchmark.result import BenchmarkResult, Compliance, Setup
+from routecast.benchmark.streams import Stream
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
 from routecast.load.offered import line_rate_pps
 
@@ -237,26 +225,28 @@ def whole() -> BenchmarkResult:
                 Deviation(document="RFC 2544", section="26.2", requirement="MUST", wanted="20 repetitions", done="3"),
             ),
         ),
-        throughput=ThroughputResult(
-            rows=tuple(throughput),
-            advertised=(
-                "2,422,481 frames/s of 64 bytes; the medium carries at most 14,880,952 frames/s of this size; IPv4 "
-                "(UDP) over Ethernet, 10 Gbit/s (virtual)",
+        found={
+            "throughput": ThroughputResult(
+                rows=tuple(throughput),
+                advertised=(
+                    "2,422,481 frames/s of 64 bytes; the medium carries at most 14,880,952 frames/s of this size; IPv4 "
+                    "(UDP) over Ethernet, 10 Gbit/s (virtual)",
+                ),
+                search="MLRsearch (RFC 9971)",
             ),
-            search="MLRsearch (RFC 9971)",
-        ),
-        latency=LatencyResult(
-            rows=tuple(latency_row(STREAMS[0], size, ratio) for size in SIZES for ratio in (1.0, 0.5)),
-            definition="RFC 1242 sec. 3.8, store and forward: from the last bit in to the first bit out",
-            medium="Ethernet, 10 Gbit/s (virtual)",
-        ),
-        frame_loss=FrameLossResult(rows=tuple(loss), step_ratio=0.1),
-        back_to_back=BackToBackResult(
-            rows=tuple(bursts),
-            algorithm="TST009 binary search with loss verification, bursts of up to 2 s, step 8 frames.",
-        ),
-        recovery=RecoveryResult(rows=(recovery,)),
-        reset=ResetResult(rows=(reset,)),
+            "latency": LatencyResult(
+                rows=tuple(latency_row(STREAMS[0], size, ratio) for size in SIZES for ratio in (1.0, 0.5)),
+                definition="RFC 1242 sec. 3.8, store and forward: from the last bit in to the first bit out",
+                medium="Ethernet, 10 Gbit/s (virtual)",
+            ),
+            "frame_loss": FrameLossResult(rows=tuple(loss), step_ratio=0.1),
+            "back_to_back": BackToBackResult(
+                rows=tuple(bursts),
+                algorithm="TST009 binary search with loss verification, bursts of up to 2 s, step 8 frames.",
+            ),
+            "recovery": RecoveryResult(rows=(recovery,)),
+            "reset": ResetResult(rows=(reset,)),
+        },
         not_run=(NotRun(section="RFC 6201 sec. 4.3", what="interruption of power", reason="cannot be switched"),),
         search_statements=(
             "Rates and loads are frames/s over all ports together.",
@@ -301,12 +291,11 @@ def found_nothing() -> BenchmarkResult:
     )
     return replace(
         full,
-        throughput=ThroughputResult(rows=(lost,)),
-        latency=LatencyResult(rows=(late,), definition="RFC 1242 sec. 3.8", medium="Ethernet"),
-        frame_loss=FrameLossResult(rows=(), step_ratio=0.1),
-        back_to_back=None,
-        recovery=None,
-        reset=None,
+        found={
+            "throughput": ThroughputResult(rows=(lost,)),
+            "latency": LatencyResult(rows=(late,), definition="RFC 1242 sec. 3.8", medium="Ethernet"),
+            "frame_loss": FrameLossResult(rows=(), step_ratio=0.1),
+        },
         trials=(),
         invalid_trials=0,
     )

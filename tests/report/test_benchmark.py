@@ -17,11 +17,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import benchmark_results as results
 
-from routecast.benchmark.result import BenchmarkResult, Compliance, ThroughputResult
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.throughput import ThroughputResult
+from routecast.benchmark.result import BenchmarkResult, Compliance
 from routecast.report.benchmark import benchmark_page, benchmark_schema, write_report
 from routecast.report.benchmark.page import flattened
+from routecast.report.benchmark.tables import benchmark_tables
 from routecast.report.figures import Figure, Line
-from routecast.report.page import render_page
+from routecast.report.page import Folded, render_page
+from routecast.report.tables import Table
 
 SCHEMA = json.loads((files("routecast") / "data/schemas/benchmark.schema.json").read_text("utf-8"))
 
@@ -97,8 +101,9 @@ def test_frame_loss_has_both_axes_from_0_to_100_percent() -> None:
 def test_latency_names_its_definition_and_has_a_row_for_each_size(html: str) -> None:
     text = text_of(html)
     assert "RFC 1242 sec. 3.8, store and forward" in text
+    section = html.partition('<section id="latency">')[2].partition("</section>")[0]
     for size in results.SIZES:
-        assert re.search(rf"<td class='right'>{size}</td><td class='left'>IPv4</td>", html)
+        assert re.search(rf"<td class='left'>IPv4</td><td class='right'>{size}</td>", section)
     assert "Ethernet, 10 Gbit/s (virtual)" in text
 
 
@@ -179,10 +184,22 @@ def test_a_benchmark_that_found_nothing_still_has_a_report(tmp_path: Path) -> No
     assert "nan" not in text_of(page).lower().split()
 
 
+def test_terminal_and_page_draw_the_same_tables() -> None:
+    full = results.whole()
+    sections = {section.anchor: section for section in benchmark_page(full).sections}
+    for name, on_terminal in zip(full.procedures, benchmark_tables(full), strict=False):
+        assert on_terminal.title.startswith(PROCEDURES[name].title)
+        blocks = [block.table if isinstance(block, Folded) else block for block in sections[on_terminal.name].blocks]
+        (on_page,) = (block for block in blocks if isinstance(block, Table))
+        heads = [[(column.title, column.unit, column.wide) for column in one.columns] for one in (on_page, on_terminal)]
+        assert heads[0] == heads[1]
+        assert repr(on_page.rows) == repr(on_terminal.rows)
+
+
 def test_a_benchmark_of_one_size_has_its_figures() -> None:
     full = results.whole()
     row = results.throughput_row(results.STREAMS[0], 64)
-    page = benchmark_page(replace(full, throughput=ThroughputResult(rows=(row,))))
+    page = benchmark_page(replace(full, found={**full.found, "throughput": ThroughputResult(rows=(row,))}))
     assert "throughput" in {drawn.name for drawn in page.figures()}
     render_page(page)
 

@@ -1,12 +1,12 @@
 """The procedures of RFC 2544 and its updates, over any evaluator."""
 
-from routecast.benchmark.outage import Outage
 from routecast.benchmark.plan import Plan, plan_of
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile, read_profile, shipped_profiles
-from routecast.benchmark.result import BenchmarkResult, Stream
-from routecast.benchmark.rig import ModelRig, PlainRig, Rig
+from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.rig import ModelRig, Outage, PlainRig, Rig
 from routecast.benchmark.run import run_benchmark
+from routecast.benchmark.streams import Stream
 
 __all__ = [
     "PROCEDURES",

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from routecast.benchmark.rig import TrialPhases, medium_of
+from routecast.benchmark.profile import TrialProfile
+from routecast.benchmark.rig import medium_of
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.testbed.devices import make_device
@@ -111,12 +112,12 @@ class BedRig:
         return ""
 
     @contextmanager
-    def prepared(self, stream: Stream, phases: TrialPhases) -> Iterator[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator for a stream, with the pauses of RFC 2544 sec. 23."""
         measure = self._ready(stream.modifier)
         view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
         yield view.with_phases(
-            Phases(wait_before_s=phases.before_s, residual_wait_s=phases.residual_s, restabilise_s=phases.settle_s)
+            Phases(wait_before_s=phases.before, residual_wait_s=phases.residual, restabilise_s=phases.settle)
         )
 
     def device(self) -> Mapping[str, object]:

@@ -10,17 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.procedure import Deviation, rfc2544, span
-from routecast.benchmark.profile import GoalProfile, Profile
+from routecast.benchmark.procedures.procedure import Deviation, NotRun, deviation, span
+from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Compliance
 from routecast.benchmark.streams import Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
-__all__ = ["compliance_of", "deviations_of", "search_statements"]
-
-_FEWEST_SIZES = 5
-_BURSTS = (16, 64, 256, 1024)
-_IPV6_SMALLEST = 84
+__all__ = ["compliance_of", "modifiers_left_out"]
 
 
 def compliance_of(
@@ -67,52 +63,11 @@ def deviations_of(
     yield from _sizes(frame_bytes, streams)
     yield from _streams(streams)
     if short_of_medium:
-        yield rfc2544("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
+        yield deviation("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
     yield from _phases(profile)
     for procedure in PROCEDURES.values():
         if procedure.name in procedures:
             yield from procedure.deviations(profile)
-
-
-def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str, ...]:
-    """Return what RFC 9971 wants a report to say of its searches: units, conversions, widths, goals."""
-    settings = profile.throughput
-    both = any(stream.bidirectional for stream in streams)
-    texts = [
-        "Rates and loads are frames/s over all ports together. A search's load is that of one port; "
-        + (
-            "a stream both ways has two sending ports, so its rates are twice the load of a port."
-            if both
-            else "one port sends, so the factor is 1."
-        ),
-        "Loss ratio is lost plus unsent frames over intended frames, all ports together. A trial whose rate misses the "
-        "intended one by more than 0.1 % has unsent frames; duplicates are not counted as received.",
-        "Goal width is (upper bound − lower bound) / upper bound; the result is the lower bound. The conditional "
-        "throughput is the lower bound times (1 − its loss ratio).",
-    ]
-    texts += [_goal_text(goal) for goal in settings.goal]
-    texts.append(
-        f"Trial phases (RFC 2544 sec. 23): {span(profile.trial.before)} after the learning frames, "
-        f"{span(profile.trial.residual)} for residual frames, {span(profile.trial.settle)} until the next trial; "
-        "routes are static, so no routing update is sent."
-    )
-    if settings.verify_losses:
-        texts.append(
-            f"Loss verification: a trial that loses at most {settings.verify_below:.0%} is run again up to "
-            f"{settings.verify_losses} times, and the one with the least loss counts (best of n). A binary search "
-            "tries its upper bound again before it ends."
-        )
-    if settings.slice:
-        texts.append(f"Trials are cut into slices of at most {span(settings.slice)}; their counts are added.")
-    return tuple(texts)
-
-
-def _goal_text(goal: GoalProfile) -> str:
-    return (
-        f"Goal “{goal.name}”: loss ratio {goal.loss_ratio:g}, exceed ratio {goal.exceed_ratio:g}, initial trials "
-        f"{span(goal.initial_trial)}, final trials {span(goal.final_trial)}, duration sum {span(goal.duration_sum)}, "
-        f"width {goal.width:.2%}."
-    )
 
 
 def _statement(level: str, musts: int, deviations: int, evaluator: str) -> str:
@@ -137,27 +92,27 @@ def _are(number: int) -> str:
 def _sizes(frame_bytes: Sequence[int], streams: Sequence[Stream]) -> Iterator[Deviation]:
     if len(set(frame_bytes)) < _FEWEST_SIZES:
         done = f"{len(set(frame_bytes))}: {_listed(frame_bytes)} B"
-        yield rfc2544("9", "SHOULD", "at least five frame sizes", done)
+        yield deviation("9", "SHOULD", "at least five frame sizes", done)
     for_ipv6 = all(stream.protocol == "IPv6" for stream in streams)
     smallest = RFC2544_FRAME_BYTES[0]
     wanted = [_IPV6_SMALLEST if for_ipv6 and size == smallest else size for size in RFC2544_FRAME_BYTES]
     missing = [size for size in wanted if size not in frame_bytes]
     if missing:
         done = f"without {_listed(missing)} B"
-        yield rfc2544("9.1", "SHOULD", f"on Ethernet, {_listed(wanted)} B", done)
+        yield deviation("9.1", "SHOULD", f"on Ethernet, {_listed(wanted)} B", done)
 
 
 def _streams(streams: Sequence[Stream]) -> Iterator[Deviation]:
     if all(stream.networks > 1 for stream in streams):
-        yield rfc2544("12", "SHOULD", "first one pair of addresses", "several destination networks alone")
+        yield deviation("12", "SHOULD", "first one pair of addresses", "several destination networks alone")
     if not any(stream.networks >= 256 for stream in streams):
-        yield rfc2544("12", "SHOULD", "random destinations over 256 networks as well", "not run")
+        yield deviation("12", "SHOULD", "random destinations over 256 networks as well", "not run")
     if not any(stream.bidirectional for stream in streams):
-        yield rfc2544("14", "SHOULD", "both ways at the same rate as well", "one way")
+        yield deviation("14", "SHOULD", "both ways at the same rate as well", "one way")
     bursts = {stream.burst_frames for stream in streams}
     if not bursts.issuperset(_BURSTS):
         done = f"{_listed(bursts - {1})} frames" if bursts - {1} else "steady load alone"
-        yield rfc2544("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
+        yield deviation("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
 
 
 def _phases(profile: Profile) -> Iterator[Deviation]:
@@ -168,8 +123,32 @@ def _phases(profile: Profile) -> Iterator[Deviation]:
         ("23 e", 5.0, trial.settle, "for the device to restabilise"),
     ):
         if got_s < wanted_s:
-            yield rfc2544(section, "SHOULD", f"a wait of {wanted_s:g} s {what}", span(got_s))
+            yield deviation(section, "SHOULD", f"a wait of {wanted_s:g} s {what}", span(got_s))
 
 
 def _listed(values: Iterable[int]) -> str:
     return ", ".join(str(value) for value in sorted(set(values)))
+
+
+# RFC 2544 sec. 11: conditions under which the tests are repeated, and why some of them are not run.
+
+
+_LEFT_OUT = (
+    ("11.1", "1 % broadcast frames", "the tester sends unicast frames alone"),
+    ("11.2", "SNMP queries", "no management agent runs on the device, so there is nothing to ask"),
+    ("11.3", "routing updates", "routes are static: no routing protocol runs that an update could change"),
+)
+
+
+def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
+    """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate."""
+    found = [NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why) for section, what, why in _LEFT_OUT]
+    if not any("filter" in stream.modifier for stream in streams):
+        reason = "the device filters nothing: run a packet filter as the device (--dut nftables --filters 25)"
+        found.append(NotRun(section="RFC 2544 sec. 11.4", what="1 and 25 filters", reason=reason))
+    return found
+
+
+_FEWEST_SIZES = 5
+_BURSTS = (16, 64, 256, 1024)
+_IPV6_SMALLEST = 84

@@ -9,13 +9,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial, TrialPower
+from routecast.quantity.schema import field, value
 
 __all__ = ["SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal", "read_trial"]
 
@@ -63,26 +64,16 @@ COLUMNS: Columns = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TrialRecord:
-    """One trial as it was run, in the order of the run; ``trials.parquet`` has a line for each.
+    """One trial as it was run, in the order of the run; ``trials.parquet`` has a line for each."""
 
-    Parameters
-    ----------
-    number : int
-        From 1.
-    purpose : str
-        What it was for: ``"search 1"``, ``"verify"``, ``"repeat 3"``.
-    attempt : int
-        1 for the first; an invalid trial is run again.
-    """
-
-    number: int
+    number: int = field("From 1.")
     procedure: str
     stream: str
     frame_bytes: int
-    purpose: str
-    attempt: int
+    purpose: str = field('What it was for: ``"search 1"``, ``"verify"``, ``"repeat 3"``.')
+    attempt: int = field("1 for the first; an invalid trial is run again.")
     rate_pps: float
     trial: Trial
 
@@ -193,14 +184,14 @@ def read_trial(text: str) -> Trial:
 
 def _made(kind: type[Any], document: Mapping[str, Any]) -> Any:
     """Make a dataclass of what JSON says; null is NaN where a field is a number, whatever its default."""
-    names = {field.name: field for field in fields(kind)}
+    names = {one.name: one for one in fields(kind)}
     values = {}
-    for name, value in document.items():
+    for name, said in document.items():
         if name not in names:
             continue
-        field = names[name]
-        is_number = str(field.type) == "float"
-        values[name] = math.nan if value is None and is_number else value
-        if value is None and not is_number and field.default is not MISSING and field.default is not None:
-            values[name] = field.default
+        declared = names[name]
+        is_number = str(declared.type) == "float"
+        values[name] = math.nan if said is None and is_number else said
+        if said is None and not is_number and declared.default is not MISSING and declared.default is not None:
+            values[name] = declared.default
     return kind(**values)

@@ -7,12 +7,13 @@ or a metered router.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.search import binary_search
+from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts, counts_of
 from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem, Problem
 from routecast.evaluate.plain import plain
@@ -28,6 +29,7 @@ from routecast.power.metrics import (
     energy_efficiency_ratio_bit_per_j,
     proportionality_ratio,
 )
+from routecast.quantity.schema import field, value
 
 __all__ = ["FoundThroughput", "PowerTable", "PowerTableSettings", "power_table"]
 
@@ -35,12 +37,9 @@ __all__ = ["FoundThroughput", "PowerTable", "PowerTableSettings", "power_table"]
 # What the power benchmark finds: a line for each state, and the metrics over them.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerTableRow:
-    """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured.
-
-    ``port_ratios`` is the utilisation of each link where the evaluator knows it.
-    """
+    """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured."""
 
     name: str
     state: str
@@ -52,59 +51,37 @@ class PowerTableRow:
     power_w: float = math.nan
     packet_j: float = math.nan
     bit_j: float = math.nan
-    port_ratios: Mapping[str, float] = field(default_factory=dict)
+    port_ratios: Mapping[str, float] = field("Utilisation of each link where it is known", default_factory=dict)
     not_measured: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerTable:
-    """The finished table.
+    """The finished table."""
 
-    Parameters
-    ----------
-    router, evaluator, scope, source : str
-        What was measured, who answered, what the watts cover and where they come from.
-    frames : str
-        The mix of frame sizes.
-    ports : int
-        All of them enabled and active.
-    throughput_pps, throughput_bps : float
-        The greatest rate that was seen to lose nothing, over all ports.
-    rows : tuple of PowerTableRow
-        Base, idle, idle+, typical, loaded, and further loads of the EER.
-    eer_bit_per_j : float
-        Bit/s per W over ``load_ratios`` with ``weights``.
-    eer_unweighted_bit_per_j : float
-        With the unweighted throughput as numerator, as the draft allows if it is labelled.
-    ecr_w_per_bps : float
-        At full load.
-    proportionality_ratio : float
-        EPI over 100.
-    averaging : str
-        How watts were averaged.
-    facts : mapping of str to object
-        Versions and configuration, where the evaluator states them.
-    """
-
-    router: str
-    evaluator: str
-    scope: str
-    source: str
-    frames: str
-    ports: int
-    throughput_pps: float
-    throughput_bps: float
-    rows: tuple[PowerTableRow, ...]
+    router: str = field("What was measured.")
+    evaluator: str = field("Who answered.")
+    scope: str = field("What the watts cover.")
+    source: str = field("Where they come from.")
+    frames: str = field("The mix of frame sizes.")
+    ports: int = field("All of them enabled and active.")
+    throughput_pps: float = field("The greatest rate that was seen to lose nothing, over all ports.")
+    throughput_bps: float = field("The same in bits of frames.")
+    rows: tuple[PowerTableRow, ...] = field("Base, idle, idle+, typical, loaded, and further loads of the EER.")
     load_ratios: tuple[float, ...]
     weights: tuple[float, ...]
-    eer_bit_per_j: float
-    eer_unweighted_bit_per_j: float
-    ecr_w_per_bps: float
-    proportionality_ratio: float
+    eer_bit_per_j: float = field("Bit/s per W over ``load_ratios`` with ``weights``.")
+    eer_unweighted_bit_per_j: float = field(
+        "With the unweighted throughput as numerator, as the draft allows if it is labelled."
+    )
+    ecr_w_per_bps: float = field("At full load.")
+    proportionality_ratio: float = field("EPI over 100.")
     stabilise_s: float
     measure_s: float
-    averaging: str
-    facts: Mapping[str, object] = field(default_factory=dict)
+    averaging: str = field("How watts were averaged.")
+    facts: Mapping[str, object] = field(
+        "Versions and configuration, where the evaluator states them.", default_factory=dict
+    )
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -120,46 +97,33 @@ _NO_POWER = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerTableSettings:
-    """How the table is measured; the draft demands that the intervals and the averaging are reported.
+    """How the table is measured; the draft demands that the intervals and the averaging are reported."""
 
-    Parameters
-    ----------
-    load_ratios : tuple of float
-        Loads of the EER over the throughput without loss.
-    weights : tuple of float
-        Weight of each; they sum up to 1.
-    typical_ratio : float
-        Load of the line "typical".
-    stabilise_s : float
-        Length of a trial before each line's, whose result is thrown away; 0 for a model, which warms to nothing.
-    measure_s, search_s : float
-        Length of each line's trial and of those that decide on the throughput; of the search's first ones, at most as
-        long.
-    idle_pps : float
-        Offered in place of nothing: an offered load is more than 0. Where not one frame is due, a test bed sends none.
-    width_ratio : float
-        Distance of the bounds of the throughput, relative to the upper one.
-    least_ratio : float
-        Least load of the search, over the greatest.
-    base_w : float
-        What the user has measured by hand without transceivers; NaN if nobody has.
-    averaging : str
-        How the watts of a line are averaged, in words.
-    """
-
-    load_ratios: tuple[float, ...] = CORE_LOADS
-    weights: tuple[float, ...] = EER_WEIGHTS
-    typical_ratio: float = 0.3
-    stabilise_s: float = 0.0
-    measure_s: float = 1.0
-    search_s: float = 0.1
-    idle_pps: float = 1e-3
-    width_ratio: float = 0.005
-    least_ratio: float = 1e-3
-    base_w: float = math.nan
-    averaging: str = "energy over the length of the trial, one trial for each line"
+    load_ratios: tuple[float, ...] = field("Loads of the EER over the throughput without loss.", default=CORE_LOADS)
+    weights: tuple[float, ...] = field("Weight of each; they sum up to 1.", default=EER_WEIGHTS)
+    typical_ratio: float = field('Load of the line "typical".', default=0.3)
+    stabilise_s: float = field(
+        "Length of a trial before each line's, whose result is thrown away; 0 for a model, which warms to nothing.",
+        default=0.0,
+    )
+    measure_s: float = field("Length of each line's trial and of those that decide on the throughput.", default=1.0)
+    search_s: float = field("Of the search's first trials, at most as long.", default=0.1)
+    idle_pps: float = field(
+        "Offered in place of nothing: an offered load is more than 0. Where not one frame is due, a test bed sends "
+        "none.",
+        default=1e-3,
+    )
+    width_ratio: float = field("Distance of the bounds of the throughput, relative to the upper one.", default=0.005)
+    least_ratio: float = field("Least load of the search, over the greatest.", default=1e-3)
+    base_w: float = field(
+        "What the user has measured by hand without transceivers; NaN if nobody has.", default=math.nan
+    )
+    averaging: str = field(
+        "How the watts of a line are averaged, in words.",
+        default="energy over the length of the trial, one trial for each line",
+    )
 
     def __post_init__(self) -> None:
         problems = []
@@ -184,7 +148,7 @@ class PowerTableSettings:
             raise ModelProblem("power table", problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FoundThroughput:
     """What a search has found: the greatest rate without loss, all ports together, and what must be said of it.
 
@@ -304,7 +268,7 @@ class _Lab:
     router: str
     settings: PowerTableSettings
     report: Callable[[str], None] | None
-    _seen: dict[float, Trial] = field(default_factory=dict)
+    _seen: dict[float, Trial] = dataclasses.field(default_factory=dict)
 
     def measured(self, purpose: str, rate_pps: float) -> Trial:
         if self.report:
@@ -334,16 +298,12 @@ class _Lab:
         return trial.power
 
     def search(self, ports: int, most_pps: float) -> FoundThroughput:
-        first_s = min(self.settings.search_s, self.settings.measure_s)
-        length = f"{self.settings.measure_s!r} s"
-        goal = GoalProfile.model_validate(
-            {
-                "name": "no loss",
-                "width": self.settings.width_ratio,
-                "initial_trial": f"{first_s!r} s",
-                "final_trial": length,
-                "duration_sum": length,
-            }
+        goal = GoalProfile(
+            name="no loss",
+            width=self.settings.width_ratio,
+            initial_trial=min(self.settings.search_s, self.settings.measure_s),
+            final_trial=self.settings.measure_s,
+            duration_sum=self.settings.measure_s,
         )
 
         def probe(per_port_pps: float, duration_s: float, purpose: str) -> Counts:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from routecast.benchmark.journal import Journal
 from routecast.benchmark.power_table import FoundThroughput, PowerTable, PowerTableSettings, power_table
-from routecast.benchmark.procedures.throughput import THROUGHPUT, ThroughputRow, find_ceiling
+from routecast.benchmark.procedures.throughput import PROCEDURE as THROUGHPUT
+from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
 from routecast.benchmark.profile import Profile, read_profile
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
@@ -59,9 +60,7 @@ def search_profile() -> Profile:
     """Return the profile of the search: "quick", with its goal without loss alone."""
     quick = read_profile("quick")
     base = quick.throughput.base
-    return quick.model_copy(
-        update={"throughput": quick.throughput.model_copy(update={"goal": (base,), "base_goal": base.name})}
-    )
+    return quick.changed("throughput", goal=(base,), base_goal=base.name)
 
 
 def wire_power_table(

@@ -6,78 +6,71 @@ value, so that :mod:`routecast.benchmark.compliance` can compute what differs.
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from routecast.benchmark.procedures.back_to_back import BackToBackProfile
-from routecast.benchmark.procedures.frame_loss import FrameLossProfile
-from routecast.benchmark.procedures.latency import LatencyProfile
-from routecast.benchmark.procedures.recovery import RecoveryProfile
-from routecast.benchmark.procedures.reset import ResetProfile
-from routecast.benchmark.procedures.throughput import ThroughputProfile
-from routecast.benchmark.settings import GoalProfile, Repeats, Table
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.settings import Repeats, Text
 from routecast.benchmark.streams import StreamProfile
-from routecast.errors import FileProblem, Problem, QuantityProblem
+from routecast.errors import FileProblem, Problem
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Span
+from routecast.quantity.fields import Parsed, Span
+from routecast.quantity.schema import extended, field, value
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
-__all__ = [
-    "BackToBackProfile",
-    "FrameLossProfile",
-    "GoalProfile",
-    "LatencyProfile",
-    "Profile",
-    "RecoveryProfile",
-    "ResetProfile",
-    "StreamProfile",
-    "ThroughputProfile",
-    "TrialProfile",
-    "read_profile",
-    "shipped_profiles",
-]
+__all__ = ["Profile", "TrialProfile", "read_profile", "shipped_profiles"]
 
 
-def _frame_bytes(text: Any) -> int:
-    try:
-        return parse_frame_bytes(text)
-    except QuantityProblem as problem:
-        raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
+FrameSize = Annotated[int, Parsed(parse_frame_bytes)]
 
 
-FrameSize = Annotated[int, BeforeValidator(_frame_bytes)]
-
-
-class TrialProfile(Table):
+@value
+class TrialProfile:
     """``[trial]``: the phases of RFC 2544 sec. 23, and what happens to trials that are no result."""
 
-    before: Span = Field(default=2.0, description="Wait after the learning frames (sec. 23 b).")
-    residual: Span = Field(default=2.0, description="Wait for residual frames after the trial (sec. 23 d).")
-    settle: Span = Field(default=5.0, description="Wait until the device has settled again (sec. 23 e).")
-    attempts: Repeats = Field(default=3, description="How often an invalid trial is run before it is given up.")
+    before: Span = field("Wait after the learning frames (sec. 23 b).", default=2.0)
+    residual: Span = field("Wait for residual frames after the trial (sec. 23 d).", default=2.0)
+    settle: Span = field("Wait until the device has settled again (sec. 23 e).", default=5.0)
+    attempts: Repeats = field("How often an invalid trial is run before it is given up.", default=3)
 
 
-class Profile(Table):
-    """A whole profile."""
+@value
+class Profile:
+    """A profile; that of a file has a table for each procedure besides, called as the procedure is."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
-    title: str = Field(description="What the profile is for, in a line.")
+    name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+    title: Text = field("What the profile is for, in a line.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)]
-    procedures: tuple[str, ...] = Field(default=(), description="All six if empty.")
+    procedures: tuple[str, ...] = field("All if empty.", default=())
     trial: TrialProfile = TrialProfile()
-    throughput: ThroughputProfile
-    latency: LatencyProfile = LatencyProfile()
-    frame_loss: FrameLossProfile = FrameLossProfile()
-    back_to_back: BackToBackProfile = BackToBackProfile()
-    recovery: RecoveryProfile = RecoveryProfile()
-    reset: ResetProfile = ResetProfile()
     stream: Annotated[tuple[StreamProfile, ...], Field(min_length=1)] = (StreamProfile(),)
+
+    def changed(self, table: str, **values: Any) -> Profile:
+        """Return the profile with other values in a table."""
+        return replace(self, **{table: replace(getattr(self, table), **values)})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the table of a procedure."""
+
+
+@cache
+def _whole() -> type[Profile]:
+    """Return the profile of a file, with the tables of the procedures; one whose values all have a default may miss."""
+    tables = []
+    for name, one in PROCEDURES.items():
+        needs_values = any(part.default is part.default_factory is MISSING for part in fields(one.settings))
+        default = {} if needs_values else {"default": one.settings()}
+        tables.append((name, one.settings, field(f"Values of the procedure {one.words}.", **default)))
+    return extended(Profile, tables)
 
 
 def shipped_profiles() -> tuple[str, ...]:
@@ -94,7 +87,7 @@ def read_profile(name_or_file: str | Path) -> Profile:
         There is no such profile; or the file cannot be read, or says something wrong: each place is listed.
     """
     text, subject = _text_of(str(name_or_file))
-    return validated(Profile, parse_toml(text, subject), subject)
+    return validated(_whole(), parse_toml(text, subject), subject)
 
 
 def _text_of(name_or_file: str) -> tuple[str, str]:

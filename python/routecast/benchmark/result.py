@@ -8,81 +8,37 @@ the factor between them (RFC 9971 asks for it).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.back_to_back import BackToBackResult, BackToBackRow
-from routecast.benchmark.procedures.frame_loss import FrameLossResult, FrameLossRow
-from routecast.benchmark.procedures.latency import LatencyResult, LatencyRow
-from routecast.benchmark.procedures.procedure import Deviation, NotRun, Spread
-from routecast.benchmark.procedures.recovery import RecoveryResult, RecoveryRow
-from routecast.benchmark.procedures.reset import ResetResult, ResetRow
-from routecast.benchmark.procedures.throughput import ThroughputResult, ThroughputRow
+from routecast.benchmark.procedures.procedure import Deviation, NotRun
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.plain import plain
+from routecast.quantity.schema import field, value
 
-__all__ = [
-    "BackToBackResult",
-    "BackToBackRow",
-    "BenchmarkResult",
-    "Compliance",
-    "Deviation",
-    "FrameLossResult",
-    "FrameLossRow",
-    "LatencyResult",
-    "LatencyRow",
-    "NotRun",
-    "RecoveryResult",
-    "RecoveryRow",
-    "ResetResult",
-    "ResetRow",
-    "Setup",
-    "Spread",
-    "Stream",
-    "ThroughputResult",
-    "ThroughputRow",
-    "TrialRecord",
-]
+__all__ = ["BenchmarkResult", "Compliance", "Setup"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Setup:
-    """What was tested, with what, over which media (RFC 2544 sec. 7 and 8; RFC 9971's statement of units).
-
-    Parameters
-    ----------
-    evaluator : {"measure", "simulate", "solve"}
-    device, tester : mapping of str to object
-        Facts of the device under test (versions, exact configuration, what is disabled) and of the tester, plain data.
-    device_title : str
-        How the device is called in headings.
-    link_bps : tuple of float
-        Rate of each port's link.
-    medium : str
-        ``"Ethernet, 10 Gbit/s"``, with ``"virtual"`` where no cable is.
-    frame_bytes : tuple of int
-    streams : tuple of Stream
-    frame_format : str
-        In words (sec. 8 asks for it).
-    load_unit : str
-        Unit of loads and rates, and the factor between one port and all of them.
-    """
+    """What was tested, with what, over which media (RFC 2544 sec. 7 and 8; RFC 9971's statement of units)."""
 
     evaluator: str
-    device: Mapping[str, object]
-    tester: Mapping[str, object]
-    device_title: str
-    link_bps: tuple[float, ...]
-    medium: str
+    device: Mapping[str, object] = field(
+        "Facts of the device under test: versions, exact configuration, what is disabled; plain data."
+    )
+    tester: Mapping[str, object] = field("Facts of the tester, plain data.")
+    device_title: str = field("How the device is called in headings.")
+    link_bps: tuple[float, ...] = field("Rate of each port's link.")
+    medium: str = field('``"Ethernet, 10 Gbit/s"``, with ``"virtual"`` where no cable is.')
     frame_bytes: tuple[int, ...]
     streams: tuple[Stream, ...]
-    frame_format: str
-    load_unit: str
+    frame_format: str = field("In words (sec. 8 asks for it).")
+    load_unit: str = field("Unit of loads and rates, and the factor between one port and all of them.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Compliance:
     """RFC 2544 sec. 5: all MUSTs make a run conditionally compliant, all SHOULDs as well unconditionally."""
 
@@ -91,56 +47,49 @@ class Compliance:
     deviations: tuple[Deviation, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BenchmarkResult:
-    """Everything that one run found.
-
-    Parameters
-    ----------
-    profile : mapping of str to object
-        The profile's values as plain data, ``profile_name`` its name.
-    throughput … reset : result or None
-        None where the procedure was not asked for, or could not run: ``not_run`` says which.
-    search_statements : tuple of str
-        What RFC 9971 sec. 4.10 and its report duties want said of the searches: units, goal width, goals.
-    trials : tuple of TrialRecord
-    started_utc, elapsed_s : str, float
-        ISO 8601; ``resumed_trials`` of the trials come from a run before that was interrupted.
-    command : str
-        How the run was started.
-    versions : mapping of str to str
-    """
+    """Everything that one run found."""
 
     profile_name: str
-    profile: Mapping[str, object]
+    profile: Mapping[str, object] = field("The profile's values as plain data, ``profile_name`` its name.")
     setup: Setup
     compliance: Compliance
-    throughput: ThroughputResult | None = None
-    latency: LatencyResult | None = None
-    frame_loss: FrameLossResult | None = None
-    back_to_back: BackToBackResult | None = None
-    recovery: RecoveryResult | None = None
-    reset: ResetResult | None = None
+    found: Mapping[str, Any] = field(
+        "What each procedure has found, by its name. One that was not asked for, or could not run, is not in it: "
+        '``not_run`` says which. ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
+        default_factory=dict,
+    )
     not_run: tuple[NotRun, ...] = ()
-    search_statements: tuple[str, ...] = ()
+    search_statements: tuple[str, ...] = field(
+        "What RFC 9971 sec. 4.10 and its report duties want said of the searches: units, goal width, goals.", default=()
+    )
     trials: tuple[TrialRecord, ...] = ()
-    resumed_trials: int = 0
+    resumed_trials: int = field("Trials that come from a run before, which was interrupted.", default=0)
     invalid_trials: int = 0
-    started_utc: str = ""
-    elapsed_s: float = float("nan")
-    command: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    started_utc: str = field("ISO 8601.", default="")
+    elapsed_s: float = field("Of this run.", default=float("nan"))
+    command: str = field("How the run was started.", default="")
+    versions: Mapping[str, str] = field("", default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
     def procedures(self) -> tuple[str, ...]:
         """Names of the procedures that have a result, in the RFC's order."""
-        return tuple(name for name in PROCEDURES if getattr(self, name) is not None)
+        return tuple(name for name in PROCEDURES if name in self.found)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a procedure has found; None if it has no result."""
+        if name not in PROCEDURES:
+            raise AttributeError(name)
+        return self.found.get(name)
 
     def to_json(self) -> dict[str, object]:
         """Return plain data, the raw trials apart, which are in ``trials.parquet``: only their number is given."""
         document: dict[str, object] = {"schema": "routecast-benchmark/1"}
         for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            document[name] = len(self.trials) if name == "trials" else plain(value)
+            if name == "found":
+                document |= {procedure: plain(self.found.get(procedure)) for procedure in PROCEDURES}
+            else:
+                document[name] = len(self.trials) if name == "trials" else plain(getattr(self, name))
         return document

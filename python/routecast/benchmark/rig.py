@@ -6,29 +6,24 @@ neither.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from routecast.benchmark.outage import Outage
+from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.streams import Stream
+from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
-__all__ = ["ModelRig", "PlainRig", "Rig", "TrialPhases", "medium_of"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPhases:
-    """The waits of RFC 2544 sec. 23 in seconds: before a trial, for residual frames, until the device has settled."""
-
-    before_s: float
-    residual_s: float
-    settle_s: float
+__all__ = ["ModelRig", "Outage", "PlainRig", "Rig", "medium_of"]
 
 
 class Rig(Protocol):
@@ -63,7 +58,7 @@ class Rig(Protocol):
         """Say why this rig cannot run a stream; empty if it can."""
         ...
 
-    def prepared(self, stream: Stream, phases: TrialPhases) -> AbstractContextManager[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> AbstractContextManager[Evaluator]:
         """Return the evaluator for a stream, ready while the context lasts."""
         ...
 
@@ -127,7 +122,7 @@ class PlainRig(_NothingToUndo):
         return "this evaluator has no packet filter to configure" if stream.modifier else ""
 
     @contextmanager
-    def prepared(self, stream: Stream, phases: TrialPhases) -> Iterator[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator as it is."""
         yield self.evaluator
 
@@ -142,22 +137,14 @@ class PlainRig(_NothingToUndo):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRig(_NothingToUndo):
-    """A router model, answered by the closed form or by the simulator.
-
-    Parameters
-    ----------
-    model : RouterModel
-    with_ : {"simulate", "solve"}
-    seed : int
-        Of the simulator; each trial draws its own stream from it.
-    outages_s : mapping of str to float
-        Resets of stated length that the model is given (RFC 6201), by kind.
-    """
+    """A router model, answered by the closed form or by the simulator."""
 
     model: RouterModel
     with_: Literal["simulate", "solve"]
-    seed: int = 1
-    outages_s: Mapping[str, float] = field(default_factory=dict)
+    seed: int = field("Of the simulator; each trial draws its own stream from it.", default=1)
+    outages_s: Mapping[str, float] = field(
+        "Resets of stated length that the model is given (RFC 6201), by kind.", default_factory=dict
+    )
 
     @property
     def title(self) -> str:
@@ -193,7 +180,7 @@ class ModelRig(_NothingToUndo):
         return ""
 
     @contextmanager
-    def prepared(self, stream: Stream, phases: TrialPhases) -> Iterator[Evaluator]:
+    def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator; a model needs no pauses."""
         if self.with_ == "solve":
             from routecast.evaluate.solve import Solve
@@ -240,3 +227,114 @@ def medium_of(link_bps: tuple[float, ...], *, virtual: bool) -> str:
 
     rates = " and ".join(dict.fromkeys(format_bps(rate) for rate in link_bps[:2]))
     return f"Ethernet, {rates}" + (" (virtual)" if virtual else "")
+
+
+# A model with a reset of stated length: the router goes down, loses what it holds, and comes up again (RFC 6201).
+#
+# The reset procedure can so be run on a model. It must give the stated outage back, plus what the model adds: the
+# frames that waited in its queues when it went down, and those that arrive while it fills again.
+
+
+@value
+class Outage:
+    """An evaluator whose router can be reset.
+
+    ::
+
+        ── trial before ──┐ down: every frame is lost ┌── trial after, from an empty router ──
+                         at_s                    at_s + length
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A length is not a finite number of seconds >= 0.
+    """
+
+    evaluator: Evaluator = field("Answers for the time before and after.")
+    lengths_s: Mapping[str, float] = field("Seconds that the router is down, by kind of reset.")
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(kind, f"got {length}: an outage has a finite length, 0 s or more")
+            for kind, length in self.lengths_s.items()
+            if not (math.isfinite(length) and length >= 0.0)
+        ]
+        if problems:
+            raise ModelProblem("outages", problems)
+
+    @property
+    def reset_kinds(self) -> tuple[str, ...]:
+        """Kinds of reset that have a length."""
+        return tuple(self.lengths_s)
+
+    def reseed(self, number: int) -> None:
+        """Hand a trial's number on to a simulator."""
+        reseed = getattr(self.evaluator, "reseed", None)
+        if reseed is not None:
+            reseed(number)
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Answer as the evaluator does."""
+        return self.evaluator.trial(load, duration_s)
+
+    def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
+        """Answer for a trial during which the router is down once.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The kind is unknown, the reset is not within the trial, or the evaluator does not count frames.
+        """
+        if kind not in self.lengths_s:
+            message = f"no reset {kind!r}: {did_you_mean(kind, self.lengths_s)}"
+            raise ModelProblem("reset", [Problem("kind", message)])
+        down_s = self.lengths_s[kind]
+        if not 0.0 < at_s < at_s + down_s < duration_s:
+            message = f"a reset of {down_s:g} s at {at_s:g} s is not within a trial of {duration_s:g} s"
+            raise ModelProblem("reset", [Problem("at_s", message)])
+        before = self.evaluator.trial(load, at_s)
+        after = self.evaluator.trial(load, duration_s - at_s - down_s)
+        counts = (before.offered_frames, after.offered_frames)
+        if None in counts or before.in_flight_frames is None:
+            message = "a reset is counted frame by frame, which a closed form does not; use simulate"
+            raise ModelProblem("reset", [Problem("", message)])
+        return _joined(before, after, duration_s=duration_s, at_s=at_s, down_s=down_s)
+
+
+def _joined(before: Trial, after: Trial, *, duration_s: float, at_s: float, down_s: float) -> Trial:
+    """Return the whole trial: what was inside at the reset is lost, and all that came while the router was down."""
+    # The load is steady, so the frames of the gap come at the rate of the trial before.
+    missed = round(_whole(before.offered_frames) / at_s * down_s)
+    held = _whole(before.in_flight_frames)
+    offered = _whole(before.offered_frames) + missed + _whole(after.offered_frames)
+    forwarded = _whole(before.forwarded_frames) + _whole(after.forwarded_frames)
+    dropped = _whole(before.dropped_frames) + held + missed + _whole(after.dropped_frames)
+    rate_pps = offered / duration_s
+    share = forwarded / duration_s / after.forwarded_pps if after.forwarded_pps > 0.0 else 0.0
+    last_s = at_s + down_s
+    if math.isfinite(after.last_loss_s):
+        last_s += after.last_loss_s
+    first_s = before.first_loss_s if math.isfinite(before.first_loss_s) else at_s - held / rate_pps
+    return replace(
+        after,
+        duration_s=duration_s,
+        measured_s=duration_s,
+        offered_pps=rate_pps,
+        forwarded_pps=forwarded / duration_s,
+        loss_ratio=dropped / offered if offered else 0.0,
+        l1_bps=after.l1_bps * share,
+        l2_bps=after.l2_bps * share,
+        offered_frames=offered,
+        forwarded_frames=forwarded,
+        dropped_frames=dropped,
+        in_flight_frames=_whole(after.in_flight_frames),
+        drops_pps={**after.drops_pps, "outage": (missed + held) / duration_s},
+        first_loss_s=first_s,
+        last_loss_s=last_s,
+        interval={},
+        notes=(*after.notes, f"down for {down_s:g} s from {at_s:g} s on; {held:,} frames inside were lost"),
+    )
+
+
+def _whole(count: int | None) -> int:
+    return count or 0

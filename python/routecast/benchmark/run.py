@@ -11,25 +11,24 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from routecast import __version__
-from routecast.benchmark.compliance import compliance_of, search_statements
-from routecast.benchmark.journal import SUMMARY, Journal, TrialRecord, open_journal
-from routecast.benchmark.modifiers import modifiers_left_out
-from routecast.benchmark.plan import Plan
+from routecast.benchmark.compliance import compliance_of, modifiers_left_out
+from routecast.benchmark.journal import SUMMARY, TrialRecord, open_journal
+from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
 from routecast.benchmark.procedures.procedure import LeftOut, NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
 from routecast.benchmark.result import BenchmarkResult, Setup
-from routecast.benchmark.rig import Rig, TrialPhases
-from routecast.benchmark.schedule import Clock
+from routecast.benchmark.rig import Rig
 from routecast.benchmark.stage import Stage
 from routecast.benchmark.streams import Stream
 from routecast.errors import ModelProblem, Problem
-from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.plain import plain
 from routecast.quantity.whole_file import write_whole
 
 __all__ = ["run_benchmark"]
@@ -94,18 +93,26 @@ def run_benchmark(
         clock.trial(seconds, is_known)
 
     with rig, open_journal(out, _run_of(plan, rig)) as journal:
-        phases = TrialPhases(
-            before_s=plan.profile.trial.before,
-            residual_s=plan.profile.trial.residual,
-            settle_s=plan.profile.trial.settle,
-        )
         device: dict[str, object] = {}
         tester: dict[str, object] = {}
         for stream in plan.streams:
-            with rig.prepared(stream, phases) as evaluator:
+            with rig.prepared(stream, plan.profile.trial) as evaluator:
                 for size in plan.sizes(stream):
-                    make = _StageMaker(plan, rig, evaluator, stream, size, journal, records, on_trial, failures)
-                    _run_size(plan, make, rows, clock, rig.medium)
+                    stage = partial(
+                        Stage,
+                        stream=stream,
+                        frame_bytes=size,
+                        evaluator=evaluator,
+                        profile=plan.profile,
+                        link_bps=rig.link_bps,
+                        flows=plan.flows,
+                        identity=rig.identity,
+                        journal=journal,
+                        records=records,
+                        on_trial=on_trial,
+                        failures=failures,
+                    )
+                    _run_size(plan, stream, size, stage, rows, clock)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
     for name in plan.procedures:
@@ -124,46 +131,14 @@ def run_benchmark(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _StageMaker:
-    """Makes the stages of one stream and frame size, which share what the tester reaches."""
-
-    plan: Plan
-    rig: Rig
-    evaluator: Evaluator
-    stream: Stream
-    size: int
-    journal: Journal
-    records: list[TrialRecord]
-    on_trial: Callable[[float, bool, str], None]
-    failures: list[str]
-
-    def __call__(self, procedure: str, most_pps: float) -> Stage:
-        return Stage(
-            procedure=procedure,
-            stream=self.stream,
-            frame_bytes=self.size,
-            evaluator=self.evaluator,
-            profile=self.plan.profile,
-            link_bps=self.rig.link_bps,
-            flows=self.plan.flows,
-            identity=self.rig.identity,
-            journal=self.journal,
-            records=self.records,
-            on_trial=self.on_trial,
-            most_pps=most_pps,
-            failures=self.failures,
-        )
-
-
-def _run_size(plan: Plan, make: _StageMaker, rows: _Rows, clock: Clock, medium: str) -> None:
-    """Run the procedures for one stream and frame size."""
+def _run_size(plan: Plan, stream: Stream, size: int, make: Callable[..., Stage], rows: _Rows, clock: Clock) -> None:
+    """Run the procedures for one stream and frame size, whose stages share what the tester reaches."""
     most_pps = math.inf
     base: ThroughputRow | None = None
-    for name in plan.procedures_of(make.stream, make.size):
+    for name in plan.procedures_of(stream, size):
         procedure = PROCEDURES[name]
-        clock.begin(make.stream, make.size, name)
-        stage = make(name, most_pps)
+        clock.begin(stream, size, name)
+        stage = make(procedure=name, most_pps=most_pps)
         if not procedure.rests_on_throughput and math.isinf(most_pps):
             short = find_ceiling(stage)
             most_pps = stage.most_pps
@@ -171,7 +146,7 @@ def _run_size(plan: Plan, make: _StageMaker, rows: _Rows, clock: Clock, medium: 
         try:
             found = procedure.run(stage, _throughput_pps(procedure, stage, base))
         except LeftOut as reason:
-            what = f"{procedure.title}, {stage.frame_bytes} B, {stage.stream.name}"
+            what = f"{procedure.words}, {size} B, {stream.name}"
             rows.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
         else:
             rows.of[name] += found
@@ -229,10 +204,16 @@ def _result(
         frame_format=FRAME_FORMAT.format(protocols=protocols),
         load_unit="frames per second over all sending ports together; per port where a column says so",
     )
-    statements = search_statements(profile, plan.streams) if "throughput" in plan.procedures else ()
+    found = {}
+    for name, mine in rows.of.items():
+        if mine:
+            made = PROCEDURES[name]
+            found[name] = made.result(rows=tuple(mine), **made.stated(mine, plan, rig.medium))
+    asked = (PROCEDURES[name] for name in plan.procedures)
+    statements = tuple(text for one in asked for text in one.statements(profile, plan.streams))
     return BenchmarkResult(
         profile_name=profile.name,
-        profile=profile.model_dump(mode="json"),
+        profile=cast("dict[str, object]", plain(profile)),
         setup=setup,
         compliance=compliance_of(
             profile,
@@ -242,7 +223,7 @@ def _result(
             evaluator=rig.kind,
             short_of_medium=rows.short_of_medium,
         ),
-        **{name: PROCEDURES[name].result_of(found, plan, rig.medium) for name, found in rows.of.items() if found},
+        found=found,
         not_run=tuple(rows.not_run),
         search_statements=statements,
         trials=tuple(records),
@@ -254,7 +235,7 @@ def _result(
 
 def _run_of(plan: Plan, rig: Rig) -> str:
     """Return a text that changes with all that decides the trials of a run: rig, profile, flows, version."""
-    decisive = (__version__, rig.identity, plan.profile.model_dump_json(), plan.flows)
+    decisive = (__version__, rig.identity, repr(plan.profile), plan.flows)
     return hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]
 
 

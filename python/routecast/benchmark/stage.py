@@ -20,6 +20,7 @@ from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.evaluate.protocol import Evaluator, Resettable
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep
+from routecast.quantity.schema import value
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile
@@ -51,7 +52,7 @@ class InvalidTrial(RoutecastError):
         return f"a trial at {self.trial.intended_pps:,.0f} frames/s was invalid {times}: {'; '.join(self.reasons)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Counts:
     """Frames of one trial, all ports together; a closed form's are its rates over the trial."""
 

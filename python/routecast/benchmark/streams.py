@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.settings import Table
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
+from routecast.quantity.schema import field, value
 
 __all__ = ["FEWEST_IPV6_BYTES", "Stream", "StreamProfile", "load_of", "sending_ports", "stream_of", "theoretical_pps"]
 
@@ -21,47 +20,37 @@ FEWEST_IPV6_BYTES = 84
 _QUIET_PPS = 1e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Stream:
-    """One kind of test stream; rows name it by ``name``.
+    """One kind of test stream; rows name it by ``name``."""
 
-    Parameters
-    ----------
-    name : str
-        ``"IPv4"``, ``"IPv6 bidirectional"``, ``"IPv4, 256 networks"``, ``"IPv4, 25 filters"``.
-    protocol : {"IPv4", "IPv6"}
-        UDP over it (RFC 2544 appendix C.2.6.4: UDP echo requests; RFC 4814 ports where there are several flows).
-    bidirectional : bool
-        RFC 2544 sec. 14: both ways at the same rate.
-    networks : int
-        Destination networks (sec. 12): 1, or 256.
-    modifier : str
-        Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``.
-    burst_frames : int
-        Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.
-    """
-
-    name: str
-    protocol: Literal["IPv4", "IPv6"] = "IPv4"
-    bidirectional: bool = False
-    networks: int = 1
-    modifier: str = ""
-    burst_frames: int = 1
+    name: str = field('``"IPv4"``, ``"IPv6 bidirectional"``, ``"IPv4, 256 networks"``, ``"IPv4, 25 filters"``.')
+    protocol: Literal["IPv4", "IPv6"] = field(
+        "UDP over it (RFC 2544 appendix C.2.6.4: UDP echo requests; RFC 4814 ports where there are several flows).",
+        default="IPv4",
+    )
+    bidirectional: bool = field("RFC 2544 sec. 14: both ways at the same rate.", default=False)
+    networks: int = field("Destination networks (sec. 12): 1, or 256.", default=1)
+    modifier: str = field('Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``.', default="")
+    burst_frames: int = field("Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.", default=1)
 
 
-class StreamProfile(Table):
+@value
+class StreamProfile:
     """``[[stream]]``: a kind of test stream that is run beside the first one."""
 
     protocol: Literal["IPv4", "IPv6"] = "IPv4"
-    bidirectional: bool = Field(default=False, description="Sec. 14.")
-    networks: Annotated[int, Field(ge=1, le=256, strict=True)] = Field(
-        default=1, description="Destination networks; sec. 12 wants 1, then 256."
+    bidirectional: bool = field("Sec. 14.", default=False)
+    networks: Annotated[int, Field(ge=1, le=256, strict=True)] = field(
+        "Destination networks; sec. 12 wants 1, then 256.", default=1
     )
-    burst_frames: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
-        default=1, description="Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load."
+    burst_frames: Annotated[int, Field(ge=1, le=100_000, strict=True)] = field(
+        "Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load.",
+        default=1,
+        key="burst_frames",
     )
-    filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = Field(
-        default=0, description="Rules of the packet filter; sec. 11.4 wants 1, then 25."
+    filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = field(
+        "Rules of the packet filter; sec. 11.4 wants 1, then 25.", default=0
     )
 
 

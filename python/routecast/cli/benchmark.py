@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult, Stream
+    from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.rig import Rig
+    from routecast.benchmark.streams import Stream
 
 __all__ = ["rfc2544"]
 
@@ -32,8 +33,7 @@ class EvaluatorName(StrEnum):
 
 def streams_asked(*, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int) -> Sequence[Stream]:
     """Return the stream that the options describe; none if there are none."""
-    from routecast.benchmark.profile import StreamProfile
-    from routecast.benchmark.streams import stream_of
+    from routecast.benchmark.streams import StreamProfile, stream_of
 
     stream = StreamProfile(
         protocol="IPv6" if ipv6 else "IPv4",
@@ -194,7 +194,7 @@ def rfc2544(
         typer.Option(
             "--procedures",
             metavar="NAME,…",
-            help="Of throughput, latency, frame_loss, back_to_back, recovery, reset.",
+            help="Some of them, such as throughput,latency; those that they rest on are run as well.",
             rich_help_panel=HOW,
         ),
     ] = "",
@@ -241,7 +241,7 @@ def rfc2544(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
 ) -> None:
-    """Run the six procedures of RFC 2544 (with RFC 9004, 6201, 8219, 9971) and say in what the run complies.
+    """Run the procedures of RFC 2544 (with RFC 9004, 6201, 8219, 9971) and say in what the run complies.
 
     Without options for streams the profile's are run, one after the other. An interrupted or killed run goes on where
     it stopped when it is started again with the same folder.
@@ -295,34 +295,27 @@ def rfc2544(
 
 def _announce(plan: Plan) -> None:
     """Say before a run how long it will take."""
-    from routecast.benchmark.schedule import expected
-    from routecast.report.benchmark.terminal import plan_table
-
-    rows: dict[str, list[Any]] = {}
-    for _, _, procedure in plan.stages():
-        one = expected(plan.profile, procedure)
-        row = rows.setdefault(procedure, [procedure, 0, 0, 0.0])
-        row[1] += 1
-        row[2] += one.trials
-        row[3] += one.seconds
     from rich.console import Console
+
+    from routecast.report.benchmark.tables import plan_table
 
     for note in plan.notes:
         remark(f"Note: {note}")
-    print_table(Console(stderr=True, highlight=False), plan_table([tuple(row) for row in rows.values()]))
+    print_table(Console(stderr=True, highlight=False), plan_table(plan))
 
 
 def _print(result: BenchmarkResult) -> None:
-    from routecast.report.benchmark.terminal import benchmark_tables
+    from routecast.benchmark.procedures import PROCEDURES
+    from routecast.report.benchmark.tables import benchmark_tables
 
     console = data()
     console.print(f"{result.setup.device_title}, profile {result.profile_name}", style="bold", markup=False)
     console.print(f"{result.setup.medium}; {len(result.trials):,} trials\n", markup=False)
     for table in benchmark_tables(result):
         print_table(console, table)
-    if result.throughput is not None:
-        for text in result.throughput.advertised:
-            console.print(f"Throughput: {text}.", markup=False)
+    for name in result.procedures:
+        for answer in PROCEDURES[name].answers(result.found[name]):
+            console.print(answer.replace("**", ""), markup=False)
     for note in result.notes:
         console.print(f"Note: {note}.", markup=False, style="dim")
     if result.invalid_trials:

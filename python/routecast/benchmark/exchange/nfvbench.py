@@ -8,13 +8,14 @@ Delays are one way in microseconds. Sizes count the FCS; sizes are keys of a map
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.hdr import delay_of_hdr
 from routecast.benchmark.exchange.record import Record, measured
-from routecast.evaluate.trial import Delay, Trial
+from routecast.benchmark.hdr import delay_of_hdr
+from routecast.evaluate.trial import Delay
 
 __all__ = ["is_nfvbench", "read_nfvbench"]
 
@@ -57,113 +58,63 @@ def _chain(document: Document, name: str, chain: Node) -> Iterator[Record]:
         if size == "warning":
             document.notes.append(f"warning: {node.text()}")
             continue
+        record = partial(_record, document, name, chain, size)
         for goal in ("ndr", "pdr"):
             if goal in node:
-                yield _found(document, name, chain, size, goal, node.get(goal))
-        yield from _steps(document, name, chain, size, node.at("iteration_stats.ndr_pdr"))
+                yield _found(record, document, goal, node.get(goal))
+        yield from _steps(record, node.at("iteration_stats.ndr_pdr"))
         if "run_config" in node:
-            yield _run(document, name, chain, size, node)
+            yield _run(record, node)
 
 
-def _found(document: Document, name: str, chain: Node, size: str, goal: Goal, node: Node) -> Record:
+def _found(record: Callable[..., Record], document: Document, goal: Goal, node: Node) -> Record:
     intended_pps = node.need("rate_pps").finite(least=0.0)
     overall = node.need("stats.overall")
     loss = overall.need("drop_percentage").finite() / 100.0
-    sent, received = overall.get("tx_pkts").count(), overall.get("rx_pkts").count()
+    counts = overall.get("tx_pkts").count(), overall.get("rx_pkts").count()
     offered_pps = node.at("stats.total_tx_rate").number(least=0.0)
     if math.isnan(offered_pps) or offered_pps == 0.0:
         offered_pps = intended_pps
-    goal_loss = document.root.at(f"config.measurement.{goal.upper()}").number(least=0.0, most=100.0) / 100.0
-    invalid = []
-    if intended_pps == 0.0:
-        invalid.append(f"the search found no rate that meets the {goal.upper()}")
-    return _record(
-        document,
-        name,
-        chain,
-        size,
-        trial=_trial(document, size, intended_pps, offered_pps, sent, received, loss, _delay(overall), invalid),
+    return record(
         goal=goal,
-        goal_loss_ratio=goal_loss,
+        rates_pps=(intended_pps, offered_pps),
+        counts=counts,
+        loss=loss,
+        goal_loss_ratio=document.root.at(f"config.measurement.{goal.upper()}").number(least=0.0, most=100.0) / 100.0,
+        latency=_delay(overall),
+        invalid=f"the search found no rate that meets the {goal.upper()}" if intended_pps == 0.0 else "",
         facts={"load_percent_per_direction": node.get("load_percent_per_direction").number()},
     )
 
 
-def _steps(document: Document, name: str, chain: Node, size: str, steps: Node) -> Iterator[Record]:
+def _steps(record: Callable[..., Record], steps: Node) -> Iterator[Record]:
     for step in steps.items() if steps else ():
         offered_pps = step.need("total_tx_pps").finite(least=0.0)
-        sent, received = step.get("tx_pkts").count(), step.get("rx_pkts").count()
-        loss = step.need("drop_percentage").finite() / 100.0
-        intended_pps = step.get("tx_pps").number(least=0.0)
-        invalid = [f"warning: {step.get('warning').text()}"] if step.get("warning") else []
-        yield _record(
-            document,
-            name,
-            chain,
-            size,
-            trial=_trial(document, size, intended_pps, offered_pps, sent, received, loss, None, invalid),
+        counts = step.get("tx_pkts").count(), step.get("rx_pkts").count()
+        yield record(
             goal="search",
+            loss=step.need("drop_percentage").finite() / 100.0,
+            rates_pps=(step.get("tx_pps").number(least=0.0), offered_pps),
+            counts=counts,
+            invalid=f"warning: {step.get('warning').text()}" if step.get("warning") else "",
         )
 
 
-def _run(document: Document, name: str, chain: Node, size: str, node: Node) -> Record:
+def _run(record: Callable[..., Record], node: Node) -> Record:
     total = node.need("run_config.direction-total")
-    intended_pps = total.need("orig.rate_pps").finite(least=0.0)
-    offered_pps = total.need("tx.rate_pps").finite(least=0.0)
+    rates_pps = total.need("orig.rate_pps").finite(least=0.0), total.need("tx.rate_pps").finite(least=0.0)
     overall = node.need("stats.overall")
     loss = overall.need("drop_rate_percent").number() / 100.0
     if math.isnan(loss):
         overall.get("drop_rate_percent").problem("is not a number: nothing was sent")
     warning = node.at("run_config.warning")
-    return _record(
-        document,
-        name,
-        chain,
-        size,
-        trial=_trial(
-            document,
-            size,
-            intended_pps,
-            offered_pps,
-            overall.at("tx.total_pkts").count(),
-            overall.at("rx.total_pkts").count(),
-            loss,
-            _delay(overall.get("rx"), hdr=overall.get("hdrh")),
-            [f"warning: {warning.text()}"] if warning else [],
-        ),
+    return record(
         goal="run",
-    )
-
-
-def _trial(
-    document: Document,
-    size: str,
-    intended_pps: float,
-    offered_pps: float,
-    sent: int | None,
-    received: int | None,
-    loss: float,
-    latency: Delay | None,
-    invalid: list[str],
-) -> Trial:
-    notes, counted_loss = list(document.notes), min(max(loss, 0.0), 1.0)
-    if sent is not None and received is not None and received > sent:
-        notes.append(f"{received:,} frames were received of {sent:,} sent; loss is taken as 0")
-        received = sent
-    if loss < 0.0:
-        notes.append(f"drop_percentage is {100.0 * loss:g}: more frames came than were sent; loss is taken as 0")
-    return measured(
-        intended_pps=intended_pps,
-        offered_pps=offered_pps,
-        forwarded_pps=offered_pps * (1.0 - counted_loss),
-        loss_ratio=counted_loss,
-        frame_bytes=_frame_bytes(size),
-        duration_s=document.root.at("config.duration_sec").number(least=0.0),
-        offered_frames=sent,
-        forwarded_frames=received,
-        latency=latency,
-        invalid=tuple(invalid),
-        notes=tuple(notes),
+        rates_pps=rates_pps,
+        counts=(overall.at("tx.total_pkts").count(), overall.at("rx.total_pkts").count()),
+        loss=loss,
+        latency=_delay(overall.get("rx"), hdr=overall.get("hdrh")),
+        invalid=f"warning: {warning.text()}" if warning else "",
     )
 
 
@@ -173,12 +124,36 @@ def _record(
     chain: Node,
     size: str,
     *,
-    trial: Trial,
     goal: str,
+    rates_pps: tuple[float, float],
+    counts: tuple[int | None, int | None],
+    loss: float,
     goal_loss_ratio: float = math.nan,
+    latency: Delay | None = None,
+    invalid: str = "",
     facts: dict[str, object] | None = None,
 ) -> Record:
-    root = document.root
+    """Return a record of rates (intended, offered), counts of frames (sent, received) and the loss that is said."""
+    root, (intended_pps, offered_pps), (sent, received) = document.root, rates_pps, counts
+    notes, counted_loss = list(document.notes), min(max(loss, 0.0), 1.0)
+    if sent is not None and received is not None and received > sent:
+        notes.append(f"{received:,} frames were received of {sent:,} sent; loss is taken as 0")
+        received = sent
+    if loss < 0.0:
+        notes.append(f"drop_percentage is {100.0 * loss:g}: more frames came than were sent; loss is taken as 0")
+    trial = measured(
+        intended_pps=intended_pps,
+        offered_pps=offered_pps,
+        forwarded_pps=offered_pps * (1.0 - counted_loss),
+        loss_ratio=counted_loss,
+        frame_bytes=_frame_bytes(size),
+        duration_s=root.at("config.duration_sec").number(least=0.0),
+        offered_frames=sent,
+        forwarded_frames=received,
+        latency=latency,
+        invalid=(invalid,) if invalid else (),
+        notes=tuple(notes),
+    )
     return Record(
         source=f"NFVbench {root.get('nfvbench_version').text()}".strip(),
         title=name,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
+from routecast.quantity.schema import field, value
 
 __all__ = ["LIMITS", "NAN", "NO_THROUGHPUT", "Bound", "Record", "measured"]
 
@@ -27,53 +28,37 @@ LIMITS = {
 """What it means that a rate is the limit of the medium or of the tester, by the fact ``limit``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Record:
-    """One trial with what a :class:`~routecast.evaluate.trial.Trial` does not say of itself.
+    """One trial with what a :class:`~routecast.evaluate.trial.Trial` does not say of itself."""
 
-    Parameters
-    ----------
-    source : str
-        Format that it was read from, with its version: ``"CSIT UTI 1.5.1"``.
-    title : str
-        What was tested: name of the test, of the service chain; empty where the file does not say.
-    goal : str
-        What the trial stands for: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``,
-        ``"search"`` (a step on the way) or ``"run"`` (a load that the user set); of routecast's own trials also the
-        other procedures of RFC 2544, ``"back_to_back"`` and so on (:data:`NO_THROUGHPUT`).
-    bound : {"", "lower", "upper"}
-        Which end of a search's last interval the rate is.
-    goal_loss_ratio : float
-        Loss that the goal tolerates; NaN without one.
-    frame_bytes : float
-        Frame size with FCS (S1), the mean of a mix; NaN where the file does not say.
-    ports : int or None
-        How many ports sent: 2 for a bidirectional test.
-    link_bps : float
-        Rate of one port; NaN where unknown.
-    cores, flows : int or None
-    device, tester : str
-        Router and tester, with versions where the file has them.
-    trial : Trial
-    facts : mapping of str to object
-        What the format says besides and its export needs again; plain data. ``"limit"`` names whose limit
-        the rate is where it is not the router's: one of :data:`LIMITS`.
-    """
-
-    source: str
+    source: str = field('Format that it was read from, with its version: ``"CSIT UTI 1.5.1"``.')
     trial: Trial
-    title: str = ""
-    goal: str = "run"
-    bound: Bound = ""
-    goal_loss_ratio: float = NAN
-    frame_bytes: float = NAN
-    ports: int | None = None
-    link_bps: float = NAN
+    title: str = field(
+        "What was tested: name of the test, of the service chain; empty where the file does not say.", default=""
+    )
+    goal: str = field(
+        'What the trial stands for: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``, '
+        '``"search"`` (a step on the way) or ``"run"`` (a load that the user set); of routecast\'s own trials also the '
+        'other procedures of RFC 2544, ``"back_to_back"`` and so on (:data:`NO_THROUGHPUT`).',
+        default="run",
+    )
+    bound: Bound = field("Which end of a search's last interval the rate is.", default="")
+    goal_loss_ratio: float = field("Loss that the goal tolerates; NaN without one.", default=NAN)
+    frame_bytes: float = field(
+        "Frame size with FCS (S1), the mean of a mix; NaN where the file does not say.", default=NAN
+    )
+    ports: int | None = field("How many ports sent: 2 for a bidirectional test.", default=None)
+    link_bps: float = field("Rate of one port; NaN where unknown.", default=NAN)
     cores: int | None = None
     flows: int | None = None
-    device: str = ""
-    tester: str = ""
-    facts: Mapping[str, object] = field(default_factory=dict)
+    device: str = field("Router, with its version where the file has it.", default="")
+    tester: str = field("Likewise.", default="")
+    facts: Mapping[str, object] = field(
+        'What the format says besides and its export needs again; plain data. ``"limit"`` names whose limit the rate '
+        "is where it is not the router's: one of :data:`LIMITS`.",
+        default_factory=dict,
+    )
 
     def with_frame_bytes(self, frame_bytes: float) -> Record:
         """Return the record with a frame size that the reader knows, and the bit rates that follow from it (S2)."""

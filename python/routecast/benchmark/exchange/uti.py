@@ -16,8 +16,8 @@ from statistics import fmean, pstdev
 from typing import Literal
 
 from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.hdr import delay_of_hdr
 from routecast.benchmark.exchange.record import LIMITS, NAN, NO_THROUGHPUT, Record, measured
+from routecast.benchmark.hdr import delay_of_hdr
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Delay
 

@@ -4,75 +4,76 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
-from routecast.benchmark.search.burst import Burst, longest_burst
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    Procedure,
+    Spread,
+    deviation,
+    ended,
+    repeats,
+    span,
+    time_column,
+)
+from routecast.benchmark.search import Burst, longest_burst
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
 from routecast.quantity.fields import Duration, Span
+from routecast.quantity.schema import field, value
+from routecast.report.page import Prose
+from routecast.report.tables import Column
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
 
-__all__ = ["BACK_TO_BACK", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
+__all__ = ["PROCEDURE", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
 
 
-class BackToBackProfile(Table):
+@value
+class BackToBackProfile:
     """``[back_to_back]``: sec. 26.4 as RFC 9004 has it."""
 
-    repeats: Repeats = Field(default=50, description="Searches; their mean is reported.")
-    longest: Duration = Field(default=30.0, description="Upper limit of a burst's send time, up to 30 s.")
-    width: Annotated[float, Field(gt=0.0, lt=0.5)] = Field(
-        default=0.005, description="Least step of the search, over the burst; at least one frame."
+    repeats: Repeats = field("Searches; their mean is reported.", default=50)
+    longest: Duration = field("Upper limit of a burst's send time, up to 30 s.", default=30.0)
+    width: Annotated[float, Field(gt=0.0, lt=0.5)] = field(
+        "Least step of the search, over the burst; at least one frame.", default=0.005
     )
-    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = Field(
-        default=2, description="How often a burst with loss is sent again: max(r) of TST009."
+    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
+        "How often a burst with loss is sent again: max(r) of TST009.", default=2
     )
-    verify_below: Share = Field(default=0.1, description="Greater loss is not verified: z of TST009.")
-    residual: Span = Field(default=2.0, description="Wait for residual frames; longer for deep buffers.")
+    verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
+    residual: Span = field("Wait for residual frames; longer for deep buffers.", default=2.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BackToBackRow:
-    """Sec. 26.4 as RFC 9004 has it, for one stream and frame size.
-
-    Parameters
-    ----------
-    burst_frames : Spread
-        Longest burst at the maximum rate without loss, one value per repetition (a whole search each).
-    implied_buffer_s : float
-        RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.
-    corrected_buffer_s : float
-        Less what leaves meanwhile: implied − implied · throughput / theoretical.
-    resolution_frames : int
-        Least step of the search.
-    longest_s : float
-        Upper limit of the burst's send time.
-    outcome : {"found", "limit", "skipped", "undetermined"}
-        ``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where
-        RFC 9004 sec. 5.2 asks for no test.
-    """
+    """Sec. 26.4 as RFC 9004 has it, for one stream and frame size."""
 
     stream: str
     frame_bytes: int
-    burst_frames: Spread
+    burst_frames: Spread = field(
+        "Longest burst at the maximum rate without loss, one value per repetition (a whole search each)."
+    )
     throughput_pps: float
     theoretical_pps: float
-    implied_buffer_s: float
-    corrected_buffer_s: float
-    resolution_frames: int
-    longest_s: float
-    outcome: Literal["found", "limit", "skipped", "undetermined"] = "found"
+    implied_buffer_s: float = field("RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.")
+    corrected_buffer_s: float = field("Less what leaves meanwhile: implied − implied · throughput / theoretical.")
+    resolution_frames: int = field("Least step of the search.")
+    longest_s: float = field("Upper limit of the burst's send time.")
+    outcome: Literal["found", "limit", "skipped", "undetermined"] = field(
+        "``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where "
+        "RFC 9004 sec. 5.2 asks for no test.",
+        default="found",
+    )
     reason: str = ""
     trials: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BackToBackResult:
     """Sec. 26.4 (RFC 9004); ``algorithm`` states the search and its inputs, which sec. 6 of RFC 9004 wants reported."""
 
@@ -125,16 +126,16 @@ def _searched(stage: Stage, throughput_pps: float) -> BackToBackRow:
     return _row(stage, throughput_pps, bursts, "found", slower)
 
 
-def _result(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> BackToBackResult:
-    """Return the rows as one result, with the search and its inputs (RFC 9004 sec. 6)."""
-    settings = plan.profile.back_to_back
+def _stated(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> dict[str, str]:
+    """Return the search and its inputs (RFC 9004 sec. 6)."""
+    settings: BackToBackProfile = plan.profile.back_to_back
     algorithm = (
         f"TST009 binary search with loss verification: bursts at the maximum rate of up to {settings.longest:g} s; "
         f"a burst that loses at most {settings.verify_below:.0%} is sent again up to {settings.verify_losses} times; "
         f"least step {settings.width:.2%} of the burst, one frame at least; {settings.residual:g} s for residual "
         f"frames; {settings.repeats} searches"
     )
-    return BackToBackResult(rows=tuple(rows), algorithm=algorithm)
+    return {"algorithm": algorithm}
 
 
 def _search(stage: Stage, settings: BackToBackProfile, most: int, number: int, hint: int, least_pps: float) -> Burst:
@@ -188,33 +189,41 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.back_to_back
     if settings.longest < 2.0:
         done = f"at most {span(settings.longest)}"
-        yield rfc2544("26.4", "MUST", "bursts of up to 2 s at least", done)
+        yield deviation("26.4", "MUST", "bursts of up to 2 s at least", done)
     if settings.longest > _MOST_BURST_S:
-        yield Deviation(
-            document="RFC 9004",
-            section="5.4",
-            requirement="SHOULD",
-            wanted="an upper limit of up to 30 s for the burst",
-            done=span(settings.longest),
+        yield deviation(
+            "5.4", "SHOULD", "an upper limit of up to 30 s for the burst", span(settings.longest), document="RFC 9004"
         )
     if settings.repeats < 50:
-        yield rfc2544("26.4", "SHOULD", "at least 50 repetitions", str(settings.repeats))
+        yield deviation("26.4", "SHOULD", "at least 50 repetitions", str(settings.repeats))
     if settings.residual < 2.0:
-        yield Deviation(
-            document="RFC 9004",
-            section="5.4",
-            requirement="MUST",
-            wanted="2 s or more for residual frames",
-            done=span(settings.residual),
-        )
+        yield deviation("5.4", "MUST", "2 s or more for residual frames", span(settings.residual), document="RFC 9004")
 
 
-BACK_TO_BACK = Procedure(
+PROCEDURE = Procedure(
     name="back_to_back",
+    title="Back-to-back frames",
     section="26.4",
+    documents="RFC 9004",
+    lead="The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
     settings=BackToBackProfile,
+    result=BackToBackResult,
     run=_run,
-    result_of=_result,
+    stated=_stated,
     trials=_trials,
     deviations=_deviations,
+    outcomes={"limit": "the longest allowed", "skipped": "not tested"},
+    columns=lambda result: (
+        Column("Burst", "frames", ",.1f", "burst_frames.mean", group="length of burst"),
+        Column("Least", "frames", ",.0f", "burst_frames.least", group="length of burst"),
+        Column("Most", "frames", ",.0f", "burst_frames.most", group="length of burst"),
+        Column("sd", "frames", ",.1f", "burst_frames.sd", group="length of burst"),
+        Column("Tests", "", "d", "burst_frames.repeats", wide=True),
+        Column("Step", "frames", "d", "resolution_frames", wide=True),
+        time_column("Implied buffer", "implied_buffer_s", wide=True),
+        time_column("Corrected buffer", "corrected_buffer_s"),
+    ),
+    caption=lambda result: ended(repeats(row.burst_frames for row in result.rows)),
+    explained="RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
+    opening=lambda result, benchmark: (Prose((ended(result.algorithm),)),),
 )

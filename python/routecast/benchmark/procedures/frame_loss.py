@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, rfc2544, span
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.procedures.procedure import (
+    LOSS,
+    Deviation,
+    Procedure,
+    deviation,
+    frames_per_second,
+    percent_of,
+    rate_column,
+    span,
+)
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.tables import Column, percent
 
 if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["FRAME_LOSS", "FrameLossProfile", "FrameLossResult", "FrameLossRow"]
+__all__ = ["PROCEDURE", "FrameLossProfile", "FrameLossResult", "FrameLossRow"]
 
 
-class FrameLossProfile(Table):
+@value
+class FrameLossProfile:
     """``[frame_loss]``: sec. 26.3."""
 
-    duration: Duration = Field(default=60.0, description="Length of a trial.")
-    step: Share = Field(default=0.1, description="Step of the rate, over the maximum rate; at most 0.1.")
-    stop_after: Repeats = Field(default=2, description="Successive trials without loss that end the series.")
+    duration: Duration = field("Length of a trial.", default=60.0)
+    step: Share = field("Step of the rate, over the maximum rate; at most 0.1.", default=0.1)
+    stop_after: Repeats = field("Successive trials without loss that end the series.", default=2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrameLossRow:
     """Sec. 26.3, one point: loss at a share of the theoretical maximum rate of the frame size."""
 
@@ -45,7 +55,7 @@ class FrameLossRow:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrameLossResult:
     """Sec. 26.3: from the maximum rate down in steps until two successive trials without loss."""
 
@@ -92,11 +102,6 @@ def _ratios(step: float, least: float) -> Iterator[float]:
         ratio -= step
 
 
-def _result(rows: Sequence[FrameLossRow], plan: Plan, medium: str) -> FrameLossResult:
-    """Return the rows as one result."""
-    return FrameLossResult(rows=tuple(rows), step_ratio=plan.profile.frame_loss.step)
-
-
 def _row(stage: Stage, intended_pps: float) -> FrameLossRow:
     duration_s = stage.profile.frame_loss.duration
     ratio = intended_pps / stage.theoretical_pps
@@ -128,21 +133,83 @@ def _trials(profile: Profile) -> tuple[int, float]:
 def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.frame_loss
     if settings.step > 0.1 + 1e-12:
-        yield rfc2544("26.3", "MUST", "steps of at most 10 % of the maximum rate", f"{settings.step:.0%}")
+        yield deviation("26.3", "MUST", "steps of at most 10 % of the maximum rate", f"{settings.step:.0%}")
     if settings.stop_after < 2:
-        yield rfc2544("26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after))
+        yield deviation("26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after))
     if settings.duration < 60.0:
-        yield rfc2544("24", "SHOULD", "trials of at least 60 s (frame loss)", span(settings.duration))
+        yield deviation("24", "SHOULD", "trials of at least 60 s (frame loss)", span(settings.duration))
 
 
-FRAME_LOSS = Procedure(
+_PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+_WHOLE_RATE = 0.995
+
+
+def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure]:
+    """Sec. 26.3: X is the input rate in % of the theoretical one, Y the loss in %, both 0 to 100 %; one a stream."""
+    figures = []
+    streams = list(dict.fromkeys(row.stream for row in result.rows))
+    for number, stream in enumerate(streams, start=1):
+        rows = [row for row in result.rows if row.stream == stream and math.isfinite(row.loss_ratio)]
+        sizes = sorted({row.frame_bytes for row in rows})
+        marks: list[Mark] = []
+        for size, colour in zip(sizes, palette(len(sizes)), strict=True):
+            mine = sorted((row for row in rows if row.frame_bytes == size), key=lambda row: row.rate_ratio)
+            x = tuple(100.0 * row.rate_ratio for row in mine)
+            y = tuple(100.0 * row.loss_ratio for row in mine)
+            labels = tuple(
+                f"{size} B at {100.0 * row.rate_ratio:.0f} % of {frames_per_second(row.theoretical_pps)} frames/s"
+                f"<br>{100.0 * row.loss_ratio:.4g} % lost"
+                for row in mine
+            )
+            marks += [
+                Line(name=f"{size} B", x=x, y=y, colour=colour),
+                Points(name=f"{size} B", x=x, y=y, colour=colour, labels=labels, legend=False, size_px=6),
+            ]
+        if not marks:
+            continue
+        figures.append(
+            Figure(
+                name=f"frame-loss-{number}" if len(streams) > 1 else "frame-loss",
+                title=f"Frame loss rate, {stream}",
+                caption="RFC 2544 sec. 26.3: loss over the input rate, both from 0 to 100 %." + _beyond(rows),
+                x=Axis(
+                    title="input rate [% of the theoretical rate for the size]", ticks=_PERCENTS, low=0.0, high=100.0
+                ),
+                y=Axis(title="frame loss [%]", ticks=_PERCENTS, low=0.0, high=100.0),
+                marks=tuple(marks),
+            )
+        )
+    return figures
+
+
+def _beyond(rows: Sequence[FrameLossRow]) -> str:
+    most = max(row.rate_ratio for row in rows)
+    if most >= _WHOLE_RATE:
+        return ""
+    return f" The tester reaches {percent_of(most)} of the theoretical rate: there are no points beyond."
+
+
+PROCEDURE = Procedure(
     name="frame_loss",
+    title="Frame loss rate",
     section="26.3",
+    documents="RFC 2544 sec. 26.3",
+    lead="What part of the frames is lost when more is offered than the router can forward. From the maximum rate "
+    "downwards, until two trials in a row lose nothing.",
     settings=FrameLossProfile,
+    result=FrameLossResult,
     run=_run,
-    result_of=_result,
+    stated=lambda rows, plan, medium: {"step_ratio": plan.profile.frame_loss.step},
     trials=_trials,
     deviations=_deviations,
+    columns=lambda result: (
+        Column("Of maximum", "%", percent, "rate_ratio"),
+        rate_column("Offered", "offered_pps"),
+        rate_column("Forwarded", "forwarded_pps"),
+        LOSS,
+    ),
+    caption=lambda result: f"In steps of {percent_of(result.step_ratio)} of the maximum rate for the size.",
+    figures=_figures,
     rests_on_throughput=False,
     counts_frames=False,
 )

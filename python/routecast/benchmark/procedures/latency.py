@@ -4,82 +4,85 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.hdr import classes_of_hdr
+from routecast.benchmark.procedures.procedure import (
+    LOSS,
+    Deviation,
+    Procedure,
+    Spread,
+    deviation,
+    ended,
+    percent_of,
+    rate_column,
+    repeats,
+    span,
+    time,
+    time_column,
+)
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.evaluate.trial import Delay, Trial
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
+from routecast.report.figures import Axis, Figure, Line, Mark, palette
+from routecast.report.page import Block, Prose
+from routecast.report.tables import Column
+from routecast.report.ticks import log_ticks
 
 if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["LATENCY", "LatencyProfile", "LatencyResult", "LatencyRow"]
+__all__ = ["PROCEDURE", "LatencyProfile", "LatencyResult", "LatencyRow"]
 
 
-class LatencyProfile(Table):
+@value
+class LatencyProfile:
     """``[latency]``: sec. 26.2; RFC 8219 sec. 7."""
 
-    duration: Duration = Field(default=120.0, description="Length of a trial.")
-    repeats: Repeats = Field(default=20, description="Trials; their average is reported.")
-    rates: Annotated[tuple[Share, ...], Field(min_length=1)] = Field(
-        default=(1.0,), description="Rates over the throughput; 1 is what sec. 26.2 asks for."
+    duration: Duration = field("Length of a trial.", default=120.0)
+    repeats: Repeats = field("Trials; their average is reported.", default=20)
+    rates: Annotated[tuple[Share, ...], Field(min_length=1)] = field(
+        "Rates over the throughput; 1 is what sec. 26.2 asks for.", default=(1.0,)
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LatencyRow:
-    """Sec. 26.2 for one stream and frame size, at the throughput of that size or a share of it.
-
-    Parameters
-    ----------
-    rate_pps : float
-        Offered rate, all ports.
-    rate_ratio : float
-        Share of the throughput: 1 is what sec. 26.2 asks for.
-    latency_s : Spread
-        One value per repetition; its mean is the figure that sec. 26.2 reports. Each value is the mean over all frames
-        of a trial, or over the tagged ones.
-    typical_s, worst_s : float
-        RFC 8219 sec. 7.2: median over the repetitions of the median and of the 99.9th percentile.
-    p1_s, p99_s : float
-        Median over the repetitions (RFC 8219 sec. 7.2, optional); p1 is NaN where the evaluator gives none.
-    pdv_s : float
-        RFC 8219 sec. 7.3.1: median over the repetitions of (99.9th percentile − least).
-    ipdv_s : tuple of three float
-        RFC 8219 sec. 7.3.2: least, median and greatest inter-packet delay variation; NaN where nobody measures it.
-    hdr_base64 : str
-        HDR histogram of the repetition whose median is the median.
-    loss_ratio : float
-        Greatest loss among the repetitions.
-    """
+    """Sec. 26.2 for one stream and frame size, at the throughput of that size or a share of it."""
 
     stream: str
     frame_bytes: int
-    rate_pps: float
-    rate_ratio: float
-    latency_s: Spread
-    typical_s: float
-    worst_s: float
-    p1_s: float
-    p99_s: float
-    pdv_s: float
-    ipdv_s: tuple[float, float, float]
+    rate_pps: float = field("Offered rate, all ports.")
+    rate_ratio: float = field("Share of the throughput: 1 is what sec. 26.2 asks for.")
+    latency_s: Spread = field(
+        "One value per repetition; its mean is the figure that sec. 26.2 reports. Each value is the mean over all "
+        "frames of a trial, or over the tagged ones."
+    )
+    typical_s: float = field("RFC 8219 sec. 7.2: median over the repetitions of the median.")
+    worst_s: float = field("RFC 8219 sec. 7.2: median over the repetitions of the 99.9th percentile.")
+    p1_s: float = field(
+        "Median over the repetitions (RFC 8219 sec. 7.2, optional); NaN where the evaluator gives none."
+    )
+    p99_s: float = field("Median over the repetitions (RFC 8219 sec. 7.2, optional).")
+    pdv_s: float = field("RFC 8219 sec. 7.3.1: median over the repetitions of (99.9th percentile − least).")
+    ipdv_s: tuple[float, float, float] = field(
+        "RFC 8219 sec. 7.3.2: least, median and greatest inter-packet delay variation; NaN where nobody measures it."
+    )
     min_s: float
     max_s: float
-    loss_ratio: float
-    hdr_base64: str = ""
+    loss_ratio: float = field("Greatest loss among the repetitions.")
+    hdr_base64: str = field("HDR histogram of the repetition whose median is the median.", default="")
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LatencyResult:
     """Sec. 26.2 and RFC 8219 sec. 7; ``definition`` is the RFC 1242 definition that sec. 26.2 wants stated."""
 
@@ -99,11 +102,6 @@ DEFINITION = (
 def _run(stage: Stage, throughput_pps: float) -> tuple[LatencyRow, ...]:
     """Offer the throughput, and shares of it where the profile asks; a row for each share."""
     return tuple(_row(stage, throughput_pps, ratio) for ratio in stage.profile.latency.rates)
-
-
-def _result(rows: Sequence[LatencyRow], plan: Plan, medium: str) -> LatencyResult:
-    """Return the rows as one result."""
-    return LatencyResult(rows=tuple(rows), definition=DEFINITION, medium=medium)
 
 
 def _row(stage: Stage, throughput_pps: float, ratio: float) -> LatencyRow:
@@ -166,22 +164,161 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.latency
     if 1.0 not in settings.rates:
         rates = ", ".join(f"{ratio:.0%}" for ratio in settings.rates)
-        yield rfc2544("26.2", "MUST", "latency at the throughput", f"at {rates} of it")
+        yield deviation("26.2", "MUST", "latency at the throughput", f"at {rates} of it")
     if settings.repeats < 20:
-        yield rfc2544("26.2", "MUST", "at least 20 repetitions, averaged", str(settings.repeats))
+        yield deviation("26.2", "MUST", "at least 20 repetitions, averaged", str(settings.repeats))
     if settings.duration < 120.0:
-        yield rfc2544("26.2", "SHOULD", "a stream of at least 120 s", span(settings.duration))
+        yield deviation("26.2", "SHOULD", "a stream of at least 120 s", span(settings.duration))
     if settings.duration < 60.0:
-        yield rfc2544("26.2", "SHOULD", "a tagged frame after 60 s", "tags throughout a shorter trial")
+        yield deviation("26.2", "SHOULD", "a tagged frame after 60 s", "tags throughout a shorter trial")
 
 
-LATENCY = Procedure(
+_TAIL = (0.5, 0.9, 0.99, 0.999, 0.9999)
+
+
+def _figures(result: LatencyResult, benchmark: BenchmarkResult) -> list[Figure]:
+    """Latency by percentile, from the histograms: which share of the frames is how late; a figure for each stream."""
+    streams = list(dict.fromkeys(row.stream for row in result.rows if row.hdr_base64))
+    figures = []
+    for number, stream in enumerate(streams, start=1):
+        rows = [row for row in result.rows if row.stream == stream and row.hdr_base64]
+        figure = _latency_figure(
+            rows, name=f"latency-{number}" if len(streams) > 1 else "latency", title=f"Latency by percentile, {stream}"
+        )
+        figures += [figure] if figure else []
+    return figures
+
+
+def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Figure | None:
+    sizes = sorted({row.frame_bytes for row in rows})
+    colours = dict(zip(sizes, palette(len(sizes)), strict=True))
+    shares = sorted({row.rate_ratio for row in rows}, reverse=True)
+    marks: list[Mark] = []
+    for row in sorted(rows, key=lambda row: (-row.rate_ratio, row.frame_bytes)):
+        points = _percentiles(row)
+        if not points:
+            continue
+        is_first = row.rate_ratio == shares[0]
+        marks.append(
+            Line(
+                name=f"{row.frame_bytes} B" + ("" if is_first else f" at {percent_of(row.rate_ratio)}"),
+                x=tuple(place for place, _ in points),
+                y=tuple(1e6 * value_s for _, value_s in points),
+                colour=colours[row.frame_bytes],
+                dashed=not is_first,
+                legend=is_first,
+            )
+        )
+    if not marks:
+        return None
+    values = [value for mark in marks for value in mark.y]
+    marked = log_ticks(max(min(values), 1e-3), max(*values, 1e-3))
+    ticks = tuple(-math.log10(1.0 - ratio) for ratio in (0.0, *_TAIL))
+    others = " and ".join(percent_of(share) for share in shares[1:])
+    return Figure(
+        name=name,
+        title=title,
+        caption="How late which share of the frames was, in the repetition in the middle"
+        + (f", at {percent_of(shares[0])} of the throughput; dashed: at {others} of it." if others else ".")
+        + " The horizontal axis stretches towards the last frames.",
+        x=Axis(
+            title="share of the frames that are faster [%]",
+            ticks=ticks,
+            labels=("0", *(f"{100.0 * ratio:g}" for ratio in _TAIL)),
+            low=0.0,
+            high=ticks[-1] + 0.02,
+        ),
+        y=Axis(
+            title="latency",
+            scale="log",
+            ticks=marked,
+            labels=tuple(time(tick * 1e-6) for tick in marked),
+            low=marked[0],
+            high=marked[-1],
+        ),
+        marks=tuple(marks),
+    )
+
+
+def _percentiles(row: LatencyRow) -> list[tuple[float, float]]:
+    """Points of (−log10 of the share that is slower, latency in s)."""
+    classes = classes_of_hdr(row.hdr_base64)
+    if not classes:
+        return []
+    total = sum(count for _, _, count in classes)
+    scale_s = _unit_s(row, classes)
+    points: list[tuple[float, float]] = [(0.0, classes[0][0] * scale_s)]
+    passed = 0
+    for _, most, count in classes:
+        passed += count
+        slower = 1.0 - passed / total
+        place = -math.log10(slower) if slower > 0.0 else math.inf
+        if place > 4.0:
+            points.append((4.0, most * scale_s))
+            break
+        if place - points[-1][0] >= 0.01:
+            points.append((place, most * scale_s))
+    return [(place, value_s) for place, value_s in points if value_s > 0.0]
+
+
+def _unit_s(row: LatencyRow, classes: Sequence[tuple[int, int, int]]) -> float:
+    """Return the histogram's unit: the power of ten seconds that makes its median the row's, which it belongs to."""
+    half, passed, middle = sum(count for _, _, count in classes) / 2.0, 0, 0
+    for _, most, count in classes:
+        passed, middle = passed + count, most
+        if passed >= half:
+            break
+    if not row.typical_s > 0.0 or middle <= 0:
+        return 1e-9
+    return float(10.0 ** round(math.log10(row.typical_s / middle)))
+
+
+def _opening(result: LatencyResult, benchmark: BenchmarkResult) -> tuple[Block]:
+    """State the definition, and the averages at the throughput."""
+    said = [f"**Definition.** {ended(result.definition)}"]
+    means_s = [row.latency_s.mean for row in result.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)]
+    if means_s:
+        ends = [time(value_s).replace(" ", "\u00a0") for value_s in (min(means_s), max(means_s))]
+        said.append(f"The average is {ends[0]}." if len(means_s) == 1 else f"Averages are from {ends[0]} to {ends[1]}.")
+    return (Prose(tuple(said)),)
+
+
+PROCEDURE = Procedure(
     name="latency",
+    title="Latency",
     section="26.2",
+    documents="RFC 2544 sec. 26.2; RFC 8219 sec. 7",
+    lead="How late a frame leaves the router, at the rate found as throughput.",
     settings=LatencyProfile,
+    result=LatencyResult,
     run=_run,
-    result_of=_result,
+    stated=lambda rows, plan, medium: {"definition": DEFINITION, "medium": medium},
     trials=_trials,
     deviations=_deviations,
+    columns=lambda result: (
+        rate_column("Rate", "rate_pps"),
+        Column("Of throughput", "", percent_of, "rate_ratio", wide=True),
+        Column.text("Media", lambda row: result.medium, wide=True),
+        time_column("Mean", "latency_s.mean", group="of the repetitions"),
+        time_column("Least", "latency_s.least", group="of the repetitions", wide=True),
+        time_column("Most", "latency_s.most", group="of the repetitions", wide=True),
+        Column("Number", "", "d", "latency_s.repeats", group="of the repetitions", wide=True),
+        time_column("Least", "min_s", group="of the frames", wide=True),
+        time_column("p1", "p1_s", group="of the frames", wide=True),
+        time_column("Median", "typical_s", group="of the frames"),
+        time_column("p99", "p99_s", group="of the frames", wide=True),
+        time_column("p99.9", "worst_s", group="of the frames"),
+        time_column("Most", "max_s", group="of the frames", wide=True),
+        time_column("PDV", "pdv_s"),
+        time_column("Least", lambda row: row.ipdv_s[0], group="IPDV", wide=True),
+        time_column("Median", lambda row: row.ipdv_s[1], group="IPDV", wide=True),
+        time_column("Most", lambda row: row.ipdv_s[2], group="IPDV", wide=True),
+        LOSS,
+    ),
+    caption=lambda result: f"Mean: {repeats(row.latency_s for row in result.rows)}.",
+    explained="RFC 8219 sec. 7.2: typical is the median of the medians, worst the median of the 99.9th percentiles. "
+    "Sec. 7.3: PDV is the 99.9th percentile less the least delay, IPDV the difference from frame to frame.",
+    opening=_opening,
+    figures=_figures,
     counts_frames=False,
 )

@@ -2,83 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
-from routecast.benchmark.settings import Table
 from routecast.quantity import format_duration
+from routecast.quantity.schema import field, value
+from routecast.report.tables import Cell, Column, Table, scaled
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.stage import Stage
+    from routecast.benchmark.streams import Stream
+    from routecast.report.figures import Figure
+    from routecast.report.page import Block
 
-__all__ = ["Deviation", "LeftOut", "NotRun", "Procedure", "Spread", "rfc2544", "span"]
+__all__ = [
+    "LOSS",
+    "Deviation",
+    "LeftOut",
+    "NotRun",
+    "Procedure",
+    "Spread",
+    "deviation",
+    "ended",
+    "frames_per_second",
+    "known",
+    "percent_of",
+    "plural",
+    "rate_column",
+    "repeats",
+    "span",
+    "time",
+    "time_column",
+]
 
 
 class LeftOut(Exception):
     """A procedure cannot be run here; its text is the reason that a report gives."""
 
 
-def _nothing(rows: Sequence[Any], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
+def _none(*_: Any) -> tuple[Any, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Procedure:
-    """A procedure of RFC 2544 sec. 26 (or what has replaced it).
+    """A procedure of RFC 2544 sec. 26 (or what has replaced it)."""
 
-    Parameters
-    ----------
-    name : str
-        Of its table in a profile, its field in the result, in file names and commands.
-    section : str
-        Of RFC 2544: ``"26.1"``.
-    settings : type of Table
-        Its table in a profile.
-    run : callable
-        ``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs none.
-        Raises :class:`LeftOut` where there is nothing that could be run.
-    result_of : callable
-        ``result_of(rows, plan, medium)`` returns all rows as one result with what the standard wants stated.
-    trials : callable
-        ``trials(profile)`` returns how many trials a stage is expected to take, and their seconds of traffic.
-    deviations : callable
-        ``deviations(profile)`` yields every way in which the profile's values differ from the standard.
-    left_out : callable
-        ``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` are the device's own, by part.
-    rests_on_throughput : bool
-        Runs at the throughput, so that the throughput is run before it.
-    counts_frames : bool
-        Counts frames during a change, which a closed form cannot.
-    smallest_only : bool
-        Run with the smallest frame only.
-    with_bursts : bool
-        Run with streams of repeated bursts as well (sec. 21 asks for the least time between bursts without loss).
-    """
-
-    name: str
-    section: str
-    settings: type[Table]
-    run: Callable[[Stage, float], tuple[Any, ...]]
-    result_of: Callable[[Sequence[Any], Plan, str], Any]
-    trials: Callable[[Profile], tuple[int, float]]
-    deviations: Callable[[Profile], Iterator[Deviation]]
-    left_out: Callable[[Sequence[Any], Mapping[str, str]], tuple[NotRun, ...]] = _nothing
-    rests_on_throughput: bool = True
-    counts_frames: bool = True
-    smallest_only: bool = False
-    with_bursts: bool = False
+    name: str = field("Of its module, of its table in a profile, in the result, in commands.")
+    title: str = field("In headings.")
+    section: str = field('Of RFC 2544: ``"26.1"``.')
+    documents: str = field("That say how it is done and reported now.")
+    settings: type[Any] = field("Its table in a profile.")
+    result: type[Any] = field(
+        "What it finds: a dataclass with ``rows`` and what the standard wants stated. A row has a stream, frame_bytes, "
+        'an outcome (``"found"``, ``"undetermined"``, or a word of its own) and the reason why it has no figure.'
+    )
+    run: Callable[[Stage, float], tuple[Any, ...]] = field(
+        "``run(stage, throughput_pps)`` runs one stage and returns its rows; the throughput is NaN where it needs "
+        "none. Raises :class:`LeftOut` where there is nothing that could be run."
+    )
+    trials: Callable[[Profile], tuple[int, float]] = field(
+        "``trials(profile)`` returns how many trials a stage is expected to take, and their seconds of traffic."
+    )
+    deviations: Callable[[Profile], Iterable[Deviation]] = field(
+        "``deviations(profile)`` yields every way in which the profile's values differ from the standard."
+    )
+    columns: Callable[[Any], Sequence[Column | bool]] = field(
+        "``columns(result)`` returns the columns of its table, between those that all have; ``False`` is none."
+    )
+    lead: str = field("Its finding in words, for people who do not know the RFC.")
+    stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = field(
+        "``stated(rows, plan, medium)`` returns the fields of the result beside its rows.",
+        default=lambda rows, plan, medium: {},
+    )
+    left_out: Callable[[Sequence[Any], Mapping[str, str]], Sequence[NotRun]] = field(
+        "``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` are the device's own, by part.",
+        default=_none,
+    )
+    statements: Callable[[Profile, Sequence[Stream]], Sequence[str]] = field(
+        "``statements(profile, streams)`` returns what a report must say of how it was done.", default=_none
+    )
+    outcomes: Mapping[str, str] = field(
+        "What its table says of an outcome; the word itself where nothing is given.", default_factory=dict
+    )
+    row_name: Callable[[Any], str] = field(
+        "How a row is called that has no figure.", default=lambda row: f"{row.frame_bytes} B"
+    )
+    caption: Callable[[Any], str] = field(
+        "``caption(result)`` returns what the table shows.", default=lambda result: ""
+    )
+    explained: str = field("What a page says of the table besides.", default="")
+    answers: Callable[[Any], Sequence[str]] = field(
+        "``answers(result)`` returns its figures in sentences that stand alone.", default=_none
+    )
+    opening: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
+        "``opening(result, benchmark)`` returns what stands in a page before figures and table.", default=_none
+    )
+    figures: Callable[[Any, BenchmarkResult], Iterable[Figure]] = field(
+        "``figures(result, benchmark)`` returns what it shows over its axes.", default=_none
+    )
+    closing: Callable[[Any, BenchmarkResult], Iterable[Block]] = field(
+        "``closing(result, benchmark)`` returns what follows the table.", default=_none
+    )
+    rests_on_throughput: bool = field("Runs at the throughput, so that the throughput is run before it.", default=True)
+    counts_frames: bool = field("Counts frames during a change, which a closed form cannot.", default=True)
+    smallest_only: bool = field("Run with the smallest frame only.", default=False)
+    with_bursts: bool = field(
+        "Run with streams of repeated bursts as well (sec. 21 asks for the least time between bursts without loss).",
+        default=False,
+    )
 
     @property
-    def title(self) -> str:
+    def words(self) -> str:
         """The name in words."""
         return self.name.replace("_", " ")
 
+    def table(self, result: Any, *, several: bool = True) -> Table:
+        """Return the table of a result, without the wide columns in which nothing is known.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+        ``several`` streams were run, so that a terminal shows the stream as well.
+        """
+        words = {"found": "", "undetermined": "not determined", **self.outcomes}
+        table = Table.of(
+            result.rows,
+            Column.text("Stream", "stream", wide=not several),
+            Column("Frame", "B", "d", "frame_bytes"),
+            *self.columns(result),
+            Column.text("", lambda row: words.get(row.outcome, row.outcome), wide=True),
+            name=self.name.replace("_", "-"),
+            title=f"{self.title} ({self.documents})",
+            caption=self.caption(result),
+        )
+        return known(table)
+
+    def reasons(self, rows: Sequence[Any]) -> tuple[str, ...]:
+        """Say for each row without a figure why there is none."""
+        several = len({row.stream for row in rows}) > 1
+        named = (
+            f"{self.row_name(row)}{f', {row.stream}' if several else ''}: {row.reason}." for row in rows if row.reason
+        )
+        return tuple(dict.fromkeys(named))
+
+
+def known(table: Table) -> Table:
+    """Leave out the wide columns in which nothing is known."""
+    kept = [
+        number
+        for number, column in enumerate(table.columns)
+        if not column.wide or any(_is_known(row[number]) for row in table.rows)
+    ]
+    columns = tuple(table.columns[number] for number in kept)
+    return replace(table, columns=columns, rows=tuple(tuple(row[number] for number in kept) for row in table.rows))
+
+
+def _is_known(cell: Cell) -> bool:
+    return cell not in (None, "") and not (isinstance(cell, float) and math.isnan(cell))
+
+
+def rate_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
+    """Return a column of rates in frames/s, written in full as RFC 2544 wants them; ``more`` are the other fields."""
+    return Column(title, "frames/s", frames_per_second, getter, **more)
+
+
+def time_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
+    """Return a column of times, each with its unit; ``more`` are the other fields."""
+    return Column(title, "", time, getter, **more)
+
+
+LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
+
+
+@value
 class Spread:
     """Repetitions of one figure: their mean, extremes and standard deviation; the raw values in order.
 
@@ -111,29 +211,18 @@ class Spread:
         return len(self.values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Deviation:
-    """One way in which a run differs from the standard.
+    """One way in which a run differs from the standard."""
 
-    Parameters
-    ----------
-    document : str
-        ``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.
-    section : str
-        ``"24"``.
-    requirement : {"MUST", "SHOULD"}
-    wanted, done : str
-        What the standard asks for, and what was done instead, each as a phrase.
-    """
-
-    document: str
-    section: str
+    document: str = field('``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.')
+    section: str = field('``"24"``.')
     requirement: Literal["MUST", "SHOULD"]
-    wanted: str
-    done: str
+    wanted: str = field("What the standard asks for, as a phrase.")
+    done: str = field("What was done instead.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NotRun:
     """Something that the standard knows and that this run left out, with the reason."""
 
@@ -142,11 +231,75 @@ class NotRun:
     reason: str
 
 
-def rfc2544(section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str) -> Deviation:
-    """Return a deviation from RFC 2544 itself."""
-    return Deviation(document="RFC 2544", section=section, requirement=requirement, wanted=wanted, done=done)
+def deviation(
+    section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str, *, document: str = "RFC 2544"
+) -> Deviation:
+    """Return a deviation from RFC 2544 itself, or from a document that renews a section of it."""
+    return Deviation(document=document, section=section, requirement=requirement, wanted=wanted, done=done)
 
 
 def span(seconds: float) -> str:
     """Write a time that may be none."""
     return format_duration(seconds) if seconds > 0.0 else "none"
+
+
+def ended(text: str) -> str:
+    """Write a text as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def repeats(spreads: Iterable[Spread]) -> str:
+    """Say how often at least each of some figures was found."""
+    fewest = min((spread.repeats for spread in spreads), default=0)
+    return f"average of {fewest} repetitions" if fewest != 1 else "one repetition"
+
+
+def frames_per_second(rate_pps: float) -> str:
+    """Write a rate as RFC 2544 wants it, in frames a second.
+
+    Examples
+    --------
+    >>> frames_per_second(14_880_952.4)
+    '14,880,952'
+    """
+    if not math.isfinite(rate_pps):
+        return "–"
+    return f"{rate_pps:,.0f}" if rate_pps >= 100.0 else f"{rate_pps:.4g}"
+
+
+def time(value_s: float) -> str:
+    """Write a time, which may be negative.
+
+    Examples
+    --------
+    >>> time(-2.5e-6)
+    '−2.5 µs'
+    """
+    if not math.isfinite(value_s):
+        return "–"
+    return ("−" if value_s < 0.0 else "") + format_duration(abs(value_s)).replace(" us", " µs")
+
+
+def percent_of(ratio: float) -> str:
+    """Write a ratio in percent.
+
+    Examples
+    --------
+    >>> percent_of(0.0821), percent_of(1.0), percent_of(0.00123)
+    ('8.2 %', '100 %', '0.123 %')
+    """
+    if not math.isfinite(ratio):
+        return "–"
+    text = f"{100.0 * ratio:.3g}" if ratio < 0.01 else f"{100.0 * ratio:.1f}".removesuffix(".0")
+    return f"{text} %"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "trial"), plural(1200, "trial")
+    ('1 trial', '1,200 trials')
+    """
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"

@@ -3,66 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    Procedure,
+    Spread,
+    deviation,
+    percent_of,
+    rate_column,
+    span,
+    time_column,
+)
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.load.offered import RateStep
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
+from routecast.report.tables import Column
 
 if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
 
-__all__ = ["RECOVERY", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
+__all__ = ["PROCEDURE", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
 
 
-class RecoveryProfile(Table):
+@value
+class RecoveryProfile:
     """``[recovery]``: sec. 26.5."""
 
-    overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(default=1.1, description="Overload over the throughput.")
-    overload_duration: Duration = Field(default=60.0, description="Time at overload.")
-    recovery: Share = Field(default=0.5, description="Rate after the cut, over the overload.")
-    recovery_duration: Duration = Field(default=60.0, description="Time after the cut.")
-    repeats: Repeats = Field(default=5, description="Trials; their mean is reported.")
+    overload: Annotated[float, Field(gt=1.0, le=10.0)] = field("Overload over the throughput.", default=1.1)
+    overload_duration: Duration = field("Time at overload.", default=60.0)
+    recovery: Share = field("Rate after the cut, over the overload.", default=0.5)
+    recovery_duration: Duration = field("Time after the cut.", default=60.0)
+    repeats: Repeats = field("Trials; their mean is reported.", default=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RecoveryRow:
-    """Sec. 26.5 for one stream and frame size.
-
-    Parameters
-    ----------
-    throughput_pps : float
-        The rate used as throughput.
-    overload_pps : float
-        The lesser of 110 % of it and the medium's maximum.
-    recovery_pps : float
-        Half of the overload.
-    recovery_s : Spread
-        B − A: last lost frame (its time of sending) after the cut of the rate. At most 0 where the last loss came
-        before the cut: the router recovers at once. (The RFC's "subtract B from A" would be negative.)
-    overload_loss_ratio : float
-        Greatest loss before the cut and after, over the whole trial; 0 means that the overload was none.
-    """
+    """Sec. 26.5 for one stream and frame size."""
 
     stream: str
     frame_bytes: int
-    throughput_pps: float
-    overload_pps: float
-    recovery_pps: float
-    recovery_s: Spread
-    overload_loss_ratio: float
+    throughput_pps: float = field("The rate used as throughput.")
+    overload_pps: float = field("The lesser of 110 % of it and the medium's maximum.")
+    recovery_pps: float = field("Half of the overload.")
+    recovery_s: Spread = field(
+        "B − A: last lost frame (its time of sending) after the cut of the rate. At most 0 where the last loss came "
+        'before the cut: the router recovers at once. (The RFC\'s "subtract B from A" would be negative.)'
+    )
+    overload_loss_ratio: float = field(
+        "Greatest loss before the cut and after, over the whole trial; 0 means that the overload was none."
+    )
     outcome: Literal["found", "no overload", "undetermined"] = "found"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RecoveryResult:
     """Sec. 26.5."""
 
@@ -109,11 +109,6 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
     return (row,)
 
 
-def _result(rows: Sequence[RecoveryRow], plan: Plan, medium: str) -> RecoveryResult:
-    """Return the rows as one result."""
-    return RecoveryResult(rows=tuple(rows))
-
-
 def _trials(profile: Profile) -> tuple[int, float]:
     settings = profile.recovery
     return settings.repeats, settings.repeats * (settings.overload_duration + settings.recovery_duration)
@@ -122,21 +117,36 @@ def _trials(profile: Profile) -> tuple[int, float]:
 def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.recovery
     if abs(settings.overload - 1.1) > 1e-9:
-        yield rfc2544("26.5", "MUST", "110 % of the throughput", f"{settings.overload:.0%}")
+        yield deviation("26.5", "MUST", "110 % of the throughput", f"{settings.overload:.0%}")
     if abs(settings.recovery - 0.5) > 1e-9:
-        yield rfc2544("26.5", "MUST", "a cut to half of the overload", f"to {settings.recovery:.0%}")
+        yield deviation("26.5", "MUST", "a cut to half of the overload", f"to {settings.recovery:.0%}")
     if settings.overload_duration < 60.0:
-        yield rfc2544("26.5", "MUST", "at least 60 s of overload", span(settings.overload_duration))
+        yield deviation("26.5", "MUST", "at least 60 s of overload", span(settings.overload_duration))
     if settings.repeats < 2:
-        yield rfc2544("26.5", "SHOULD", "several repetitions", str(settings.repeats))
+        yield deviation("26.5", "SHOULD", "several repetitions", str(settings.repeats))
 
 
-RECOVERY = Procedure(
+PROCEDURE = Procedure(
     name="recovery",
+    title="System recovery",
     section="26.5",
+    documents="RFC 2544 sec. 26.5",
+    lead="How long the router goes on losing frames after an overload of 110 % has ended.",
     settings=RecoveryProfile,
+    result=RecoveryResult,
     run=_run,
-    result_of=_result,
     trials=_trials,
     deviations=_deviations,
+    outcomes={"no overload": "the overload was none"},
+    columns=lambda result: (
+        rate_column("As throughput", "throughput_pps", group="rates", wide=True),
+        rate_column("Overload", "overload_pps", group="rates"),
+        rate_column("Then", "recovery_pps", group="rates"),
+        time_column("Recovery", "recovery_s.mean"),
+        time_column("Least", "recovery_s.least"),
+        time_column("Most", "recovery_s.most"),
+        Column("Tests", "", "d", "recovery_s.repeats", wide=True),
+        Column("Loss", "in the overload", percent_of, "overload_loss_ratio", wide=True),
+    ),
+    caption=lambda result: "Last lost frame after the end of the overload; below zero: the last loss came before.",
 )

@@ -3,67 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
-from routecast.benchmark.procedures.procedure import Deviation, LeftOut, NotRun, Procedure, Spread, rfc2544, span
-from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    LeftOut,
+    NotRun,
+    Procedure,
+    Spread,
+    deviation,
+    ended,
+    rate_column,
+    span,
+    time_column,
+)
+from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.evaluate.protocol import Resettable
 from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
+from routecast.report.page import Block, Prose
+from routecast.report.tables import Column, scaled
 
 if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["RESET", "ResetProfile", "ResetResult", "ResetRow"]
+__all__ = ["PROCEDURE", "ResetProfile", "ResetResult", "ResetRow"]
 
 
-class ResetProfile(Table):
+@value
+class ResetProfile:
     """``[reset]``: sec. 26.6 as RFC 6201 has it."""
 
-    before: Duration = Field(default=15.0, description="Time of traffic before the reset.")
-    after: Duration = Field(default=60.0, description="Time of traffic after the reset; it must be up by then.")
-    rate: Share = Field(default=1.0, description="Offered rate over the throughput.")
-    repeats: Repeats = Field(default=3, description="Trials per kind of reset; their mean is reported.")
-    kinds: tuple[str, ...] = Field(default=(), description="Kinds of reset; all that the device knows if empty.")
+    before: Duration = field("Time of traffic before the reset.", default=15.0)
+    after: Duration = field("Time of traffic after the reset; it must be up by then.", default=60.0)
+    rate: Share = field("Offered rate over the throughput.", default=1.0)
+    repeats: Repeats = field("Trials per kind of reset; their mean is reported.", default=3)
+    kinds: tuple[str, ...] = field("Kinds of reset; all that the device knows if empty.", default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ResetRow:
-    """RFC 6201 (replaces sec. 26.6) for one kind of reset.
-
-    Parameters
-    ----------
-    kind : str
-        ``"process"``, ``"system"``, ``"link"``, …
-    section : str
-        Of RFC 6201: ``"4.2.2"``.
-    rate_pps : float
-        Offered rate: the throughput of the smallest frame, without loss before the reset.
-    lost_frames : Spread
-    reset_s : Spread
-        Frame-loss method: lost frames over the offered rate, one value per repetition.
-    statement : str
-        The one simple statement that RFC 6201 sec. 5 asks for.
-    """
+    """RFC 6201 (replaces sec. 26.6) for one kind of reset."""
 
     stream: str
-    kind: str
-    section: str
+    kind: str = field('``"process"``, ``"system"``, ``"link"``, …')
+    section: str = field('Of RFC 6201: ``"4.2.2"``.')
     frame_bytes: int
-    rate_pps: float
+    rate_pps: float = field("Offered rate: the throughput of the smallest frame, without loss before the reset.")
     l2_bps: float
     lost_frames: Spread
-    reset_s: Spread
-    statement: str = ""
+    reset_s: Spread = field("Frame-loss method: lost frames over the offered rate, one value per repetition.")
+    statement: str = field("The one simple statement that RFC 6201 sec. 5 asks for.", default="")
     outcome: Literal["found", "undetermined"] = "found"
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ResetResult:
     """RFC 6201; kinds that were left out are in :attr:`BenchmarkResult.not_run`."""
 
@@ -170,11 +167,6 @@ def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
     )
 
 
-def _result(rows: Sequence[ResetRow], plan: Plan, medium: str) -> ResetResult:
-    """Return the rows as one result."""
-    return ResetResult(rows=tuple(rows))
-
-
 def _trials(profile: Profile) -> tuple[int, float]:
     settings = profile.reset
     trials = _RESET_KINDS * settings.repeats
@@ -184,33 +176,43 @@ def _trials(profile: Profile) -> tuple[int, float]:
 def _deviations(profile: Profile) -> Iterator[Deviation]:
     settings = profile.reset
     if settings.before < 15.0:
-        yield Deviation(
-            document="RFC 6201",
-            section="4",
-            requirement="MUST",
-            wanted="15 s of forwarding before the reset",
-            done=span(settings.before),
-        )
+        yield deviation("4", "MUST", "15 s of forwarding before the reset", span(settings.before), document="RFC 6201")
     if settings.rate < 1.0:
-        yield rfc2544("26.6", "MUST", "the throughput as offered rate", f"{settings.rate:.0%} of it")
+        yield deviation("26.6", "MUST", "the throughput as offered rate", f"{settings.rate:.0%} of it")
     if settings.repeats < 2:
-        yield Deviation(
-            document="RFC 6201",
-            section="1.5",
-            requirement="SHOULD",
-            wanted="several trials",
-            done=str(settings.repeats),
-        )
+        yield deviation("1.5", "SHOULD", "several trials", str(settings.repeats), document="RFC 6201")
 
 
-RESET = Procedure(
+def _opening(result: ResetResult, benchmark: BenchmarkResult) -> tuple[Block, ...]:
+    statements = tuple(ended(row.statement) for row in result.rows if row.statement)
+    return (Prose(statements),) if statements else ()
+
+
+PROCEDURE = Procedure(
     name="reset",
+    title="Reset",
     section="26.6",
+    documents="RFC 6201",
+    lead="How long the router forwards nothing when it, or a part of it, is restarted.",
     settings=ResetProfile,
+    result=ResetResult,
     run=_run,
-    result_of=_result,
     trials=_trials,
     deviations=_deviations,
     left_out=_left_out,
+    columns=lambda result: (
+        Column.text("Reset", "kind"),
+        Column.text("RFC 6201 sec.", "section", wide=True),
+        rate_column("Rate", "rate_pps"),
+        Column("Rate", "Mbit/s", scaled(1e-6, ",.1f"), "l2_bps", wide=True),
+        Column("Lost", "frames", ",.0f", "lost_frames.mean"),
+        time_column("Time", "reset_s.mean"),
+        time_column("Least", "reset_s.least", wide=True),
+        time_column("Most", "reset_s.most", wide=True),
+        Column("Trials", "", "d", "reset_s.repeats"),
+    ),
+    row_name=lambda row: row.kind,
+    caption=lambda result: ended(result.method),
+    opening=_opening,
     smallest_only=True,
 )

@@ -5,57 +5,64 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
+from routecast.benchmark.procedures.procedure import (
+    Deviation,
+    Procedure,
+    Spread,
+    deviation,
+    frames_per_second,
+    percent_of,
+    rate_column,
+    span,
+    time,
+)
 from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search, verified
-from routecast.benchmark.settings import GoalProfile, Repeats, Share, Table
+from routecast.benchmark.settings import GoalProfile, Repeats, Share, Text
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity import format_bps, format_power
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Span
+from routecast.quantity.schema import field, value
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.page import Block, Listing, Tile, Tiles
+from routecast.report.tables import Column, percent, scaled
+from routecast.report.ticks import log_ticks
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["THROUGHPUT", "ThroughputProfile", "ThroughputResult", "ThroughputRow"]
+__all__ = ["PROCEDURE", "ThroughputProfile", "ThroughputResult", "ThroughputRow"]
 
 
-class ThroughputProfile(Table):
+@value
+class ThroughputProfile:
     """``[throughput]``: sec. 26.1."""
 
-    search: Literal["mlrsearch", "binary"] = Field(
-        default="mlrsearch", description="MLRsearch (RFC 9971) or plain binary search."
-    )
+    search: Literal["mlrsearch", "binary"] = field("MLRsearch (RFC 9971) or plain binary search.", default="mlrsearch")
     goal: Annotated[tuple[GoalProfile, ...], Field(min_length=1)]
-    base_goal: str = Field(
-        default="", description="The goal whose result the other procedures use; the first if not given."
+    base_goal: Text = field("The goal whose result the other procedures use; the first if not given.", default="")
+    repeats: Repeats = field("How often the whole search is run; the mean is given.", default=1)
+    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
+        "How often a trial with loss is run again, the best counts: loss verification, max(r) of TST009.", default=0
     )
-    repeats: Repeats = Field(default=1, description="How often the whole search is run; the mean is given.")
-    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = Field(
-        default=0,
-        description="How often a trial with loss is run again, the best counts: loss verification, max(r) of TST009.",
-    )
-    verify_below: Share = Field(default=0.1, description="Greater loss is not verified: z of TST009.")
-    slice: Span = Field(
-        default=0.0, description="Longest single trial; longer ones are run in slices. 0: never sliced."
-    )
-    least: Share = Field(default=0.001, description="Least rate of the search, over the maximum rate.")
+    verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
+    slice: Span = field("Longest single trial; longer ones are run in slices. 0: never sliced.", default=0.0)
+    least: Share = field("Least rate of the search, over the maximum rate.", default=0.001)
 
-    @model_validator(mode="after")
-    def _known_base(self) -> ThroughputProfile:
+    def __post_init__(self) -> None:
         names = [goal.name for goal in self.goal]
         if self.base_goal and self.base_goal not in names:
-            message = f"base_goal {self.base_goal!r} is no goal: {did_you_mean(self.base_goal, names)}"
-            raise PydanticCustomError("goal", "{message}", {"message": message})
-        return self
+            raise ValueError(f"base_goal {self.base_goal!r} is no goal: {did_you_mean(self.base_goal, names)}")
 
     @property
     def base(self) -> GoalProfile:
@@ -63,60 +70,44 @@ class ThroughputProfile(Table):
         return next((goal for goal in self.goal if goal.name == self.base_goal), self.goal[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ThroughputRow:
-    """Sec. 26.1 for one stream, frame size and goal.
-
-    Parameters
-    ----------
-    goal : str
-        ``"RFC 2544"`` (no loss), ``"PDR 0.5 %"``, ``"TST009"``.
-    loss_ratio : float
-        Loss that the goal tolerates.
-    throughput_pps : float
-        Greatest rate that meets the goal, all ports together: the lower bound of the search; NaN if none was found.
-        For a goal with loss it is the offered rate; ``conditional_pps`` is what was forwarded of it (RFC 9971
-        "conditional throughput").
-    theoretical_pps : float
-        Sec. 20, all sending ports together.
-    lower_pps, upper_pps : float
-        Bounds at the end of the search; no upper bound (NaN) where the maximum rate itself met the goal.
-    resolution_ratio : float
-        Width at which the search stops, relative to the upper bound.
-    outcome : {"found", "maximum", "below", "undetermined"}
-        ``maximum``: the medium's maximum rate met the goal. ``below``: not even the least rate did. ``undetermined``:
-        trials stayed invalid, ``reason`` says why.
-    repeats_pps : Spread
-        The results of all searches, where the search was repeated; ``throughput_pps`` is their mean.
-    final_trial_s : float
-        Length of the trials that decided.
-    trials : int
-        How many trials it took.
-    power : TrialPower or None
-        Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was metered
-        and the model has no power states.
-    """
+    """Sec. 26.1 for one stream, frame size and goal."""
 
     stream: str
     frame_bytes: int
-    goal: str
-    loss_ratio: float
-    throughput_pps: float
+    goal: str = field('``"RFC 2544"`` (no loss), ``"PDR 0.5 %"``, ``"TST009"``.')
+    loss_ratio: float = field("Loss that the goal tolerates.")
+    throughput_pps: float = field(
+        "Greatest rate that meets the goal, all ports together: the lower bound of the search; NaN if none was found. "
+        "For a goal with loss it is the offered rate; ``conditional_pps`` is what was forwarded of it (RFC 9971 "
+        '"conditional throughput").'
+    )
     per_port_pps: float
     conditional_pps: float
-    theoretical_pps: float
-    lower_pps: float
-    upper_pps: float
-    resolution_ratio: float
+    theoretical_pps: float = field("Sec. 20, all sending ports together.")
+    lower_pps: float = field("Lower bound at the end of the search.")
+    upper_pps: float = field("Upper bound at the end of the search; NaN where the maximum rate itself met the goal.")
+    resolution_ratio: float = field("Width at which the search stops, relative to the upper bound.")
     l1_bps: float
     l2_bps: float
-    outcome: Literal["found", "maximum", "below", "undetermined"]
+    outcome: Literal["found", "maximum", "below", "undetermined"] = field(
+        "``maximum``: the medium's maximum rate met the goal. ``below``: not even the least rate did. "
+        "``undetermined``: trials stayed invalid, ``reason`` says why."
+    )
     reason: str = ""
     search: str = ""
-    repeats_pps: Spread = field(default_factory=lambda: Spread.of(()))
-    final_trial_s: float = float("nan")
-    trials: int = 0
-    power: TrialPower | None = None
+    repeats_pps: Spread = field(
+        "The results of all searches, where the search was repeated; ``throughput_pps`` is their mean.",
+        default_factory=lambda: Spread.of(()),
+    )
+    final_trial_s: float = field("Length of the trials that decided.", default=float("nan"))
+    trials: int = field("How many trials it took.", default=0)
+    power: TrialPower | None = field(
+        "Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was "
+        "metered and the model has no power states.",
+        default=None,
+    )
 
     @property
     def of_theoretical_ratio(self) -> float:
@@ -124,7 +115,7 @@ class ThroughputRow:
         return self.throughput_pps / self.theoretical_pps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ThroughputResult:
     """Sec. 26.1. ``advertised`` is the single statement that the section allows to publish, per stream type."""
 
@@ -195,10 +186,10 @@ def find_ceiling(stage: Stage) -> str:
     )
 
 
-def _result(rows: Sequence[ThroughputRow], plan: Plan, medium: str) -> ThroughputResult:
-    """Return the rows as one result, with the statements that may be advertised."""
+def _stated(rows: Sequence[ThroughputRow], plan: Plan, medium: str) -> dict[str, object]:
+    """Return the search, and the statements that may be advertised."""
     search = "MLRsearch (RFC 9971)" if plan.profile.throughput.search == "mlrsearch" else "binary search"
-    return ThroughputResult(rows=tuple(rows), advertised=tuple(advertised(rows, plan.streams, medium)), search=search)
+    return {"advertised": tuple(advertised(rows, plan.streams, medium)), "search": search}
 
 
 def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:
@@ -368,25 +359,270 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
     lossless = [goal for goal in settings.goal if goal.loss_ratio == 0.0 and goal.exceed_ratio == 0.0]
     if not lossless:
         done = "goals with loss or with trials that may exceed it (RFC 9971), not RFC 1242's throughput"
-        yield rfc2544("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
+        yield deviation("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
     if settings.verify_losses:
         done = f"a trial with loss is run again up to {settings.verify_losses} times, the best counts"
-        yield rfc2544("26.1", "MUST", "a trial with loss lowers the rate", done)
+        yield deviation("26.1", "MUST", "a trial with loss lowers the rate", done)
     for goal in lossless:
         if goal.final_trial < 60.0:
-            yield rfc2544("24", "SHOULD", "final trials of at least 60 s", f"{span(goal.final_trial)} ({goal.name})")
+            yield deviation("24", "SHOULD", "final trials of at least 60 s", f"{span(goal.final_trial)} ({goal.name})")
     if settings.slice:
-        yield rfc2544("24", "SHOULD", "trials in one piece", f"slices of {span(settings.slice)}")
+        yield deviation("24", "SHOULD", "trials in one piece", f"slices of {span(settings.slice)}")
 
 
-THROUGHPUT = Procedure(
+def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str, ...]:
+    """Return what RFC 9971 wants a report to say of its searches: units, conversions, widths, goals."""
+    settings = profile.throughput
+    both = any(stream.bidirectional for stream in streams)
+    texts = [
+        "Rates and loads are frames/s over all ports together. A search's load is that of one port; "
+        + (
+            "a stream both ways has two sending ports, so its rates are twice the load of a port."
+            if both
+            else "one port sends, so the factor is 1."
+        ),
+        "Loss ratio is lost plus unsent frames over intended frames, all ports together. A trial whose rate misses the "
+        "intended one by more than 0.1 % has unsent frames; duplicates are not counted as received.",
+        "Goal width is (upper bound − lower bound) / upper bound; the result is the lower bound. The conditional "
+        "throughput is the lower bound times (1 − its loss ratio).",
+    ]
+    texts += [_goal_text(goal) for goal in settings.goal]
+    texts.append(
+        f"Trial phases (RFC 2544 sec. 23): {span(profile.trial.before)} after the learning frames, "
+        f"{span(profile.trial.residual)} for residual frames, {span(profile.trial.settle)} until the next trial; "
+        "routes are static, so no routing update is sent."
+    )
+    if settings.verify_losses:
+        texts.append(
+            f"Loss verification: a trial that loses at most {settings.verify_below:.0%} is run again up to "
+            f"{settings.verify_losses} times, and the one with the least loss counts (best of n). A binary search "
+            "tries its upper bound again before it ends."
+        )
+    if settings.slice:
+        texts.append(f"Trials are cut into slices of at most {span(settings.slice)}; their counts are added.")
+    return tuple(texts)
+
+
+def _goal_text(goal: GoalProfile) -> str:
+    return (
+        f"Goal “{goal.name}”: loss ratio {goal.loss_ratio:g}, exceed ratio {goal.exceed_ratio:g}, initial trials "
+        f"{span(goal.initial_trial)}, final trials {span(goal.final_trial)}, duration sum {span(goal.duration_sum)}, "
+        f"width {goal.width:.2%}."
+    )
+
+
+GREY = "#7a7f87"
+_TINY_SHARE = 0.08
+"""Where the least rate is less than this share of the greatest, a linear axis would show a flat line."""
+_MOST_TILES = 4
+
+
+def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figure, ...]:
+    """Sec. 26.1: x is the frame size, y frames/s; a line for the theoretical rate and one for each result."""
+    found = "measured" if benchmark.setup.evaluator == "measure" else "predicted"
+    rows = [row for row in result.rows if math.isfinite(row.throughput_pps)]
+    if not rows:
+        return ()
+    kinds = list(dict.fromkeys((row.stream, row.goal) for row in rows))
+    goals = {goal for _, goal in kinds}
+    marks: list[Mark] = []
+    for line in _theoretical(result.rows):
+        points = Points(name=line.name, x=line.x, y=line.y, colour=GREY, filled=False, size_px=5, legend=False)
+        marks += [line, points]
+    for number, ((stream, goal), colour) in enumerate(zip(kinds, palette(len(kinds), ordered=False), strict=True)):
+        mine = sorted(
+            (row for row in rows if (row.stream, row.goal) == (stream, goal)), key=lambda row: row.frame_bytes
+        )
+        name = f"{stream}, {goal}" if len(goals) > 1 else stream
+        x, y = tuple(float(row.frame_bytes) for row in mine), tuple(row.throughput_pps for row in mine)
+        marks += [
+            Line(name=f"{found}, {name}", x=x, y=y, colour=colour),
+            Points(
+                name=name,
+                x=x,
+                y=y,
+                colour=colour,
+                labels=tuple(map(_throughput_label, mine)),
+                size_px=max(12 - 4 * number, 4),  # what lies beneath stays to be seen
+                legend=False,
+            ),
+        ]
+    greatest = max(row.theoretical_pps for row in result.rows)
+    least = min(row.throughput_pps for row in rows)
+    is_log = least < _TINY_SHARE * greatest
+    figure = Figure(
+        name="throughput",
+        title="Throughput over frame size",
+        caption="RFC 2544 sec. 26.1. Dashed: the theoretical maximum rate of the medium for each size (sec. 20)."
+        + (" The vertical axis is logarithmic." if is_log else ""),
+        x=_frame_axis(result.rows),
+        y=_rate_axis(least, greatest, is_log=is_log),
+        marks=tuple(marks),
+    )
+    return (figure,)
+
+
+def _theoretical(rows: Sequence[ThroughputRow]) -> list[Line]:
+    """Return a line for each different maximum: streams of one or both ways."""
+    lines: dict[tuple[float, ...], Line] = {}
+    for stream in dict.fromkeys(row.stream for row in rows):
+        by_size = {row.frame_bytes: row.theoretical_pps for row in rows if row.stream == stream}
+        sizes = sorted(by_size)
+        rates = tuple(by_size[size] for size in sizes)
+        label = f"theoretical maximum, {stream}" if lines else "theoretical maximum"
+        lines.setdefault(rates, Line(name=label, x=tuple(map(float, sizes)), y=rates, colour=GREY, dashed=True))
+    whole = list(lines.values())
+    return whole if len(whole) == 1 or any(len(line.x) > 1 for line in whole) else whole[:1]
+
+
+def _throughput_label(row: ThroughputRow) -> str:
+    upper = f"<br>upper bound {frames_per_second(row.upper_pps)}" if math.isfinite(row.upper_pps) else ""
+    return (
+        f"{row.stream}, {row.goal}, {row.frame_bytes} B<br>{frames_per_second(row.throughput_pps)} frames/s, "
+        f"{percent_of(row.of_theoretical_ratio)} of {frames_per_second(row.theoretical_pps)}{upper}"
+    )
+
+
+def _frame_axis(rows: Sequence[ThroughputRow]) -> Axis:
+    sizes = sorted({row.frame_bytes for row in rows})
+    ticks = tuple(float(size) for size in sizes)
+    low, high = (sizes[0] / 1.25, sizes[-1] * 1.25)
+    labels = [str(size) for size in sizes]
+    for number, (size, after) in enumerate(itertools.pairwise(sizes)):
+        if after / size < 1.22:  # 1280 and 1518 stand too close for two labels on a narrow screen
+            labels[number] = ""
+    return Axis(title="frame size [B]", scale="log", ticks=ticks, labels=tuple(labels), low=low, high=high)
+
+
+def _rate_axis(least: float, greatest: float, *, is_log: bool) -> Axis:
+    title = "frames/s"
+    if is_log:
+        ticks = log_ticks(least, greatest)
+        labels = tuple(map(_short, ticks))
+        return Axis(title=title, scale="log", ticks=ticks, labels=labels, low=ticks[0], high=ticks[-1])
+    step = 10.0 ** math.floor(math.log10(greatest / 4.0))
+    step *= max(factor for factor in (1.0, 2.0, 5.0) if factor * step <= greatest / 4.0)
+    ticks = tuple(step * n for n in range(int(greatest / step) + 2))
+    return Axis(title=title, ticks=ticks, labels=tuple(map(_short, ticks)), low=0.0, high=ticks[-1])
+
+
+def _short(rate_pps: float) -> str:
+    for unit, factor in ((" M", 1e6), (" k", 1e3)):
+        if rate_pps >= factor:
+            return f"{rate_pps / factor:g}{unit}"
+    return f"{rate_pps:g}"
+
+
+def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
+    """Smallest and largest frame of the first stream without loss, else of the first goal."""
+    known = [row for row in throughput.rows if math.isfinite(row.throughput_pps)]
+    if not known:
+        return []
+    strict = [row for row in known if row.loss_ratio == 0.0] or known
+    first = [row for row in strict if (row.stream, row.goal) == (strict[0].stream, strict[0].goal)]
+    ends = sorted(first, key=lambda row: row.frame_bytes)
+    if len(ends) > 1:
+        return [ends[0], ends[-1]]
+    others = (row for row in known if row.stream == ends[0].stream and row not in ends)
+    return [*ends, *others][:_MOST_TILES]
+
+
+def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
+    stream = next((one for one in benchmark.setup.streams if one.name == row.stream), None)
+    protocol = f"UDP over {stream.protocol}" if stream else "UDP"
+    named = protocol if stream and stream.name == stream.protocol else f"{protocol}, {row.stream}"
+    loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
+    return Tile(
+        frames_per_second(row.throughput_pps),
+        f"frames/s of {row.frame_bytes} bytes, {loss}",
+        f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
+        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}",
+    )
+
+
+def _watts(row: ThroughputRow) -> str:
+    """Write the power at the throughput with what it covers; nothing where there is none."""
+    if row.power is None:
+        return ""
+    return f"; {format_power(row.power.mean_w)} and {1e6 * row.power.packet_j:.4g} uJ a packet ({row.power.scope})"
+
+
+def _opening(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Block, ...]:
+    tiles = tuple(_tile(benchmark, row) for row in _headlines(result))
+    return (Tiles(tiles),) if tiles else ()
+
+
+def _closing(result: ThroughputResult, benchmark: BenchmarkResult) -> Iterator[Block]:
+    setup = benchmark.setup
+    protocols = " and ".join(dict.fromkeys(f"UDP over {stream.protocol}" for stream in setup.streams))
+    said = (f"Protocol: {protocols}.", f"Stream format: {setup.frame_format}.", f"Media: {setup.medium}.")
+    yield Listing(title="Conditions", entries=said)
+    if result.advertised:
+        entries = tuple(f"{text}." for text in result.advertised)
+        yield Listing(title="What may be advertised, as sec. 26.1 wants it", entries=entries)
+    searched = (f"Search: {result.search}.",) if result.search else ()
+    if searched or benchmark.search_statements:
+        yield Listing(title="How it was searched (RFC 9971)", entries=(*searched, *benchmark.search_statements))
+
+
+def _answers(result: ThroughputResult) -> tuple[str, ...]:
+    if not _headlines(result):
+        return ("**No throughput was found**: the reasons stand beneath the table.",)
+    return tuple(f"Throughput: **{text}**." for text in result.advertised)
+
+
+def _caption(result: ThroughputResult) -> str:
+    lengths = sorted({row.final_trial_s for row in result.rows if math.isfinite(row.final_trial_s)})
+    final = f"Final trials took {' or '.join(map(time, lengths))}." if lengths else ""
+    return " ".join(filter(None, (result.search and f"By {result.search}.", final, result.watts)))
+
+
+def _columns(result: ThroughputResult) -> tuple[Column | bool, ...]:
+    repeated, metered = any(row.repeats_pps.repeats > 1 for row in result.rows), bool(result.watts)
+    return (
+        Column.text("Goal", "goal"),
+        rate_column("Throughput", "throughput_pps"),
+        rate_column("Upper bound", "upper_pps"),
+        rate_column("Theoretical", "theoretical_pps"),
+        Column("Of it", "%", percent, "of_theoretical_ratio"),
+        Column("Frames", "Gbit/s", scaled(1e-9, ".3f"), "l2_bps", wide=True),
+        Column("Wire", "Gbit/s", scaled(1e-9, ".3f"), "l1_bps", wide=True),
+        repeated and Column("Searches", "", "d", "repeats_pps.repeats", wide=True),
+        repeated and Column("sd", "", percent_of, _relative_sd, wide=True),
+        Column("Trials", "", "d", "trials", wide=True),
+        metered and Column("Power", "W", getter=lambda row: row.power.mean_w if row.power else math.nan),
+        metered and Column("Packet", "uJ", getter=lambda row: 1e6 * row.power.packet_j if row.power else math.nan),
+    )
+
+
+def _relative_sd(row: ThroughputRow) -> float:
+    spread = row.repeats_pps
+    return spread.sd / spread.mean if spread.mean else math.nan
+
+
+PROCEDURE = Procedure(
     name="throughput",
+    title="Throughput",
     section="26.1",
+    documents="RFC 2544 sec. 26.1",
+    lead="The greatest rate at which the router forwards every frame, for each frame size.",
     settings=ThroughputProfile,
+    result=ThroughputResult,
     run=_run,
-    result_of=_result,
+    stated=_stated,
     trials=_trials,
     deviations=_deviations,
+    statements=search_statements,
+    outcomes={"below": "not even the least rate"},
+    columns=_columns,
+    caption=_caption,
+    explained="Rates count all ports together. Theoretical: the medium's maximum for the size (sec. 20). Upper bound: "
+    "the least rate that failed, at the end of the search. Bit rates: of the frames, and with the 20 bytes that each "
+    "takes on the wire besides.",
+    answers=_answers,
+    opening=_opening,
+    figures=_figures,
+    closing=_closing,
     rests_on_throughput=False,
     counts_frames=False,
     with_bursts=True,

@@ -1,7 +1,6 @@
 """The report of a benchmark: a page that a reviewer can check against the RFCs, its figures, and a published schema."""
 
-from routecast.report.benchmark.page import benchmark_page
+from routecast.report.benchmark.page import benchmark_page, write_report
 from routecast.report.benchmark.schema import benchmark_schema
-from routecast.report.benchmark.write import write_report
 
 __all__ = ["benchmark_page", "benchmark_schema", "write_report"]

@@ -1,33 +1,56 @@
-"""The page of a benchmark: how compliant it is, what was found, with what, and how to do it again."""
+"""The page of a benchmark and its folder: how compliant it is, what was found, with what, how to do it again."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
-from routecast.benchmark.result import BenchmarkResult, LatencyResult, ThroughputResult, ThroughputRow
-from routecast.quantity import format_bps, format_duration, format_power
-from routecast.report.benchmark.figures import frame_loss_figures, latency_figures, throughput_figure
-from routecast.report.benchmark.tables import (
-    FRAME,
-    STREAM,
-    Row,
-    back_to_back_table,
-    frame_loss_table,
-    known,
-    latency_statistics_table,
-    latency_table,
-    rate_column,
-    reasons,
-    recovery_table,
-    reset_table,
-    throughput_table,
-)
-from routecast.report.benchmark.texts import frames_per_second, links, percent_of, plural, stream_of, time
-from routecast.report.page import Block, Facts, Folded, Listing, Notice, Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Column, Table
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.procedure import ended, plural
+from routecast.benchmark.result import BenchmarkResult
+from routecast.quantity import format_bps, format_duration
+from routecast.quantity.whole_file import write_whole
+from routecast.report.benchmark.tables import deviations_table, not_run_table, procedure_table, trials_table
+from routecast.report.drawing import draw
+from routecast.report.page import Block, Facts, Folded, Listing, Notice, Page, Prose, Section, render_page
+from routecast.report.tables import Table
 
-__all__ = ["benchmark_page", "flattened"]
+__all__ = ["benchmark_page", "flattened", "write_report"]
+
+DATA, SCHEMA = "benchmark.json", "benchmark.schema.json"
+
+
+def write_report(result: BenchmarkResult, folder: Path) -> Path:
+    """Write ``report.html``, ``figures/*.svg``, ``benchmark.schema.json``; and ``benchmark.json`` if it is not there.
+
+    Parameters
+    ----------
+    result : BenchmarkResult
+    folder : Path
+        The benchmark's folder; made if missing. Every file is whole or absent.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    page = benchmark_page(result)
+    pictures = folder / "figures"
+    for figure in page.figures():
+        pictures.mkdir(exist_ok=True)
+        write_whole(pictures / f"{figure.name}.svg", draw(figure))
+    schema = (files("routecast") / "data" / "schemas" / SCHEMA).read_text(encoding="utf-8")
+    write_whole(folder / SCHEMA, schema)
+    if not (folder / DATA).exists():
+        text = json.dumps(result.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(folder / DATA, text + "\n")
+    write_whole(folder / "report.html", render_page(page))
+    return folder / "report.html"
 
 
 # All facts of router and tester, nested as they are, as names and values (RFC 2544 sec. 7).
@@ -48,7 +71,7 @@ def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
     media = (
         ("Evaluator", _EVALUATORS.get(setup.evaluator, setup.evaluator)),
         ("Media", setup.medium),
-        ("Links", links(result)),
+        ("Links", _links(result)),
         ("Frame sizes", ", ".join(map(str, setup.frame_bytes)) + " B, FCS included"),
         ("Streams", streams),
         ("Frame format", setup.frame_format),
@@ -61,6 +84,12 @@ def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
         (f"Profile {result.profile_name}", tuple(flattened(result.profile))),
     )
     return tuple(Facts(title=title, rows=rows) for title, rows in parts if rows)
+
+
+def _links(result: BenchmarkResult) -> str:
+    """Write the rates of the links."""
+    rates = list(dict.fromkeys(format_bps(rate) for rate in result.setup.link_bps if math.isfinite(rate)))
+    return ", ".join(rates) or "of no known rate"
 
 
 _EVALUATORS = {
@@ -118,99 +147,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-# Tables of the run itself: in what it differs from the standards, what it left out, every trial.
-
-
-def deviations_table(result: BenchmarkResult) -> Table:
-    """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
-    found = result.compliance.deviations
-    return Table.of(
-        found,
-        Column.text("Document", "document"),
-        Column.text("Sec.", "section"),
-        Column.text("Level", "requirement"),
-        Column.text("Asked for", "wanted", wrap=True),
-        Column.text("Done", "done", wrap=True),
-        name="deviations",
-        title="Deviations",
-        caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
-        strong=lambda one: one.requirement == "MUST",
-    )
-
-
-def not_run_table(result: BenchmarkResult) -> Table:
-    """Return what the standards know and this run left out."""
-    return Table.of(
-        result.not_run,
-        Column.text("Section", "section"),
-        Column.text("What", "what", wrap=True),
-        Column.text("Why", "reason", wrap=True),
-        name="not-run",
-        title="Not run",
-    )
-
-
-def trials_table(result: BenchmarkResult) -> Table:
-    """Return every trial in the order of the run; invalid ones stand out with their reason."""
-    invalid = result.invalid_trials
-    table = Table(
-        name="trials",
-        title="Every trial",
-        caption=f"In the order of the run. Shaded rows are invalid ({invalid}): they are no result and were run again.",
-        columns=(
-            Column("#", "", "d"),
-            Column.text("Procedure"),
-            STREAM,
-            FRAME,
-            Column.text("For"),
-            Column("Attempt", "", "d"),
-            Column("Length", "", time),
-            rate_column("Intended", "rates"),
-            rate_column("Offered", "rates"),
-            rate_column("Forwarded", "rates"),
-            Column("Sent", "", ",d", group="frames"),
-            Column("Received", "", ",d", group="frames"),
-            Column("Lost", "", ",d", group="frames"),
-            Column("Twice", "", ",d", group="frames"),
-            Column("Reordered", "", ",d", group="frames"),
-            Column("Corrupt", "", ",d", group="frames"),
-            Column("Loss", "", percent_of),
-            Column("Median", "", time, group="latency"),
-            Column("99 %", "", time, group="latency"),
-            Column.text("Invalid because"),
-        ),
-        rows=tuple(
-            (
-                record.number,
-                record.procedure.replace("_", " "),
-                record.stream,
-                record.frame_bytes,
-                record.purpose,
-                record.attempt,
-                record.trial.duration_s,
-                record.trial.intended_pps,
-                record.trial.offered_pps,
-                record.trial.forwarded_pps,
-                record.trial.offered_frames,
-                record.trial.forwarded_frames,
-                record.trial.dropped_frames,
-                record.trial.duplicated_frames,
-                record.trial.reordered_frames,
-                record.trial.corrupted_frames,
-                record.trial.loss_ratio,
-                record.trial.latency.p50_s if record.trial.latency else None,
-                record.trial.latency.p99_s if record.trial.latency else None,
-                "; ".join(record.trial.invalid),
-            )
-            for record in result.trials
-        ),
-        strong=frozenset(number for number, record in enumerate(result.trials) if not record.trial.is_valid),
-    )
-    return known(table)
-
-
 _MOST_ROWS = 24
-_MOST_TILES = 4
 
 _LEVELS = {
     "unconditional": ("good", "Unconditionally compliant"),
@@ -221,7 +158,7 @@ _LEVELS = {
 
 def benchmark_page(result: BenchmarkResult) -> Page:
     """Return the page: the compliance statement first, then RFC 2544's sections in their order."""
-    sections = [_compliance(result), *_procedures(result)]
+    sections = [_compliance(result), *(_procedure(result, name) for name in result.procedures)]
     if result.not_run:
         sections.append(_not_run(result))
     sections += [_setup(result), _trials(result)]
@@ -240,12 +177,9 @@ def benchmark_page(result: BenchmarkResult) -> Page:
 
 
 def _answer(result: BenchmarkResult) -> str:
-    if result.throughput and result.throughput.advertised:
-        return f"Throughput: **{result.throughput.advertised[0]}**."
-    if result.throughput and not _headlines(result.throughput):
-        return "**No throughput was found**: the reasons stand beneath the table."
-    done = ", ".join(name.replace("_", " ") for name in result.procedures) or "nothing"
-    return f"Procedures with a result: {done}."
+    answers = [text for name in result.procedures for text in PROCEDURES[name].answers(result.found[name])]
+    done = ", ".join(PROCEDURES[name].words for name in result.procedures) or "nothing"
+    return answers[0] if answers else f"Procedures with a result: {done}."
 
 
 def _compliance(result: BenchmarkResult) -> Section:
@@ -262,62 +196,24 @@ def _compliance(result: BenchmarkResult) -> Section:
             text=compliance.statement,
         ),
         bool(compliance.deviations) and deviations_table(result),
-        bool(result.notes) and Prose(tuple(f"**Note.** {_ended(note)}" for note in result.notes)),
+        bool(result.notes) and Prose(tuple(f"**Note.** {ended(note)}" for note in result.notes)),
     )
 
 
-def _procedures(result: BenchmarkResult) -> Iterator[Section]:
-    if result.throughput:
-        yield _throughput(result, result.throughput)
-    if result.latency:
-        yield _latency(result, result.latency)
-    if result.frame_loss:
-        yield Section.of(
-            "frame-loss",
-            "Frame loss rate",
-            "What part of the frames is lost when more is offered than the router can forward. From the maximum "
-            "rate downwards, until two trials in a row lose nothing.",
-            *frame_loss_figures(result.frame_loss),
-            _long(frame_loss_table(result.frame_loss)),
-            *_open(result.frame_loss.rows),
-        )
-    if result.back_to_back:
-        yield Section.of(
-            "back-to-back",
-            "Back-to-back frames",
-            "The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
-            Prose((_ended(result.back_to_back.algorithm),)),
-            back_to_back_table(result.back_to_back),
-            *_open(result.back_to_back.rows),
-        )
-    if result.recovery:
-        yield Section.of(
-            "recovery",
-            "System recovery",
-            "How long the router goes on losing frames after an overload of 110 % has ended.",
-            recovery_table(result.recovery),
-            *_open(result.recovery.rows),
-        )
-    if result.reset:
-        statements = tuple(
-            f"{row.statement[:1].upper()}{row.statement[1:]}." for row in result.reset.rows if row.statement
-        )
-        yield Section.of(
-            "reset",
-            "Reset",
-            "How long the router forwards nothing when it, or a part of it, is restarted.",
-            bool(statements) and Prose(statements),
-            reset_table(result.reset),
-            *_open(result.reset.rows, of_kind=True),
-        )
-
-
-def _open(rows: Sequence[Row], *, of_kind: bool = False) -> tuple[Listing, ...]:
-    """List what has no figure, and why."""
-    entries = reasons(rows)
-    if of_kind:
-        entries = tuple(dict.fromkeys(f"{getattr(row, 'kind', '')}: {row.reason}." for row in rows if row.reason))
-    return (Listing(title="Without a figure, and why", entries=entries),) if entries else ()
+def _procedure(result: BenchmarkResult, name: str) -> Section:
+    """Return the section of a procedure: its figures and its table, and what has no figure, with the reason."""
+    procedure, found = PROCEDURES[name], result.found[name]
+    table, reasons = procedure_table(result, name), procedure.reasons(found.rows)
+    return Section.of(
+        table.name,
+        procedure.title,
+        procedure.lead,
+        *procedure.opening(found, result),
+        *procedure.figures(found, result),
+        _long(replace(table, caption=" ".join(filter(None, (table.caption, procedure.explained))))),
+        bool(reasons) and Listing(title="Without a figure, and why", entries=reasons),
+        *procedure.closing(found, result),
+    )
 
 
 def _long(table: Table) -> Table | Folded:
@@ -325,94 +221,6 @@ def _long(table: Table) -> Table | Folded:
     if len(table.rows) <= _MOST_ROWS:
         return table
     return Folded(summary=f"{table.title}: show {plural(len(table.rows), 'row')}", table=table)
-
-
-def _throughput(result: BenchmarkResult, throughput: ThroughputResult) -> Section:
-    blocks: list[Block] = []
-    tiles = tuple(_throughput_tile(result, row) for row in _headlines(throughput))
-    if tiles:
-        blocks.append(Tiles(tiles))
-    found = "measured" if result.setup.evaluator == "measure" else "predicted"
-    figure = throughput_figure(throughput, found=found)
-    if figure:
-        blocks.append(figure)
-    blocks += [throughput_table(throughput), *_open(throughput.rows)]
-    setup = result.setup
-    protocols = " and ".join(dict.fromkeys(f"UDP over {stream.protocol}" for stream in setup.streams))
-    said = (f"Protocol: {protocols}.", f"Stream format: {setup.frame_format}.", f"Media: {setup.medium}.")
-    blocks.append(Listing(title="Conditions", entries=said))
-    if throughput.advertised:
-        entries = tuple(f"{text}." for text in throughput.advertised)
-        blocks.append(Listing(title="What may be advertised, as sec. 26.1 wants it", entries=entries))
-    searched = (f"Search: {throughput.search}.",) if throughput.search else ()
-    if searched or result.search_statements:
-        entries = (*searched, *result.search_statements)
-        blocks.append(Listing(title="How it was searched (RFC 9971)", entries=entries))
-    return Section(
-        anchor="throughput",
-        title="Throughput",
-        lead="The greatest rate at which the router forwards every frame, for each frame size.",
-        blocks=tuple(blocks),
-    )
-
-
-def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
-    """Smallest and largest frame of the first stream without loss, else of the first goal."""
-    known = [row for row in throughput.rows if math.isfinite(row.throughput_pps)]
-    if not known:
-        return []
-    strict = [row for row in known if row.loss_ratio == 0.0] or known
-    first = [row for row in strict if (row.stream, row.goal) == (strict[0].stream, strict[0].goal)]
-    ends = sorted(first, key=lambda row: row.frame_bytes)
-    if len(ends) > 1:
-        return [ends[0], ends[-1]]
-    others = (row for row in known if row.stream == ends[0].stream and row not in ends)
-    return [*ends, *others][:_MOST_TILES]
-
-
-def _ended(text: str) -> str:
-    """Write a text as a sentence."""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
-
-
-def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
-    stream = stream_of(result, row.stream)
-    protocol = f"UDP over {stream.protocol}" if stream else "UDP"
-    named = protocol if stream and stream.name == stream.protocol else f"{protocol}, {row.stream}"
-    loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
-    return Tile(
-        frames_per_second(row.throughput_pps),
-        f"frames/s of {row.frame_bytes} bytes, {loss}",
-        f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
-        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}",
-    )
-
-
-def _watts(row: ThroughputRow) -> str:
-    """Write the power at the throughput with what it covers; nothing where there is none."""
-    if row.power is None:
-        return ""
-    return f"; {format_power(row.power.mean_w)} and {1e6 * row.power.packet_j:.4g} uJ a packet ({row.power.scope})"
-
-
-def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
-    at_throughput = [row for row in latency.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)]
-    lead = "How late a frame leaves the router, at the rate found as throughput."
-    if at_throughput:
-        least = min(at_throughput, key=lambda row: row.latency_s.mean)
-        most = max(at_throughput, key=lambda row: row.latency_s.mean)
-        ends = [time(row.latency_s.mean).replace(" ", "\u00a0") for row in (least, most)]
-        lead += f" The average is {ends[0]}." if least is most else f" Averages are from {ends[0]} to {ends[1]}."
-    return Section.of(
-        "latency",
-        "Latency",
-        lead,
-        Prose((f"**Definition.** {_ended(latency.definition)}",)),
-        latency_table(latency),
-        *_open(latency.rows),
-        *latency_figures(latency),
-        latency_statistics_table(latency),
-    )
 
 
 def _not_run(result: BenchmarkResult) -> Section:

@@ -1,4 +1,4 @@
-"""The published JSON Schema of ``benchmark.json``, derived from the result's own classes and their documentation.
+"""The published JSON Schema of ``benchmark.json``, derived from the classes of the result and what their fields say.
 
 It is published as ``data/schemas/benchmark.schema.json``, which is written anew by::
 
@@ -14,6 +14,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.result import BenchmarkResult
 
 __all__ = ["benchmark_schema"]
@@ -21,7 +22,6 @@ __all__ = ["benchmark_schema"]
 Json = dict[str, Any]
 
 IDENTIFIER: Final = "urn:routecast:benchmark:1"
-_PARAMETER = re.compile(r"^(\w[\w, …]*?) : .*$")
 
 
 def benchmark_schema() -> Json:
@@ -53,11 +53,14 @@ def benchmark_schema() -> Json:
 
 
 def _object(kind: type, definitions: dict[str, Json]) -> Json:
-    hints, says = get_type_hints(kind), _documented(kind)
-    properties = {}
+    hints = get_type_hints(kind)
+    properties: Json = {}
     for field in dataclasses.fields(kind):
+        if field.name == "found":
+            properties |= _found(definitions)
+            continue
         schema = _of(hints[field.name], definitions)
-        meaning = field.metadata.get("description") or says.get(field.name)
+        meaning = field.metadata.get("description")
         if meaning:
             schema = {**schema, "description": _plain(meaning)}
         properties[field.name] = schema
@@ -65,9 +68,14 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
         "type": "object",
         "description": _plain(inspect.getdoc(kind) or "").split("\n\n", maxsplit=1)[0].replace("\n", " "),
         "additionalProperties": False,
-        "required": [field.name for field in dataclasses.fields(kind)],
+        "required": list(properties),
         "properties": properties,
     }
+
+
+def _found(definitions: dict[str, Json]) -> Json:
+    says = "None where the procedure was not asked for, or could not run: not_run says which."
+    return {name: {**_of(one.result | None, definitions), "description": says} for name, one in PROCEDURES.items()}
 
 
 def _of(hint: Any, definitions: dict[str, Json]) -> Json:
@@ -94,24 +102,6 @@ def _of(hint: Any, definitions: dict[str, Json]) -> Json:
     if hint is float:
         return {"type": ["number", "null"]}
     return {} if hint is object else {"type": {int: "integer", str: "string", bool: "boolean"}[hint]}
-
-
-def _documented(kind: type) -> dict[str, str]:
-    """Return what the class's documentation says of its parameters."""
-    says: dict[str, str] = {}
-    names: list[str] = []
-    text = inspect.getdoc(kind) or ""
-    _, _, body = text.partition("Parameters\n----------\n")
-    for line in body.split("\n"):
-        match = _PARAMETER.match(line)
-        if match:
-            names = [name.strip() for name in re.split(r"[,…]", match[1]) if name.strip()]
-        elif line.startswith("    "):
-            for name in names:
-                says[name] = f"{says.get(name, '')} {line.strip()}".strip()
-        elif line.strip():
-            names = []
-    return {name: _plain(text) for name, text in says.items()}
 
 
 def _plain(text: str) -> str:

@@ -1,376 +1,183 @@
-"""The tables that RFC 2544 sec. 26 and its updates ask for."""
+"""Tables of a benchmark: what its procedures found, what was left out, deviations, trials, what a run will take."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from routecast.benchmark.result import (
-    BackToBackResult,
-    FrameLossResult,
-    LatencyResult,
-    RecoveryResult,
-    ResetResult,
-    Spread,
-    ThroughputResult,
-)
-from routecast.report.benchmark.texts import frames_per_second, percent_of, time
-from routecast.report.tables import Cell, Column, Table
+from routecast.benchmark.exchange import Record
+from routecast.benchmark.plan import Plan, expected
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.procedure import known, percent_of, rate_column, time_column
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.report.tables import Column, Table
+
+if TYPE_CHECKING:
+    from routecast.benchmark.result import BenchmarkResult
 
 __all__ = [
-    "FRAME",
-    "STREAM",
-    "Row",
-    "back_to_back_table",
-    "frame_loss_table",
-    "known",
-    "latency_statistics_table",
-    "latency_table",
-    "rate_column",
-    "reasons",
-    "recovery_table",
-    "reset_table",
-    "throughput_table",
+    "benchmark_tables",
+    "deviations_table",
+    "not_run_table",
+    "plan_table",
+    "procedure_table",
+    "records_table",
+    "trials_table",
 ]
 
 
-# What the tables of a benchmark share: columns, reasons beneath, columns left out where nothing is known.
+def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
+    """Yield the tables for a terminal: each procedure that has a result, what was left out, the deviations."""
+    for name in result.procedures:
+        table = procedure_table(result, name)
+        reasons = PROCEDURES[name].reasons(result.found[name].rows)
+        yield replace(table, caption=" ".join(filter(None, (table.caption, *reasons))))
+    if result.not_run:
+        yield not_run_table(result)
+    if result.compliance.deviations:
+        yield deviations_table(result)
 
 
-class Row(Protocol):
-    """What every row of a procedure has."""
-
-    @property
-    def stream(self) -> str:
-        """Name of the stream."""
-        ...
-
-    @property
-    def frame_bytes(self) -> int:
-        """Frame size, FCS included."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Why there is no figure; empty where there is one."""
-        ...
+def procedure_table(result: BenchmarkResult, name: str) -> Table:
+    """Return the table of a procedure; a terminal shows its streams where there is more than one."""
+    return PROCEDURES[name].table(result.found[name], several=len(result.setup.streams) > 1)
 
 
-STREAM = Column.text("Stream")
-FRAME = Column("Frame", "B", "d")
-STATE = Column.text("")
-
-
-def rate_column(title: str, group: str = "") -> Column:
-    """Return a column of rates in frames/s, written in full as RFC 2544 wants them."""
-    return Column(title, "frames/s", frames_per_second, group=group)
-
-
-def reasons(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Say for each row without a figure why there is none."""
-    several = len({row.stream for row in rows}) > 1
-    named = (f"{row.frame_bytes} B{f', {row.stream}' if several else ''}: {row.reason}." for row in rows if row.reason)
-    return tuple(dict.fromkeys(named))
-
-
-def sentences(*parts: str) -> str:
-    """Join what there is of some sentences."""
-    return " ".join(part for part in parts if part)
-
-
-def known(table: Table) -> Table:
-    """Leave out the columns in which nothing is known."""
-    kept = [number for number in range(len(table.columns)) if any(_is_known(row[number]) for row in table.rows)]
-    if not table.rows or len(kept) == len(table.columns):
-        return table
-    return replace(
-        table,
-        columns=tuple(table.columns[number] for number in kept),
-        rows=tuple(tuple(row[number] for number in kept) for row in table.rows),
+def plan_table(plan: Plan) -> Table:
+    """Return what a run is expected to take on the wire, by procedure."""
+    stages = Counter(procedure for *_, procedure in plan.stages())
+    each = {name: expected(plan.profile, name) for name in stages}
+    rows = [(PROCEDURES[name].words, n, n * each[name].trials, n * each[name].seconds) for name, n in stages.items()]
+    return Table.of(
+        [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))],
+        Column.text("Procedure", itemgetter(0)),
+        Column("Stages", "", ",d", itemgetter(1)),
+        Column("Trials", "", ",d", itemgetter(2)),
+        Column("Time", "", hours, itemgetter(3)),
+        name="plan",
+        title="Expected on the wire",
+        caption="Searches depend on what they find.",
+        strong=[len(rows)],
     )
 
 
-def _is_known(cell: Cell) -> bool:
-    return cell not in (None, "") and not (isinstance(cell, float) and math.isnan(cell))
+def hours(seconds: float) -> str:
+    """Write a span of seconds to hours for people who wait.
+
+    Examples
+    --------
+    >>> hours(45.2), hours(3700.0)
+    ('45 s', '1 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(seconds / 60.0)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def same(values: Iterable[float]) -> float | None:
-    """Return the value that all have; None if they differ."""
-    found = set(values)
-    return found.pop() if len(found) == 1 else None
-
-
-def throughput_table(result: ThroughputResult) -> Table:
-    """Sec. 26.1: every stream, size and goal, with the theoretical limit."""
-    words = {"found": "", "maximum": "maximum", "below": "not even the least rate", "undetermined": "not determined"}
-    repeated = any(row.repeats_pps.repeats > 1 for row in result.rows)
-    columns = [
-        STREAM,
-        FRAME,
-        Column.text("Goal"),
-        rate_column("Throughput"),
-        rate_column("Theoretical"),
-        Column("Share", "", percent_of),
-        rate_column("Upper bound"),
-        Column("Frames", "Gbit/s", ".3f"),
-        Column("Wire", "Gbit/s", ".3f"),
-        Column("Power", "W"),
-        Column("Packet", "uJ"),
-    ]
-    if repeated:
-        columns += [Column("Searches", "", "d"), Column("sd", "", percent_of)]
-    columns += [Column("Trials", "", "d"), STATE]
-    rows: list[tuple[Cell, ...]] = []
-    for row in result.rows:
-        cells: list[Cell] = [
-            row.stream,
-            row.frame_bytes,
-            row.goal,
-            row.throughput_pps,
-            row.theoretical_pps,
-            row.of_theoretical_ratio,
-            row.upper_pps,
-            row.l2_bps / 1e9,
-            row.l1_bps / 1e9,
-            row.power.mean_w if row.power else math.nan,
-            1e6 * row.power.packet_j if row.power else math.nan,
-        ]
-        if repeated:
-            cells += [row.repeats_pps.repeats, _relative(row.repeats_pps)]
-        rows.append((*cells, row.trials, words[row.outcome]))
-    lengths = sorted({row.final_trial_s for row in result.rows if math.isfinite(row.final_trial_s)})
-    final = f"Final trials took {' or '.join(map(time, lengths))}." if lengths else ""
-    table = Table(
-        name="throughput",
-        title="Throughput",
-        caption=sentences(
-            "RFC 2544 sec. 26.1. Rates count all ports together. Theoretical: the medium's maximum for the size (sec. "
-            "20). Upper bound: the least rate that failed, at the end of the search. Bit rates: of the frames, and "
-            "with the 20 bytes that each takes on the wire besides.",
-            final,
-            result.watts,
-        ),
-        columns=tuple(columns),
-        rows=tuple(rows),
-    )
-    return known(table)
-
-
-def _relative(spread: Spread) -> float:
-    return spread.sd / spread.mean if spread.mean else math.nan
-
-
-def latency_table(result: LatencyResult) -> Table:
-    """Sec. 26.2: size, rate, media, latency per type of stream."""
-    rows = result.rows
-    share, repeats = same(row.rate_ratio for row in rows), same(row.latency_s.repeats for row in rows)
-    return known(
-        Table(
-            name="latency",
-            title="Latency",
-            caption=sentences(
-                "RFC 2544 sec. 26.2: the average over "
-                + ("the repetitions" if repeats is None else f"{repeats} repetitions")
-                + (", at the stated rate." if share is None else f", at {percent_of(share)} of the throughput.")
-            ),
-            columns=(
-                FRAME,
-                STREAM,
-                rate_column("Rate"),
-                Column("Of throughput", "", percent_of),
-                Column.text("Media"),
-                Column("Latency", "average", time),
-                Column("Least", "", time, group="of the repetitions"),
-                Column("Most", "", time, group="of the repetitions"),
-                Column("Number", "", "d", group="of the repetitions"),
-                Column("Loss", "", percent_of),
-            ),
-            rows=tuple(
-                (
-                    row.frame_bytes,
-                    row.stream,
-                    row.rate_pps,
-                    row.rate_ratio if share is None else None,
-                    result.medium,
-                    row.latency_s.mean,
-                    row.latency_s.least,
-                    row.latency_s.most,
-                    row.latency_s.repeats if repeats is None else None,
-                    row.loss_ratio,
-                )
-                for row in rows
-            ),
-        )
+def deviations_table(result: BenchmarkResult) -> Table:
+    """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
+    found = result.compliance.deviations
+    return Table.of(
+        found,
+        Column.text("Document", "document"),
+        Column.text("Sec.", "section"),
+        Column.text("Level", "requirement"),
+        Column.text("Asked for", "wanted", wrap=True),
+        Column.text("Done", "done", wrap=True),
+        name="deviations",
+        title="Deviations",
+        caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
+        strong=lambda one: one.requirement == "MUST",
     )
 
 
-def latency_statistics_table(result: LatencyResult) -> Table:
-    """RFC 8219 sec. 7.2 and 7.3: typical and worst case, delay variation."""
-    share = same(row.rate_ratio for row in result.rows)
-    return known(
-        Table(
-            name="latency-statistics",
-            title="Latency in percentiles, and its variation",
-            caption="RFC 8219 sec. 7.2: typical is the median of the medians, worst the median of the 99.9th "
-            "percentiles. Sec. 7.3: PDV is the 99.9th percentile less the least delay, IPDV the difference from frame "
-            "to frame.",
-            columns=(
-                FRAME,
-                STREAM,
-                Column("Of throughput", "", percent_of),
-                Column("Least", "", time),
-                Column("1 %", "", time, group="percentiles"),
-                Column("50 %", "typical", time, group="percentiles"),
-                Column("99 %", "", time, group="percentiles"),
-                Column("99.9 %", "worst", time, group="percentiles"),
-                Column("Most", "", time),
-                Column("PDV", "", time),
-                Column("Least", "", time, group="IPDV"),
-                Column("Median", "", time, group="IPDV"),
-                Column("Most", "", time, group="IPDV"),
-            ),
-            rows=tuple(
-                (
-                    row.frame_bytes,
-                    row.stream,
-                    row.rate_ratio if share is None else None,
-                    row.min_s,
-                    row.p1_s,
-                    row.typical_s,
-                    row.p99_s,
-                    row.worst_s,
-                    row.max_s,
-                    row.pdv_s,
-                    *row.ipdv_s,
-                )
-                for row in result.rows
-            ),
-        )
+def not_run_table(result: BenchmarkResult) -> Table:
+    """Return what the standards know and this run left out."""
+    return Table.of(
+        result.not_run,
+        Column.text("Section", "section"),
+        Column.text("What", "what", wrap=True),
+        Column.text("Why", "reason", wrap=True),
+        name="not-run",
+        title="Not run",
     )
 
 
-def frame_loss_table(result: FrameLossResult) -> Table:
-    """Sec. 26.3: loss at every share of the maximum rate."""
-    return Table(
-        name="frame-loss",
-        title="Frame loss rate",
-        caption=sentences(
-            f"RFC 2544 sec. 26.3, in steps of {percent_of(result.step_ratio)} of the maximum rate for the size."
-        ),
-        columns=(
-            STREAM,
-            FRAME,
-            Column("Input rate", "% of theoretical", lambda ratio: f"{100.0 * ratio:.1f}"),
-            rate_column("Offered"),
-            rate_column("Forwarded"),
-            Column("Loss", "%", lambda ratio: f"{100.0 * ratio:.4g}"),
-        ),
-        rows=tuple(
-            (row.stream, row.frame_bytes, row.rate_ratio, row.offered_pps, row.forwarded_pps, row.loss_ratio)
-            for row in result.rows
-        ),
-    )
-
-
-def back_to_back_table(result: BackToBackResult) -> Table:
-    """Sec. 26.4 as RFC 9004 has it."""
-    words = {"found": "", "limit": "the longest allowed", "skipped": "not tested", "undetermined": "not determined"}
+def trials_table(result: BenchmarkResult) -> Table:
+    """Return every trial in the order of the run; invalid ones stand out with their reason."""
     table = Table.of(
-        result.rows,
-        replace(FRAME, getter="frame_bytes"),
-        replace(STREAM, getter="stream"),
-        Column("Average", "frames", ",.1f", "burst_frames.mean", group="length of burst"),
-        Column("Least", "frames", ",.0f", "burst_frames.least", group="length of burst"),
-        Column("Most", "frames", ",.0f", "burst_frames.most", group="length of burst"),
-        Column("sd", "frames", ",.1f", "burst_frames.sd", group="length of burst"),
-        Column("Tests", "", "d", "burst_frames.repeats"),
-        Column("Step", "frames", "d", "resolution_frames"),
-        Column("Implied", "", time, "implied_buffer_s", group="buffer time"),
-        Column("Corrected", "", time, "corrected_buffer_s", group="buffer time"),
-        replace(STATE, getter=lambda row: words[row.outcome]),
-        name="back-to-back",
-        title="Back-to-back frames",
-        caption=sentences(
-            "RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them."
+        result.trials,
+        Column("#", "", "d", "number"),
+        Column.text("Procedure", lambda record: record.procedure.replace("_", " ")),
+        Column.text("Stream", "stream"),
+        Column("Frame", "B", "d", "frame_bytes"),
+        Column.text("For", "purpose"),
+        Column("Attempt", "", "d", "attempt"),
+        time_column("Length", "trial.duration_s"),
+        rate_column("Intended", "trial.intended_pps", group="rates"),
+        rate_column("Offered", "trial.offered_pps", group="rates"),
+        rate_column("Forwarded", "trial.forwarded_pps", group="rates"),
+        Column("Sent", "", ",d", "trial.offered_frames", group="frames", wide=True),
+        Column("Received", "", ",d", "trial.forwarded_frames", group="frames", wide=True),
+        Column("Lost", "", ",d", "trial.dropped_frames", group="frames", wide=True),
+        Column("Twice", "", ",d", "trial.duplicated_frames", group="frames", wide=True),
+        Column("Reordered", "", ",d", "trial.reordered_frames", group="frames", wide=True),
+        Column("Corrupt", "", ",d", "trial.corrupted_frames", group="frames", wide=True),
+        Column("Loss", "", percent_of, "trial.loss_ratio"),
+        time_column(
+            "Median", lambda record: record.trial.latency and record.trial.latency.p50_s, group="latency", wide=True
         ),
+        time_column(
+            "99 %", lambda record: record.trial.latency and record.trial.latency.p99_s, group="latency", wide=True
+        ),
+        Column.text("Invalid because", lambda record: "; ".join(record.trial.invalid), wide=True),
+        name="trials",
+        title="Every trial",
+        caption=f"In the order of the run. Shaded rows are invalid ({result.invalid_trials}): they are no result and "
+        "were run again.",
+        strong=lambda record: not record.trial.is_valid,
     )
     return known(table)
 
 
-def recovery_table(result: RecoveryResult) -> Table:
-    """Sec. 26.5: size, rate used as throughput, recovery time."""
-    words = {"found": "", "no overload": "the overload was none", "undetermined": "not determined"}
-    table = Table(
-        name="recovery",
-        title="System recovery",
-        caption=sentences("RFC 2544 sec. 26.5. Below zero: the last loss came before the rate was cut."),
-        columns=(
-            FRAME,
-            STREAM,
-            rate_column("As throughput", "rates"),
-            rate_column("Overload", "rates"),
-            rate_column("Then", "rates"),
-            Column("Recovery", "average", time),
-            Column("Most", "", time),
-            Column("Tests", "", "d"),
-            Column("Loss", "in the overload", percent_of),
-            STATE,
-        ),
-        rows=tuple(
-            (
-                row.frame_bytes,
-                row.stream,
-                row.throughput_pps,
-                row.overload_pps,
-                row.recovery_pps,
-                row.recovery_s.mean,
-                row.recovery_s.most,
-                row.recovery_s.repeats,
-                row.overload_loss_ratio,
-                words[row.outcome],
-            )
-            for row in result.rows
-        ),
-    )
-    return known(table)
+# Trials that a tool has made, as a table.
 
 
-def reset_table(result: ResetResult) -> Table:
-    """Return RFC 6201's figures by kind of reset."""
-    table = Table(
-        name="reset",
-        title="Reset",
-        caption=sentences(f"RFC 6201, {result.method}."),
-        columns=(
-            Column.text("Reset"),
-            Column.text("RFC 6201 sec."),
-            FRAME,
-            STREAM,
-            rate_column("Rate"),
-            Column("Rate", "Mbit/s", ",.1f"),
-            Column("Lost", "frames, average", ",.0f"),
-            Column("Reset time", "average", time),
-            Column("Least", "", time),
-            Column("Most", "", time),
-            Column("Trials", "", "d"),
-        ),
-        rows=tuple(
-            (
-                row.kind,
-                row.section,
-                row.frame_bytes,
-                row.stream,
-                row.rate_pps,
-                row.l2_bps / 1e6,
-                row.lost_frames.mean,
-                row.reset_s.mean,
-                row.reset_s.least,
-                row.reset_s.most,
-                row.reset_s.repeats,
-            )
-            for row in result.rows
-        ),
+def records_table(file: str, records: Sequence[Record]) -> Table:
+    """Return the trials of a file: goal, frame, rates, loss, latency."""
+    sources = ", ".join(dict.fromkeys(record.source for record in records))
+    invalid = sum(not record.trial.is_valid for record in records)
+    caption = f"{len(records)} trial{'s' if len(records) != 1 else ''}"
+    caption += f", {invalid} of them invalid (✗)" if invalid else ""
+    has_latency = any(_latency_s(record) is not None for record in records)
+    caption += "; latency is the median, the mean where no median is known" if has_latency else ""
+    return Table.of(
+        list(enumerate(records, start=1)),
+        Column("#", "", "d", lambda row: row[0]),
+        Column.text("Goal", lambda row: _goal(row[1])),
+        Column("Frame", "B", ".6g", lambda row: row[1].frame_bytes),
+        Column("Offered", "", format_pps, lambda row: row[1].trial.offered_pps),
+        Column("Forwarded", "", format_pps, lambda row: row[1].trial.forwarded_pps),
+        Column("Loss", "", format_ratio, lambda row: row[1].trial.loss_ratio),
+        Column("Latency", "", format_duration, lambda row: _latency_s(row[1]), wide=not has_latency),
+        Column.text("Test", lambda row: row[1].title, wide=len({record.title for record in records}) == 1),
+        name="trials",
+        title=f"{sources}: {file}",
+        caption=f"{caption}.",
     )
-    return known(table)
+
+
+def _goal(record: Record) -> str:
+    return " ".join(filter(None, (record.goal, record.bound))) + ("" if record.trial.is_valid else " ✗")
+
+
+def _latency_s(record: Record) -> float | None:
+    latency = record.trial.latency
+    known = (value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)) if latency else iter(())
+    return next(known, None)

@@ -1,0 +1,410 @@
+"""Searches for the greatest rate that meets a goal: MLRsearch (RFC 9971), plain binary search, loss verification."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from routecast.benchmark.settings import GoalProfile
+from routecast.benchmark.stage import Counts, InvalidTrial
+from routecast.quantity.schema import field, value
+
+if TYPE_CHECKING:
+    from MLRsearch import MeasurementResult
+
+__all__ = ["Bounds", "Burst", "Probe", "binary_search", "longest_burst", "mlr_search", "verified"]
+
+
+# What a search asks and what it finds. Loads are frames per second of one port, as MLRsearch has them.
+
+
+Probe = Callable[[float, float, str], Counts]
+"""``probe(per_port_pps, duration_s, purpose)`` offers a load for so long and counts all ports' frames."""
+
+
+@value
+class Bounds:
+    """The end of a search for one goal, per port."""
+
+    lower_pps: float = field("Greatest load known to meet the goal; NaN where there is none.", default=math.nan)
+    upper_pps: float = field("Least load known to miss it; NaN where there is none.", default=math.nan)
+    conditional_pps: float = field(
+        'What is forwarded at the lower bound (RFC 9971 sec. 4.8 "conditional throughput").', default=math.nan
+    )
+    outcome: Literal["found", "maximum", "below", "undetermined"] = field(
+        "See :class:`routecast.benchmark.procedures.throughput.ThroughputRow`."
+    )
+    reason: str = field("Why there is no result.", default="")
+
+
+# Loss verification (ETSI GS NFV-TST009 clause 12.3.3; RFC 9004 sec. 6): a trial with a little loss is run again.
+#
+# A software router on a machine with other work loses frames now and then for reasons of the machine. Where a
+# repetition has no loss, the loss is taken to be such a disturbance. This is binary search with loss verification where
+# RFC 9004 asks for it, and a deviation from RFC 2544 sec. 26.1, where every loss counts.
+
+
+def verified(
+    probe: Probe, *, repeats: int, below_ratio: float, enough_ratio: float = 0.0, slice_s: float = 0.0
+) -> Probe:
+    """Return a probe that verifies losses, and cuts long trials into slices.
+
+    Parameters
+    ----------
+    probe : Probe
+    repeats : int
+        max(r): how often a trial with loss is run again; the one with the least loss counts.
+    below_ratio : float
+        z: a greater loss is taken for the router's at once.
+    enough_ratio : float
+        A loss of no more needs no repetition: what the strictest goal tolerates.
+    slice_s : float
+        Longest single trial; 0 never slices. A sliced trial's counts are the sums over its slices, each verified.
+    """
+
+    def once(load_pps: float, duration_s: float, purpose: str) -> Counts:
+        best = probe(load_pps, duration_s, purpose)
+        for _ in range(repeats):
+            if best.loss_ratio <= enough_ratio or best.loss_ratio > below_ratio:
+                break
+            again = probe(load_pps, duration_s, f"{purpose}, verification")
+            best = min(best, again, key=lambda counts: counts.loss_ratio)
+        return best
+
+    def sliced(load_pps: float, duration_s: float, purpose: str) -> Counts:
+        pieces = max(math.ceil(duration_s / slice_s - 1e-9), 1) if slice_s > 0.0 else 1
+        parts = [once(load_pps, duration_s / pieces, purpose) for _ in range(pieces)]
+        return Counts(
+            offered=sum(part.offered for part in parts),
+            lost=sum(part.lost for part in parts),
+            unsent=sum(part.unsent for part in parts),
+        )
+
+    return sliced
+
+
+# Plain binary search, as RFC 2544 sec. 26.1 suggests it and most testers do it.
+
+
+_MOST_TRIALS = 200
+
+
+def binary_search(
+    probe: Probe,
+    goal: GoalProfile,
+    *,
+    least_pps: float,
+    most_pps: float,
+    hint_pps: float = math.nan,
+    fails_at_most: bool = False,
+    doubts: int = 0,
+) -> Bounds:
+    """Halve the interval between a load that meets the goal and one that misses it until it is narrow enough.
+
+    Trials have the goal's initial length until the interval is narrow, then its final one: RFC 2544 sec. 24 allows
+    shorter trials in a search and wants the last determination at full length. A lower bound that fails at full length
+    is a new upper bound, and the search goes on below it.
+
+    Parameters
+    ----------
+    probe : Probe
+    goal : GoalProfile
+        Its loss ratio, width and trial lengths count; exceed ratio and duration sum belong to MLRsearch.
+    least_pps, most_pps : float
+        Ends of the search, per port.
+    hint_pps : float
+        A load that is expected to be near the result: the search opens there and goes on in growing steps until it has
+        an interval to halve. NaN for none.
+    fails_at_most : bool
+        The greatest load is known to miss the goal by far, and is not tried.
+    doubts : int
+        How often the upper bound is tried once more at the end: on a disturbed machine a load can miss the goal for
+        reasons of the machine, and a search that believes each miss ends too low. A load that meets it after all is the
+        new lower bound, and the search goes on above it.
+    """
+    search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
+    try:
+        return search.run(hint_pps, fails_at_most=fails_at_most, doubts=doubts)
+    except InvalidTrial as problem:
+        return Bounds(lower_pps=search.lower, upper_pps=search.upper, outcome="undetermined", reason=str(problem))
+
+
+class _Search:
+    def __init__(self, *, probe: Probe, goal: GoalProfile, least_pps: float, most_pps: float) -> None:
+        self.probe, self.goal = probe, goal
+        self.least, self.most = least_pps, most_pps
+        self.lower = self.upper = math.nan
+        self.missed: list[float] = []
+        self.at_lower: Counts | None = None
+        self.trials = 0
+
+    def run(self, hint_pps: float, *, fails_at_most: bool, doubts: int) -> Bounds:
+        length = self.goal.initial_trial
+        if fails_at_most:
+            self.upper = self.most
+        elif self._meets(self.most, length) and (
+            length == self.goal.final_trial or self._meets(self.most, self.goal.final_trial)
+        ):
+            return self._bounds("maximum")
+        self._open(length, hint_pps)
+        self._narrow(length)
+        for _ in range(doubts):
+            if not (self.least < self.upper < self.most and self._meets(self.upper, length)):
+                break
+            self.upper = min((load for load in self.missed if load > self.lower), default=self.most)
+            self._climb(length)
+            self._narrow(length)
+        # The last determination has the full length (sec. 24).
+        while length < self.goal.final_trial and self.lower == self.lower:
+            if self._meets(self.lower, self.goal.final_trial):
+                break
+            self.lower = math.nan
+            self._descend()
+            self._narrow(self.goal.final_trial)
+            length = self.goal.final_trial
+        if self.lower != self.lower:
+            return self._bounds("below")
+        return self._bounds("found")
+
+    def _open(self, length: float, hint_pps: float) -> None:
+        """From a hint, go up or down in growing steps until both bounds are there."""
+        if not self.least < hint_pps < self.upper:
+            return
+        step = 2.0 * self.goal.width
+        if self._meets(hint_pps, length):
+            self._climb(length)
+            return
+        while self.upper * (1.0 - step) > self.least and not self._meets(self.upper * (1.0 - step), length):
+            step = min(2.0 * step, 0.5)
+
+    def _climb(self, length: float) -> None:
+        """From the lower bound, go up in growing steps until a load misses the goal."""
+        step = 2.0 * self.goal.width
+        while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length):
+            step = min(2.0 * step, 1.0)
+
+    def _narrow(self, length: float) -> None:
+        """Halve until the bounds are as near as the goal's width."""
+        while self.trials < _MOST_TRIALS:
+            low = self.lower if self.lower == self.lower else 0.0
+            if self.upper - low <= self.goal.width * self.upper:
+                return
+            if self.upper <= self.least:
+                return
+            self._meets(max(0.5 * (low + self.upper), self.least), length)
+
+    def _descend(self) -> None:
+        """From a lower bound that failed at full length, go down in growing steps until one holds."""
+        width = self.goal.width
+        while self.lower != self.lower and self.upper > self.least and self.trials < _MOST_TRIALS:
+            self._meets(max(self.upper * (1.0 - width), self.least), self.goal.final_trial)
+            width = min(2.0 * width, 0.5)
+
+    def _meets(self, load_pps: float, length: float) -> bool:
+        self.trials += 1
+        counts = self.probe(load_pps, length, f"search {self.trials}, {self.goal.name}")
+        if counts.loss_ratio <= self.goal.loss_ratio:
+            self.lower, self.at_lower = load_pps, counts
+            return True
+        self.upper = load_pps
+        self.missed.append(load_pps)
+        return False
+
+    def _bounds(self, outcome: str) -> Bounds:
+        assert outcome in {"found", "maximum", "below"}
+        loss = self.at_lower.loss_ratio if self.at_lower else math.nan
+        return Bounds(
+            lower_pps=self.lower,
+            upper_pps=self.upper,
+            conditional_pps=self.lower * (1.0 - loss),
+            outcome="found" if outcome == "found" else "maximum" if outcome == "maximum" else "below",
+        )
+
+
+# MLRsearch (RFC 9971) by its reference library, over any evaluator.
+#
+# Conversions, which RFC 9971 wants stated: the library's load is that of **one port**, its counts are of **all ports**
+# together; the ratio of loss is the same either way. Frames that the tester could not send count as lost. The library
+# measures its own time by the wall clock, so its limit is set far beyond any run: how long a search takes is the
+# business of the profile. There is no warm-up trial: the stage before it has sent at the maximum rate already.
+
+
+_NO_TIME_LIMIT_S = 1e9
+
+
+def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float) -> tuple[Bounds, ...]:
+    """Search for all goals at once.
+
+    Parameters
+    ----------
+    probe : Probe
+    goals : sequence of GoalProfile
+    least_pps, most_pps : float
+        Ends of the search, per port.
+
+    Returns
+    -------
+    tuple of Bounds
+        In the order of the goals.
+    """
+    from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch
+
+    asked = 0
+
+    class Measurer(AbstractMeasurer):  # type: ignore[misc]  # the library has no types
+        def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+            nonlocal asked
+            asked += 1
+            counts = probe(intended_load, intended_duration, f"search {asked}, MLRsearch")
+            return MeasurementResult(
+                intended_duration=intended_duration,
+                intended_load=intended_load,
+                offered_count=counts.offered,
+                loss_count=counts.lost,
+                intended_count=counts.offered + counts.unsent,
+            )
+
+    wanted = [_goal(goal) for goal in goals]
+    config = Config(
+        goals=list(dict.fromkeys(wanted)),
+        min_load=least_pps,
+        max_load=most_pps,
+        search_duration_max=_NO_TIME_LIMIT_S,
+        warmup_duration=None,
+    )
+    try:
+        found = MultipleLossRatioSearch(config=config).search(measurer=Measurer(), debug=_silent)
+    except InvalidTrial as problem:
+        nothing = Bounds(outcome="undetermined", reason=str(problem))
+        return (nothing,) * len(wanted)
+    return tuple(_bounds(found[goal]) for goal in wanted)
+
+
+def _silent(text: str) -> None:
+    """Keep the library's own account to itself: every trial is in the journal."""
+
+
+def _goal(goal: GoalProfile) -> Any:
+    from MLRsearch import SearchGoal
+
+    return SearchGoal(
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        relative_width=goal.width,
+        initial_trial_duration=goal.initial_trial,
+        final_trial_duration=goal.final_trial,
+        duration_sum=goal.duration_sum,
+        preceding_targets=goal.preceding_targets,
+        fail_fast=False,
+    )
+
+
+def _bounds(result: Any) -> Bounds:
+    lower, upper = result.relevant_lower_bound, result.relevant_upper_bound
+    if lower is None:
+        return Bounds(
+            lower_pps=math.nan,
+            upper_pps=math.nan if upper is None else float(upper),
+            conditional_pps=math.nan,
+            outcome="below",
+        )
+    return Bounds(
+        lower_pps=float(lower),
+        upper_pps=math.nan if upper is None else float(upper),
+        conditional_pps=float(result.conditional_throughput),
+        outcome="maximum" if upper is None else "found",
+    )
+
+
+# The longest burst without loss: TST009 binary search with loss verification (RFC 9004 sec. 6).
+
+
+@value
+class Burst:
+    """Longest burst without loss in frames, all ports; 0 if even the shortest lost.
+
+    ``outcome`` is ``"limit"`` where the longest that may be sent had none.
+    """
+
+    frames: int
+    outcome: Literal["found", "limit"]
+    trials: int
+
+
+def longest_burst(
+    send: Callable[[int, str], Counts],
+    *,
+    most_frames: int,
+    width_ratio: float,
+    verify_losses: int,
+    verify_below: float,
+    hint_frames: int = 0,
+) -> Burst:
+    """Search for the longest burst of which nothing is lost.
+
+    Parameters
+    ----------
+    send : callable
+        ``send(frames, purpose)`` sends a burst and counts it.
+    most_frames : int
+        Upper limit: the burst's longest send time at the maximum rate.
+    width_ratio : float
+        Least step, over the burst; at least one frame.
+    verify_losses, verify_below : int, float
+        Loss verification, see :func:`verified`.
+    hint_frames : int
+        A burst near which the result is expected, tried first; 0 for none.
+    """
+    trials = 0
+
+    def holds(frames: int) -> bool:
+        nonlocal trials
+        for attempt in range(1 + verify_losses):
+            trials += 1
+            purpose = f"burst of {frames:,}" + (", verification" if attempt else "")
+            counts = send(frames, purpose)
+            if counts.lost == 0:
+                return True
+            if counts.loss_ratio > verify_below:
+                return False
+        return False
+
+    lower, upper = 0, most_frames + 1
+    # From a hint outwards in growing steps; without one, halving from the limit.
+    if 0 < hint_frames <= most_frames:
+        lower, upper = _around(holds, hint_frames, most_frames, width_ratio)
+    elif holds(most_frames):
+        return Burst(frames=most_frames, outcome="limit", trials=trials)
+    else:
+        upper = most_frames
+    while upper - lower > max(round(width_ratio * upper), 1):
+        # Bursts differ by orders of magnitude, so the middle is the geometric one.
+        middle = max(round((max(lower, 1) * upper) ** 0.5), lower + 1)
+        if middle >= upper:
+            break
+        if holds(middle):
+            lower = middle
+        else:
+            upper = middle
+    return Burst(frames=lower, outcome="limit" if lower == most_frames else "found", trials=trials)
+
+
+def _around(holds: Callable[[int], bool], hint: int, most: int, width_ratio: float) -> tuple[int, int]:
+    """Return a burst that holds and one that does not, next to the hint if it was a good one."""
+    step = 1.0 + 2.0 * width_ratio
+    if holds(hint):
+        lower, upper = hint, most + 1
+        while lower < most:
+            there = min(max(round(lower * step), lower + 1), most)
+            if not holds(there):
+                return lower, there
+            lower, step = there, step * step
+        return lower, upper
+    upper = hint
+    while upper > 1:
+        there = min(max(round(upper / step), 1), upper - 1)
+        if holds(there):
+            return there, upper
+        upper, step = there, step * step
+    return 0, upper

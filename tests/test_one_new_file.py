@@ -1,0 +1,149 @@
+"""What is new is one file, and at most one line elsewhere: shown with a copy of the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import routecast
+
+PACKAGE = Path(routecast.__file__).parent
+ROUTER = Path(__file__).parents[1] / "examples" / "multicore.router.toml"
+
+NEW_PROCEDURE = '''
+"""Half of the throughput, and what is forwarded of it."""
+
+from collections.abc import Iterator
+from routecast.benchmark.procedures.procedure import LOSS, Deviation, Procedure, deviation, rate_column, span
+from routecast.benchmark.stage import Stage
+from routecast.quantity.fields import Duration
+from routecast.quantity.schema import field, value
+from routecast.report.figures import Axis, Figure, Line
+
+
+@value
+class HalfProfile:
+    """``[half]``."""
+
+    duration: Duration = field("Length of a trial.", default=0.5)
+
+
+@value
+class HalfRow:
+    """Half of the throughput of one stream and frame size."""
+
+    stream: str
+    frame_bytes: int
+    forwarded_pps: float
+    loss_ratio: float
+    outcome: str = "found"
+    reason: str = ""
+
+
+@value
+class HalfResult:
+    """All rows."""
+
+    rows: tuple[HalfRow, ...]
+
+
+def _run(stage: Stage, throughput_pps: float) -> tuple[HalfRow]:
+    trial = stage.trial(0.5 * throughput_pps, stage.profile.half.duration, "half of the throughput")
+    row = HalfRow(
+        stream=stage.stream.name,
+        frame_bytes=stage.frame_bytes,
+        forwarded_pps=trial.forwarded_pps,
+        loss_ratio=trial.loss_ratio,
+    )
+    return (row,)
+
+
+def _deviations(profile) -> Iterator[Deviation]:
+    if profile.half.duration < 1.0:
+        yield deviation("26.7", "SHOULD", "half of the throughput for 1 s", span(profile.half.duration))
+
+
+def _figures(result: HalfResult, benchmark) -> tuple[Figure]:
+    x, y = zip(*((float(row.frame_bytes), row.forwarded_pps) for row in result.rows), strict=True)
+    axes = {"x": Axis(title="frame size [B]"), "y": Axis(title="frames/s")}
+    return (Figure(name="half", title="Half, drawn", caption="", marks=(Line(name="half", x=x, y=y),), **axes),)
+
+
+PROCEDURE = Procedure(
+    name="half",
+    title="Half of the throughput",
+    section="26.7",
+    documents="RFC 2544 sec. 26.7",
+    lead="What a router forwards when it has half to do.",
+    settings=HalfProfile,
+    result=HalfResult,
+    run=_run,
+    trials=lambda profile: (1, profile.half.duration),
+    deviations=_deviations,
+    columns=lambda result: (rate_column("Forwarded", "forwarded_pps"), LOSS),
+    figures=_figures,
+    counts_frames=False,
+)
+'''
+
+
+def python(*arguments: str | Path, package: Path, folder: Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(package.parent), "COLUMNS": "80", "PYTHONSAFEPATH": "1"}
+    run = subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=folder, env=environment, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package that may be changed."""
+    copy = tmp_path / "copy" / "routecast"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
+    """A procedure of a benchmark is an object in a file: profile, command, table, JSON, page and schema ask it."""
+    pytest.importorskip("routecast._core", reason="the extension is not built")
+    pytest.importorskip("polars")
+    folder = package / "benchmark" / "procedures"
+    (folder / "half.py").write_text(NEW_PROCEDURE, encoding="utf-8")
+    lines = (folder / "__init__.py").read_text(encoding="utf-8")
+    changed = lines.replace('"frame_loss", ', '"frame_loss", "half", ')
+    assert len(set(changed.splitlines()) - set(lines.splitlines())) == 1
+    (folder / "__init__.py").write_text(changed, encoding="utf-8")
+    profile = (package / "data" / "benchmark" / "quick.toml").read_text(encoding="utf-8")
+    (tmp_path / "own.toml").write_text(f'{profile}\n[half]\nduration = "750 ms"\n', encoding="utf-8")
+
+    asked = ("--profile", "own.toml", "--procedures", "half,frame_loss", "--out", "there")
+    command = ("-m", "routecast", "benchmark", "rfc2544", "--evaluator", "solve", ROUTER, *asked)
+    printed = python(*command, package=package, folder=tmp_path)
+    # Its table stands after that of frame loss, as in the list, and its deviation among the others.
+    table = printed.partition("Frame loss rate")[2].partition("Half of the throughput (RFC 2544 sec. 26.7)")[2]
+    assert "Forwarded" in table.splitlines()[1]
+    assert "26.7 SHOULD" in table
+
+    document = json.loads((tmp_path / "there" / "benchmark.json").read_text(encoding="utf-8"))
+    (row,) = document["half"]["rows"]
+    assert row["forwarded_pps"] == pytest.approx(0.5 * document["throughput"]["rows"][0]["throughput_pps"])
+    assert document["profile"]["half"] == {"duration": 0.75}
+    assert {"section": "26.7", "done": "750 ms"}.items() <= document["compliance"]["deviations"][-1].items()
+    assert document["latency"] is None
+
+    page = (tmp_path / "there" / "report.html").read_text(encoding="utf-8")
+    section = page.partition('<section id="half">')[2].partition("</section>")[0]
+    for text in ("has half to do", "Half, drawn", f"{row['forwarded_pps']:,.0f}"):
+        assert text in section
+    assert (tmp_path / "there" / "figures" / "half.svg").exists()
+
+    schema = json.loads(python("-m", "routecast", "schema", "benchmark", package=package, folder=tmp_path))
+    assert schema["properties"]["half"]["anyOf"][0] == {"$ref": "#/$defs/HalfResult"}
+    assert "half" in schema["required"]
