@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import routecast
+from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 
 PACKAGE = Path(routecast.__file__).parent
 ROUTER = Path(__file__).parents[1] / "examples" / "multicore.router.toml"
@@ -110,6 +111,13 @@ def package(tmp_path: Path) -> Path:
     return copy
 
 
+def add_a_line(file: Path, after: str, line: str) -> None:
+    """Add a line to a registry, after one that stands there."""
+    text = file.read_text(encoding="utf-8")
+    assert text.count(f"{after}\n") == 1
+    file.write_text(text.replace(f"{after}\n", f"{after}\n{line}\n"), encoding="utf-8")
+
+
 def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
     """A procedure of a benchmark is an object in a file: profile, command, table, JSON, page and schema ask it."""
     pytest.importorskip("routecast._core", reason="the extension is not built")
@@ -147,3 +155,137 @@ def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
     schema = json.loads(python("-m", "routecast", "schema", "benchmark", package=package, folder=tmp_path))
     assert schema["properties"]["half"]["anyOf"][0] == {"$ref": "#/$defs/HalfResult"}
     assert "half" in schema["required"]
+
+
+NEW_KIND = '''
+"""Studies of one sum."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from routecast.quantity.file_model import FileModel
+from routecast.report.tables import Column, Table
+from routecast.report.page import Section
+from routecast.study.document import Name, StudyDocument
+from routecast.study.engine import StudyTask
+from routecast.study.result import StudyResult, TerminalSummary, criteria_of
+
+
+class SumStudy(StudyDocument):
+    kind: Literal["sums"]
+    name: Name
+    title: str
+    question: str = ""
+    terms: tuple[int, ...]
+    most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumResult(StudyResult[SumStudy]):
+    FINDINGS = ("sums",)
+    sums: tuple[float, ...]
+
+
+def add(n):
+    return {"sum": float(sum(range(n)))}
+
+
+def answer(run):
+    tasks = [StudyTask(key=f"{n}", title=f"sum to {n}", call=partial(add, n)) for n in run.study.terms]
+    with run.ledger({"task": "text", "sum": "number"}) as ledger:
+        rows = run.complete(ledger, tasks)
+    sums = tuple(row["sum"] for row in rows)
+    return SumResult(
+        study=run.study,
+        out=run.out,
+        sums=sums,
+        criteria=criteria_of(("largest", run.study.most, max(sums))),
+        provenance=run.provenance(),
+    )
+
+
+def table(result):
+    column = Column("Sum", "1", ".0f", lambda one: one)
+    return Table.of(result.sums, column, name="sums", title="Sums of all", caption="")
+
+
+def terminal_summary(result):
+    return TerminalSummary.of(table(result))
+
+
+def page(result):
+    return result.page("The sums.", [Section.of("sums", "Sums", "All of them.", table(result))])
+'''
+
+
+def test_a_new_kind_of_study_is_one_file(package: Path, tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    (package / "study" / "sums.py").write_text(NEW_KIND, encoding="utf-8")
+    add_a_line(package / "study" / "reading.py", '    "tables": "Study",', '    "sums": "SumStudy",')
+    study = 'kind = "sums"\nname = "two"\ntitle = "Two sums"\nterms = [3, 5]\nmost = 10\n'
+    (tmp_path / "two.study.toml").write_text(study, encoding="utf-8")
+    command = ("-m", "routecast", "study", "two.study.toml", "--out", "there")
+    printed = python(*command, package=package, folder=tmp_path)
+    assert "Sums of all" in printed
+    summary = json.loads((tmp_path / "there" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["sums"] == [3.0, 10.0]
+    assert summary["criteria"] == [{"name": "largest", "bound": 10.0, "reached": 10.0, "met": True}]
+    assert "All of them." in (tmp_path / "there" / "report.html").read_text(encoding="utf-8")
+    (tmp_path / "there" / "summary.json").unlink()  # as if it had been killed before it was complete
+    again = json.loads(python(*command, "--json", package=package, folder=tmp_path))
+    assert again["made"]["resumed_trials"] == 2
+
+
+NEW_DEVICE = '''
+"""Linux, which says that it is calm."""
+
+from routecast.testbed.devices.linux import Linux
+
+
+class Calm(Linux):
+    name = "calm"
+    title = "calm Linux forwarding"
+'''
+
+
+@pytest.mark.alone
+def test_a_new_device_is_one_file(package: Path, tmp_path: Path) -> None:
+    (package / "testbed" / "devices" / "calm.py").write_text(NEW_DEVICE, encoding="utf-8")
+    add_a_line(
+        package / "testbed" / "devices" / "__init__.py",
+        '    "linux": ("linux", "Linux"),',
+        '    "calm": ("calm", "Calm"),',
+    )
+    devices = json.loads(python("-m", "routecast", "testbed", "devices", "--json", package=package, folder=tmp_path))
+    assert {"name": "calm", "title": "calm Linux forwarding"}.items() <= next(
+        one for one in devices if one["name"] == "calm"
+    ).items()
+    lacking = missing(FOR_NAMESPACES)
+    if lacking:
+        pytest.skip(f"needs root ({', '.join(lacking)}): no frame passes the new device")
+    load = ("--load", "1 kpps", "--duration", "200 ms", "--json")
+    trial = json.loads(
+        python(
+            "-m",
+            "routecast",
+            "measure",
+            "--testbed",
+            "namespaces",
+            "--dut",
+            "calm",
+            *load,
+            package=package,
+            folder=tmp_path,
+        )
+    )
+    assert trial["forwarded_frames"] == 200
+
+
+def test_a_new_network_function_is_one_file(package: Path, tmp_path: Path) -> None:
+    text = (package / "data" / "functions" / "l2_switch.function.toml").read_text(encoding="utf-8")
+    new = text.replace('name = "l2_switch"', 'name = "hub"', 1)
+    (package / "data" / "functions" / "hub.function.toml").write_text(new, encoding="utf-8")
+    asked = ("function", "hub", "--on", "xeon-e5-2690v2", "--json")
+    found = json.loads(python("-m", "routecast", *asked, package=package, folder=tmp_path))
+    assert found["function"] == "hub"

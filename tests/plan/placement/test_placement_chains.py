@@ -10,7 +10,16 @@ from placements import FREE, cost, every_placement, lossless_pps, multistage, te
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
+from routecast.plan.placement.model import (
+    Cable,
+    Chain,
+    ElementGroup,
+    Goal,
+    Joined,
+    PlacementProblem,
+    Rules,
+    ServerGroup,
+)
 from routecast.plan.placement.prediction import predict
 from routecast.plan.placement.whole import Placement, load_of, router_of
 
@@ -94,7 +103,7 @@ def test_a_multistage_router_laid_as_a_chain_is_the_multistage_router(by: str) -
     problem = multistage(2, 2, (ServerGroup(name="s", number=2, cores=2, technology=technology()),))
     problem = replace(problem, joined=Joined(by=by, link_bps=1e9))  # type: ignore[arg-type]  # one of its names
     # Another rate of a cable that is not there makes no difference, but has the general builder lay the router.
-    as_chain = replace(problem, joined=replace(problem.joined, between=(("none", "none", 1.0),)))
+    as_chain = replace(problem, joined=replace(problem.joined, cables=(Cable(between=("none", "none"), link_bps=1.0),)))
     for placement in list(every_placement(problem))[:6]:
         one, other = router_of(problem, placement), router_of(as_chain, placement)
         assert len(one.tasks) == len(other.tasks)
