@@ -18,6 +18,7 @@ PACKAGE = Path(routecast.__file__).parent
 FLOORS = (
     ("errors", "_core"),
     ("quantity",),
+    ("contention",),
     ("load",),
     ("hardware",),
     ("function",),

@@ -9,10 +9,10 @@ import pytest
 from routecast.calibrate.board import shared_poll
 from routecast.calibrate.fit import evidence_by_scales, fit
 from routecast.calibrate.forward import POLL_SHAPE
-from routecast.calibrate.laws import LAWS
 from routecast.calibrate.packs import read_packs, table_points
 from routecast.calibrate.points import Layout, Point
 from routecast.calibrate.priors import learn, read_priors
+from routecast.contention import LAWS
 
 POLLING = Layout(polls_ports=True)
 

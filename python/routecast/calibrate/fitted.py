@@ -14,11 +14,11 @@ import numpy as np
 
 from routecast.calibrate.discrepancy import Discrepancy, Sites
 from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput, saturate
-from routecast.calibrate.laws import Law
 from routecast.calibrate.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
 from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibrate.score import Intervals, Limit, Prediction, intervals
+from routecast.contention import Law
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibrate.laws import Law, Shape
 from routecast.calibrate.points import Point
 from routecast.calibrate.score import Limit
+from routecast.contention import Law, Shape
 from routecast.load.offered import line_rate_pps
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ __all__ = ["COLUMNS", "Layout", "Point", "parse_points", "read_points", "read_ro
 #   ``1 - gcd(k, 128)/k`` of the frames leave by the ring of another core, whose lock costs a share of a frame's time.
 #
 # And a queue that several cores put frames into or take them from may let them collapse
-# (:mod:`routecast.calibrate.laws`,
+# (:mod:`routecast.contention`,
 # ``lock``).
 
 
