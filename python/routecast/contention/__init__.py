@@ -24,22 +24,53 @@ law            factor c(k) or growth g(k)      what the cores share
 =============  ==============================  =====================================================================
 
 The registry is used by calibration, router files, the closed form and, as the table of factors for 1, 2, … busy units,
-by the simulator. A new law is a file of this folder with ``LAWS = (Law(…),)`` and its name in ``_FILES``: it can be
-named in a router file, and calibration weighs it like the others.
+by the simulator. A new law is a file of this folder with ``LAWS = (Law(…),)`` and its name in ``_FILES``: a router file
+can say it at once and :func:`routecast.calibrate.fit` can be told to fit it; calibrations average over it too once
+``python -m routecast.calibrate.board --learn`` has found its weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from typing import Final
 
 from routecast.contention.law import Law, Shape
 
-__all__ = ["LAWS", "Law", "Shape"]
+__all__ = ["LAWS", "PARAMETERS", "Law", "Shape", "mixed_factors"]
 
 _FILES: Final = ("laws",)
 """Files of this folder with laws."""
 
 LAWS: Final[Mapping[str, Law]] = {law.name: law for file in _FILES for law in import_module(f"{__name__}.{file}").LAWS}
 """Every law by name."""
+
+PARAMETERS: Final = tuple(dict.fromkeys(shape.name for law in LAWS.values() for shape in law.shapes))
+"""Every name that a parameter of a law has; several laws may call theirs alike."""
+
+
+@lru_cache(maxsize=256)
+def mixed_factors(
+    parts: tuple[tuple[float, str, tuple[float, ...]], ...], units: int, discrepancy: tuple[float, ...] = ()
+) -> tuple[float, ...]:
+    """Return c(k) for 1 to ``units`` busy units, averaged over laws: weight, name and parameters of each.
+
+    Logarithms are averaged, as calibrations average over laws: ``c = d·Π c_i^(w_i/Σw)``, with factors d for 1, 2, …
+    busy units on top, of which the last goes on.
+
+    Examples
+    --------
+    >>> mixed_factors(((1.0, "serial", (0.1,)),), 3)
+    (1.0, 1.1, 1.2)
+    """
+    import numpy as np  # heavy
+
+    k, total = np.arange(1.0, units + 1.0)[None], sum(weight for weight, _, _ in parts)
+    with np.errstate(all="ignore"):  # what is no number is for the caller to see
+        factors = [k / LAWS[name].growth(k, np.array([values])) for _, name, values in parts]
+        logs = sum(weight / total * np.log(each) for (weight, _, _), each in zip(parts, factors, strict=True))
+        averaged = factors[0] if len(parts) == 1 else np.exp(logs)
+    if discrepancy:
+        averaged = averaged * np.array(discrepancy)[np.minimum(k - 1.0, len(discrepancy) - 1.0).astype(int)]
+    return tuple(averaged[0].tolist())
