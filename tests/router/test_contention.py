@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load import FlowSet, OfferedLoad
 from routecast.router import Contention, RouterModel
-from routecast.router.files import parse_router
+from routecast.router.files import build_router, parse_router
+from routecast.router.variants import vary
 
 LAWS_IN_FILES = {
     "free": "",
@@ -63,6 +65,14 @@ def test_every_law_of_the_registry_can_be_said_in_a_file_and_both_evaluators_run
     assert Simulate(model=model).trial(load, 2e-3).forwarded_pps == pytest.approx(solved, rel=0.01)
 
 
+def test_the_semantics_say_every_law_and_every_parameter() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text(encoding="utf-8")
+    section = text.partition("### Contention")[2].partition("(S6)=")[0]
+    for law in LAWS.values():
+        (row,) = (line for line in section.splitlines() if line.startswith(f"| `{law.name}`"))
+        assert all(f"`{shape.name}`" in row for shape in law.shapes)
+
+
 def test_a_mixture_is_the_weighted_geometric_mean_of_its_laws() -> None:
     mixed = contention_of(
         router(f"{{ mixture = [{named('serial', ', weight = 1')}, {named('power', ', weight = 3')}] }}")
@@ -80,6 +90,12 @@ def test_what_strays_from_the_law_is_a_factor_on_top() -> None:
     assert strayed == pytest.approx(
         tuple(one * by for one, by in zip(law, (1.0, 1.1, 0.9, 0.9, 0.9, 0.9), strict=True))
     )
+
+
+def test_experiments_may_vary_a_law_and_its_parameters() -> None:
+    document = {"builder": "multicore", "cores": 6, "service": {"per_packet": "500 ns"}}
+    varied = vary(document, {"contention.law": "power", "contention.alpha": 0.1})
+    assert contention_of(build_router(varied)[0]) == contention_of(router(named("power")))
 
 
 def test_sigma_and_kappa_are_the_law_that_is_not_named() -> None:
