@@ -18,6 +18,7 @@ PACKAGE = Path(routecast.__file__).parent
 FLOORS = (
     ("errors", "_core"),
     ("quantity",),
+    ("contention",),
     ("report values",),
     ("load",),
     ("hardware",),
@@ -31,7 +32,7 @@ FLOORS = (
     ("study",),
     ("cli",),
 )
-VALUES = ("tables", "figures", "ticks", "page", "drawing", "interactive")
+VALUES = ("tables", "figures", "ticks", "page", "drawing")
 """Modules of the report that know nothing of routers: who has something to show, such as a procedure of a benchmark,
 declares its columns and figures beside it, so they stand below all that has."""
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

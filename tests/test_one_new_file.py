@@ -289,3 +289,47 @@ def test_a_new_network_function_is_one_file(package: Path, tmp_path: Path) -> No
     asked = ("function", "hub", "--on", "xeon-e5-2690v2", "--json")
     found = json.loads(python("-m", "routecast", *asked, package=package, folder=tmp_path))
     assert found["function"] == "hub"
+
+
+NEW_LAW = """
+from routecast.contention.law import Law, Shape
+
+LAWS = (
+    Law(
+        name="staircase",
+        formula="c(k) = 1 + h*floor((k-1)/2)",
+        shapes=(Shape(name="step_height", mean=-3.0, sd=1.0, meaning="slower by h for every two cores"),),
+        growth=lambda k, values: k / (1.0 + values[:, :1] * ((k - 1.0) // 2.0)),
+    ),
+)
+"""
+
+STAIRS = """
+builder = "multicore"
+cores = 4
+link = "100 Gbit/s"
+service = { per_packet = "500 ns" }
+contention = { law = "staircase", step_height = 0.25 }
+
+[load]
+rate = "20 Mpps"
+flows = { count = 4 }
+"""
+
+
+def test_a_new_contention_law_is_one_file(package: Path, tmp_path: Path) -> None:
+    (package / "contention" / "staircase.py").write_text(NEW_LAW, encoding="utf-8")
+    registry = package / "contention" / "__init__.py"
+    text = registry.read_text(encoding="utf-8")
+    assert text.count('_FILES: Final = ("laws",)') == 1
+    registry.write_text(text.replace('("laws",)', '("laws", "staircase")'), encoding="utf-8")
+    (tmp_path / "stairs.router.toml").write_text(STAIRS, encoding="utf-8")
+    # Four cores of 500 ns, each slowed by one step.
+    solved = python("-m", "routecast", "solve", "stairs.router.toml", "--json", package=package, folder=tmp_path)
+    assert json.loads(solved)["forwarded_pps"] == pytest.approx(4.0 / (500e-9 * 1.25))
+    assert '"step_height"' in python("-m", "routecast", "schema", "router", package=package, folder=tmp_path)
+    points = "series,cores,frame_bytes,throughput_pps\n,1,64,2e6\n,4,64,6.4e6\n"
+    (tmp_path / "points.csv").write_text(points, encoding="utf-8")
+    fit = "from routecast.evaluate.points import read_points; from routecast.calibrate.fit import fit; "
+    fit += "print(list(fit(read_points('points.csv'), laws=['staircase']).law_weights))"
+    assert python("-c", fit, package=package, folder=tmp_path) == "['staircase']\n"

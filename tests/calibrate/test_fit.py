@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from routecast.calibrate.fit import fit
 from routecast.calibrate.forward import DEVICE_SHAPES, Conditions, busy_rate, law_values, log_throughput, saturate
-from routecast.calibrate.laws import LAWS, Law
 from routecast.calibrate.posterior import average_of_medians, log_evidence, sample_posterior, weighted_quantiles
+from routecast.contention import LAWS, Law
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Layout, Point
 

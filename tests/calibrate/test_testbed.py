@@ -9,9 +9,9 @@ import pytest
 from routecast.calibrate.board import shared_poll
 from routecast.calibrate.fit import evidence_by_scales, fit
 from routecast.calibrate.forward import POLL_SHAPE
-from routecast.calibrate.laws import LAWS
 from routecast.calibrate.packs import read_packs, table_points
 from routecast.calibrate.priors import learn, read_priors
+from routecast.contention import LAWS
 from routecast.evaluate.points import Layout, Point
 
 POLLING = Layout(polls_ports=True)

@@ -27,11 +27,11 @@ from routecast.calibrate.baselines import BASELINES, bootstrap, predict_baseline
 from routecast.calibrate.discrepancy import is_capped
 from routecast.calibrate.fit import fit, law_evidence
 from routecast.calibrate.forward import POLL_SHAPE
-from routecast.calibrate.laws import LAWS, Shape
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibrate.posterior import Posterior, sample_posterior, weighted_quantiles
 from routecast.calibrate.priors import Priors, read_priors, write_priors
 from routecast.calibrate.score import Intervals, Judged, intervals, summarise
+from routecast.contention import LAWS, Shape
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
 

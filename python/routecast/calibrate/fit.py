@@ -3,7 +3,7 @@
 The service time of a frame of S bytes on one of k busy cores is ``(T_c + S·T_d)·c(k)``, and a router under overload
 forwards what cores, links and cards let through (:mod:`routecast.calibrate.forward`). Which contention law c(k)
 holds is not known from a few points, and none holds exactly (:mod:`routecast.calibrate.discrepancy`), so every law of
-:mod:`routecast.calibrate.laws` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
+:mod:`routecast.contention` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
 are weighted averages over the laws and the intervals contain their disagreement. What the points do not decide stays
 at its prior: with one point only T_c is learnt, each further one adds at most one effective parameter
 (:attr:`FittedRouter.effective_parameters`).
@@ -21,9 +21,9 @@ import numpy as np
 from routecast.calibrate.discrepancy import Discrepancy, Repeated, Scales
 from routecast.calibrate.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibrate.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
-from routecast.calibrate.laws import LAWS, Law, Shape
 from routecast.calibrate.posterior import Posterior, law_weights, log_evidence, sample_posterior
 from routecast.calibrate.priors import Priors, read_priors
+from routecast.contention import LAWS, Law, Shape
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
 

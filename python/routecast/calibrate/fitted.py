@@ -14,10 +14,10 @@ import numpy as np
 
 from routecast.calibrate.discrepancy import Discrepancy, Sites
 from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput, saturate
-from routecast.calibrate.laws import Law
 from routecast.calibrate.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
 from routecast.calibrate.posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibrate.score import Intervals, Limit, Prediction, intervals
+from routecast.contention import Law
 from routecast.evaluate.points import Point
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
@@ -123,7 +123,7 @@ class FittedRouter:
         if not points:
             return ()
         middles, drawn, weights = self._draws(points)
-        middle = average_of_medians(middles, self._typical)
+        middle = average_of_medians(middles, self.typical_weights)
         random = _as_strayed(np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays)
         spread = intervals(np.concatenate(drawn) + self.noise_ratio * random[:, None], weights)
         most: dict[float, int] = {}
@@ -389,11 +389,11 @@ class FittedRouter:
     def _log_service(self, busy: Floats, frame_bytes: float) -> Floats:
         """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""
         return -average_of_medians(
-            [self._log_core_rates(each, busy, frame_bytes) for each in self.fitted], self._typical
+            [self.log_core_rates(each, busy, frame_bytes) for each in self.fitted], self.typical_weights
         )
 
     @property
-    def _typical(self) -> list[float]:
+    def typical_weights(self) -> list[float]:
         """Weights of the laws for a point prediction: a collapse is in it only where it was measured or stated."""
         calm = [each.weight * (not each.law.collapses) for each in self.fitted]
         return [each.weight for each in self.fitted] if self._falls or not any(calm) else calm
@@ -402,7 +402,7 @@ class FittedRouter:
     def _falls(self) -> bool:
         return any(True for _ in _falls(self.points))
 
-    def _log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
+    def log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Logarithm of what one of so many busy cores does, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
@@ -412,7 +412,7 @@ class FittedRouter:
         return found
 
     def _factor(self, each: FittedLaw, k: float) -> Floats:
-        rates = self._log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
+        rates = self.log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
         ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
         return ratio
 

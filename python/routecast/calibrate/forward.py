@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibrate.laws import Law, Shape
 from routecast.calibrate.score import Limit
+from routecast.contention import Law, Shape
 from routecast.evaluate.points import Point
 from routecast.load.offered import line_rate_pps
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from datetime import date
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from routecast.calibrate.eq5 import fit_eq5
 from routecast.calibrate.fit import FittedRouter, fit
@@ -17,7 +18,10 @@ from routecast.calibrate.score import Prediction, summarise
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
 
-__all__ = ["ROUTERS", "Row", "Series", "Validation", "validate"]
+if TYPE_CHECKING:
+    from routecast.calibrate.router_file import RouterFile
+
+__all__ = ["ROUTERS", "Row", "Series", "Validation", "router_file_of", "validate"]
 
 
 _Fit = Callable[[Sequence[Point], str, int, float | None], "_Fitted"]
@@ -162,6 +166,25 @@ def validate(
             rows[index] = Row(prediction=prediction, role="calibrate" if points[index].calibrate else "held_out")
         series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
     return Validation(rows=tuple(rows[index] for index in range(len(points))), series=tuple(series))
+
+
+def router_file_of(validation: Validation, *, source: str, today: date) -> RouterFile:
+    """Write the router of the one series that was calibrated as a router file.
+
+    Raises
+    ------
+    FitProblem
+        There are several series, or what was calibrated is not routecast's own router.
+    """
+    from routecast.calibrate.router_file import router_file  # the closed form
+
+    if len(validation.series) != 1:
+        names = ", ".join(f'"{each.name}"' for each in validation.series)
+        raise FitProblem("", f"a router file holds one series, and these are {names}: choose one (--series)")
+    (series,) = validation.series
+    if not isinstance(series.fitted, FittedRouter):
+        raise FitProblem(series.name, 'eq. 5 has no router file of its own: calibrate the router "multicore"')
+    return router_file(series.fitted, [row.point for row in validation.rows], source=source, today=today)
 
 
 def _summary(rows: Sequence[Row]) -> dict[str, float]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from routecast.errors import FileProblem, Problem
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from routecast.calibrate.router_file import RouterFile
     from routecast.evaluate.trial import Trial
     from routecast.report.figures import Figure
     from routecast.report.tables import Table
@@ -31,7 +33,10 @@ __all__ = [
     "print_trial",
     "progress_bar",
     "refuse_no_figure_file",
+    "refuse_no_file",
     "remark",
+    "save_router",
+    "today",
     "write_figure",
 ]
 
@@ -135,17 +140,41 @@ def refuse_no_figure_file(path: Path | None) -> None:
     routecast.errors.FileProblem
         The name does not end in ``.svg``, is a folder's, or its folder is not there.
     """
+    if path is not None and path.suffix.lower() != ".svg":
+        problem = f'ends in "{path.suffix}": a figure is an SVG file, such as {path.stem or "figure"}.svg'
+        raise FileProblem(str(path), [Problem("--figure", problem)])
+    refuse_no_file(path, "--figure")
+
+
+def refuse_no_file(path: Path | None, option: str) -> None:
+    """Refuse a path that nothing can be written to, before work is spent on what the file should hold.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        It is a folder's, or its folder is not there.
+    """
     if path is None:
         return
-    problem = ""
-    if path.suffix.lower() != ".svg":
-        problem = f'ends in "{path.suffix}": a figure is an SVG file, such as {path.stem or "figure"}.svg'
-    elif path.is_dir():
-        problem = "is a folder: name a file in it"
-    elif not path.parent.is_dir():
-        problem = f"cannot be written: there is no folder {path.parent}"
-    if problem:
-        raise FileProblem(str(path), [Problem("--figure", problem)])
+    if path.is_dir():
+        raise FileProblem(str(path), [Problem(option, "is a folder: name a file in it")])
+    if not path.parent.is_dir():
+        raise FileProblem(str(path), [Problem(option, f"cannot be written: there is no folder {path.parent}")])
+
+
+def today() -> date:
+    """Return the day, where people are."""
+    return datetime.now().astimezone().date()
+
+
+def save_router(file: RouterFile, path: Path) -> None:
+    """Write a calibrated router to a file, and what the file does not say to stderr."""
+    from routecast.quantity.whole_file import write_whole
+
+    write_whole(path, file.text)
+    for warning in file.warnings:
+        remark(f"Not in {path}: {warning}")
+    remark(f"wrote {path}")
 
 
 def write_figure(figure: Figure, path: Path) -> None:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar, remark
+from routecast.cli.console import (
+    data,
+    print_json,
+    print_table,
+    progress_bar,
+    refuse_no_file,
+    remark,
+    save_router,
+    today,
+)
 from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -31,6 +40,15 @@ def study(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
     ] = None,
+    save_router_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-router",
+            metavar="FILE.toml",
+            help="Write the router that the study calibrates as a router file.",
+            dir_okay=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a study: calibrate, validate, predict, report.
@@ -38,11 +56,14 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
-    from routecast.study.engine import run_study, terminal_summary
+    from routecast.study.engine import router_file_of, run_study, terminal_summary
     from routecast.study.reading import find_study, read_study
 
     file = read_study(find_study(name_or_file))
     folder = out or Path(file.study.name)
+    if save_router_to is not None and save_router_to.parent != folder:
+        refuse_no_file(save_router_to, "--save-router")
+    saved = None if save_router_to is None else router_file_of(file, today=today())
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
@@ -55,6 +76,8 @@ def study(
         print_json(result.to_json())
     else:
         _print(file.study.title, terminal_summary(result))
+    if save_router_to is not None and saved is not None:
+        save_router(saved, save_router_to)
     remark(f"Report: {folder / 'report.html'}")
     missed = [criterion for criterion in result.criteria if not criterion.is_met]
     for criterion in missed:

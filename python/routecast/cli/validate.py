@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar, remark
+from routecast.cli.console import (
+    data,
+    print_json,
+    print_table,
+    progress_bar,
+    refuse_no_file,
+    remark,
+    save_router,
+    today,
+)
 from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from routecast.calibrate.advice import Advice
+    from routecast.evaluate.points import Point
 
 __all__ = ["board", "next_measurement", "validate"]
 
@@ -169,6 +179,15 @@ def validate(
         int,
         typer.Option("--next", metavar="N", min=0, max=50, help="Name as many measurements to make next, as `next`."),
     ] = 0,
+    save_router_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-router", metavar="FILE.toml", help="Write what was calibrated as a router file.", dir_okay=False
+        ),
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
@@ -178,12 +197,15 @@ def validate(
     set of conditions tell how well a measurement repeats.
     """
     from routecast.calibrate.advice import advise
+    from routecast.calibrate.validate import router_file_of
     from routecast.calibrate.validate import validate as run
     from routecast.evaluate.points import read_points
     from routecast.report.validation import advice_table, validation_tables
 
-    points = read_points(file)
+    points = _of_series(read_points(file), series)
+    refuse_no_file(save_router_to, "--save-router")
     validation = run(points, router=router, noise_ratio=noise)
+    saved = None if save_router_to is None else router_file_of(validation, source=str(file), today=today())
     advice = advise(points, n=next_points, noise_ratio=noise) if next_points else ()
     if as_json:
         print_json({**validation.to_json(), **({"next": [each.to_json() for each in advice]} if advice else {})})
@@ -194,7 +216,19 @@ def validate(
             data().print(f"{note[0].upper()}{note[1:]}.", markup=False)
         if advice:
             print_table(data(), advice_table(advice))
+    if save_router_to is not None and saved is not None:
+        save_router(saved, save_router_to)
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
         remark(f"Criterion missed: the mean absolute error is {reached:.4g}, allowed is {max_error:.4g}")
         raise typer.Exit(1)
+
+
+def _of_series(points: Sequence[Point], series: str | None) -> Sequence[Point]:
+    """Return the points of a series; all if none is named."""
+    from routecast.quantity.did_you_mean import did_you_mean
+
+    names = dict.fromkeys(point.series for point in points)
+    if series is not None and series not in names:
+        raise typer.BadParameter(f'"{series}" is no series: {did_you_mean(series, names)}', param_hint="--series")
+    return points if series is None else [point for point in points if point.series == series]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Self, get_args
 
+from routecast.contention import LAWS, PARAMETERS
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration, format_frequency, format_power
 from routecast.quantity.did_you_mean import did_you_mean
@@ -36,6 +38,7 @@ from routecast.router.model import (
     ActivationKind,
     Contention,
     Interruptions,
+    NamedLaw,
     Need,
     Policy,
     PolicyKind,
@@ -363,19 +366,58 @@ def check_policy(place: str, policy: Policy, add: Add) -> None:
 
 def check_contention(place: str, contention: Contention, units: int, add: Add) -> None:
     """Report contention that is given twice, or slows so many units down by factors that cannot be."""
-    not_negative(f"{place}.sigma", contention.sigma, add, most=MOST_CONTENTION)
-    not_negative(f"{place}.kappa", contention.kappa, add, most=MOST_CONTENTION)
+    are_right = check_law(place, contention, add)
+    for index, each in enumerate(contention.mixture):
+        are_right &= check_law(f"{place}.mixture[{index}]", each, add)
+        are_right &= positive(f"{place}.mixture[{index}].weight", each.weight, "a weight", add)
+    allowed = (1.0 / MOST_CONTENTION, MOST_CONTENTION)
     for index, factor in enumerate(contention.table):
-        factors = (1.0 / MOST_CONTENTION, MOST_CONTENTION)
-        within(f"{place}.table[{index}]", factor, factors, "a factor on the service time", "", add)
+        within(f"{place}.table[{index}]", factor, allowed, "a factor on the service time", "", add)
+    for index, factor in enumerate(contention.discrepancy):
+        are_right &= within(f"{place}.discrepancy[{index}]", factor, allowed, "a factor on top of the law", "", add)
     if contention.table and (contention.sigma or contention.kappa):
         add(place, "gives both a table and sigma or kappa: give one of the two")
+    elif contention.table and contention != Contention(table=contention.table):
+        add(place, "gives both a table and a law, a mixture or a discrepancy: give one of the two")
+    elif contention.mixture and replace(contention, mixture=(), discrepancy=()) != Contention():
+        add(place, "gives both a mixture and a law: give the law as one more entry of the mixture, or alone")
+    elif are_right and not contention.table:
+        slowest = next((k for k, one in enumerate(contention.factors(units), start=1) if not _between(one, allowed)), 0)
+        if slowest:
+            got = f"slows {slowest} busy units down by a factor of {contention.factor(slowest):g}"
+            add(place, f"{got}: a factor on the service time is from {allowed[0]:g} to {allowed[1]:g}")
     if len(contention.table) > MAX_UNITS:
         add(f"{place}.table", f"has {len(contention.table)} entries: at most {MAX_UNITS}")
     elif len(contention.table) > 1 and all(math.isfinite(entry) for entry in contention.table):
         last, before = contention.table[-1], contention.table[-2]
         if last + (last - before) * max(units - len(contention.table), 0) <= 0.0:
             add(f"{place}.table", f"falls to 0 or less before {units} busy units: give more entries")
+
+
+def check_law(place: str, named: NamedLaw, add: Add) -> bool:
+    """Report an unknown law, and parameters that it lacks, has not, or that are out of range; return if none is."""
+    if not known(f"{place}.law", named.law, LAWS, add):
+        return False
+    shapes, is_right = {shape.name: shape for shape in LAWS[named.law].shapes}, True
+    for name in PARAMETERS:
+        at, got, shape = f"{place}.{name}", getattr(named, name), shapes.get(name)
+        if shape is None:
+            if got:
+                has = " and ".join(shapes) or "no parameters"
+                add(at, f'is given, but the law "{named.law}" has {has}: leave it out, or name another law')
+                is_right = False
+        elif got is None:
+            add(at, f'is missing: {shape.meaning}; the law "{named.law}" needs it')
+            is_right = False
+        elif shape.least > 0.0:
+            is_right &= within(at, got, (shape.least, shape.most), shape.meaning, "", add)
+        else:
+            is_right &= not_negative(at, got, add, most=shape.most)
+    return is_right
+
+
+def _between(factor: float, allowed: tuple[float, float]) -> bool:
+    return allowed[0] <= factor <= allowed[1]
 
 
 # Whether a route of a task unit makes sense: its own, or one that it gets during a trial.

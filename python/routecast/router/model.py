@@ -20,8 +20,10 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+from routecast.contention import LAWS, PARAMETERS, mixed_factors
+from routecast.contention.laws import coherent_factor
 from routecast.quantity.fields import (
     BitRate,
     CostCycles,
@@ -44,6 +46,7 @@ __all__ = [
     "Activation",
     "Contention",
     "Interruptions",
+    "NamedLaw",
     "Need",
     "PerformanceState",
     "Policy",
@@ -57,6 +60,7 @@ __all__ = [
     "SleepState",
     "TaskUnit",
     "Variation",
+    "WeightedLaw",
 ]
 
 
@@ -249,37 +253,110 @@ PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair", "l
 ActivationKind = Literal["dedicated", "polling", "interrupt", "thread"]
 RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egress", "by_egress"]
 PollDiscipline = Literal["gated", "exhaustive"]
+if TYPE_CHECKING:
+    LawName: TypeAlias = str
+else:
+    LawName = Literal[tuple(LAWS)]
+_Table = TypeVar("_Table")
+_TABLE_BITS = 6
+"""A law is made a table of 64 entries, or of twice as many until they suffice."""
+
+
+def _with_parameters(declared: type[_Table]) -> type[_Table]:
+    """Declare one number for each parameter that some law has and the table does not."""
+    for name in PARAMETERS:
+        if name not in declared.__annotations__:
+            of = [(law.name, shape) for law in LAWS.values() for shape in law.shapes if shape.name == name]
+            meanings = [
+                f"{shape.meaning}{' over the rate of one unit' if shape.in_frames_per_s else ''}, of law {law}"
+                for law, shape in of
+            ]
+            meaning = "; ".join(meanings)
+            declared.__annotations__[name] = "Number | None"
+            setattr(declared, name, field(meaning[0].upper() + meaning[1:], default=None))
+    return declared
 
 
 @value
-class Contention:
-    """How much slower a unit works when other units of its pool work too (semantics S5).
+@_with_parameters
+class NamedLaw:
+    """A law of contention and its parameters."""
 
-    The factor on the service time for ``k`` busy units is ``1 + σ(k−1) + κk(k−1)`` (Gunther's universal
-    scalability law), or ``table[k−1]`` where a table is given (measured or averaged over several laws); past
-    the end of the table the last step is continued.
-    """
-
+    law: LawName = field("Name of the law, whose parameters stand beside it", default="coherent")
     sigma: Number = field("Contention, dimensionless, >= 0", default=0.0)
     kappa: Number = field("Coherence, dimensionless, >= 0", default=0.0)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The law's parameters, in its order."""
+        return tuple(getattr(self, shape.name) for shape in LAWS[self.law].shapes)
+
+
+@value
+class WeightedLaw(NamedLaw):
+    """A law of contention that may hold, and its weight."""
+
+    weight: Number = field("Weight, > 0, relative to the sum of all")
+
+
+@value
+class Contention(NamedLaw):
+    """How much slower a unit works when other units of its pool work too (semantics S5).
+
+    The factor on the service time for ``k`` busy units is that of a law of :mod:`routecast.contention`, ``1 + σ(k−1) +
+    κk(k−1)`` (Gunther's universal scalability law) if none is named; or the weighted geometric mean of those of several
+    laws; or ``table[k−1]`` where a table is given: past its end the last step is continued.
+    """
+
     # Factors for 1, 2, … busy units; the first is normally 1. Empty: the law is used.
-    table: tuple[Number, ...] = field("Factors for 1, 2, … busy units instead of sigma and kappa", default=())
+    table: tuple[Number, ...] = field("Factors for 1, 2, … busy units instead of a law", default=())
+    mixture: tuple[WeightedLaw, ...] = field("Several laws to average over, instead of one", default=())
+    # How far a measured router strays from the law or the mixture. Past the end the last one goes on.
+    discrepancy: tuple[Number, ...] = field("Factors for 1, 2, … busy units on top of the law or mixture", default=())
 
     @property
     def is_none(self) -> bool:
         """Whether the factor is 1 for every number of busy units."""
-        return self.sigma == 0.0 and self.kappa == 0.0 and all(entry == 1.0 for entry in self.table)
+        if self.is_usl:
+            return self.sigma == 0.0 and self.kappa == 0.0
+        if self.table:
+            return all(entry == 1.0 for entry in self.table)
+        return not self.discrepancy and all(each.law == "free" for each in self.mixture or (self,))
+
+    @property
+    def is_usl(self) -> bool:
+        """Whether it is ``1 + σ(k−1) + κk(k−1)``, a convex function that is known between whole numbers too."""
+        return self.law == "coherent" and not (self.table or self.mixture or self.discrepancy)
 
     def factor(self, busy_units: float) -> float:
-        """Factor on the service time for a (possibly average, hence fractional) number of busy units >= 1."""
+        """Factor on the service time for a (possibly average, hence fractional) number of busy units >= 1.
+
+        Between whole numbers a table, and what is not :attr:`is_usl`, is linear.
+        """
         k = 1.0 if busy_units < 1.0 else busy_units
-        if not self.table:
-            return 1.0 + self.sigma * (k - 1.0) + self.kappa * k * (k - 1.0)
-        last = len(self.table) - 1
+        if self.is_usl:
+            return coherent_factor(k, self.sigma, self.kappa)
+        table = self.table or self._of_laws(int(k) + 1)
+        last = len(table) - 1
         if last == 0:
-            return self.table[0]
+            return table[0]
         low = min(int(k) - 1, last - 1)
-        return self.table[low] + (k - 1.0 - low) * (self.table[low + 1] - self.table[low])
+        return table[low] + (k - 1.0 - low) * (table[low + 1] - table[low])
+
+    def factors(self, units: int) -> tuple[float, ...]:
+        """Return the factors for 1, 2, … busy units."""
+        if self.is_usl or self.table:
+            return tuple(self.factor(k) for k in range(1, units + 1))
+        return self._of_laws(units)[:units]
+
+    def least_factor(self, units: int) -> float:
+        """Return the least factor up to so many units, at most 1."""
+        return 1.0 if self.is_usl else min(1.0, *self.table, *self.factors(units))
+
+    def _of_laws(self, units: int) -> tuple[float, ...]:
+        """Return the factors of the law, or of the mixture, for at least so many units."""
+        parts = tuple((each.weight, each.law, each.values) for each in self.mixture) or ((1.0, self.law, self.values),)
+        return mixed_factors(parts, 1 << max(_TABLE_BITS, units.bit_length()), self.discrepancy)
 
 
 @value

@@ -14,19 +14,24 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from routecast.errors import FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.executor import Submit, finished
 from routecast.quantity.whole_file import write_whole
 from routecast.report.page import Page
 from routecast.study.document import StudyDocument, StudyFile
-from routecast.study.reading import part_of_kind
+from routecast.study.reading import KINDS, part_of_kind
 from routecast.study.result import Provenance, StudyResult, TerminalSummary
 
-__all__ = ["Progress", "StudyRun", "StudyTask", "run_study", "terminal_summary"]
+if TYPE_CHECKING:
+    from routecast.calibrate.router_file import RouterFile
+
+__all__ = ["Progress", "StudyRun", "StudyTask", "router_file_of", "run_study", "terminal_summary"]
 
 Document = TypeVar("Document", bound=StudyDocument)
 Progress = Callable[[int, int, str], None]
@@ -75,6 +80,23 @@ def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
     """Return what a terminal shows of a result."""
     summary: TerminalSummary = part_of_kind(_kind(result.study), "views").terminal_summary(result)
     return summary
+
+
+def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:
+    """Return the router that a study calibrates, as a router file.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        Studies of its kind calibrate none.
+    """
+    run = part_of_kind(_kind(file.study), "run")
+    if not hasattr(run, "router_file_of"):
+        kinds = ", ".join(f'"{kind}"' for kind in KINDS if hasattr(part_of_kind(kind, "run"), "router_file_of"))
+        message = f'a study of the kind "{_kind(file.study)}" calibrates no router; kinds that do: {kinds}'
+        raise FileProblem(str(file.path), [Problem("--save-router", message)])
+    found: RouterFile = run.router_file_of(file, today=today)
+    return found
 
 
 def _kind(study: StudyDocument) -> str:

@@ -97,7 +97,7 @@ def _pool(pool: ResourcePool) -> dict[str, Any]:
         "policy": policy,
         "switch_ps": pool.switch_cost_s * _PS,
         "migration_ps": pool.migration_cost_s * _PS,
-        "contention": [] if contention.is_none else [contention.factor(k) for k in range(1, pool.units + 1)],
+        "contention": [] if contention.is_none else list(contention.factors(pool.units)),
         "interruptions": None
         if interruptions is None
         else {"rate_hz": interruptions.rate_hz, "duration": _time(interruptions.duration)},

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from routecast.contention.laws import coherent_factor
 from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.grants import Row, Rows, pin_sets, rows_of, served_at_once
@@ -59,7 +60,7 @@ class Contended:
         return factor
 
     def _at(self, k: Vector) -> Vector:
-        law: Vector = 1.0 + self.sigma * (k - 1.0) + self.kappa * k * (k - 1.0)
+        law = coherent_factor(k, self.sigma, self.kappa)
         if not self.has_table.any():
             return law
         step = np.minimum(k.astype(np.intp) - 1, self.table.shape[1] - 2)
@@ -81,9 +82,9 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
     widest = max((model.pools[pool].units for pool in pools.values()), default=1) + 2
     used = [model.pools[pool] for _, pool, _ in entries]
     steps = {
-        number: [model.pools[number].contention.factor(k + 1.0) for k in range(widest)]
-        if model.pools[number].contention.table
-        else [1.0] * widest
+        number: [1.0] * widest
+        if model.pools[number].contention.is_usl
+        else model.pools[number].contention.factors(widest)
         for number in pools.values()
     }
     return Contended(
@@ -95,7 +96,7 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
         sigma=np.array([pool.contention.sigma for pool in used]),
         kappa=np.array([pool.contention.kappa for pool in used]),
         table=np.array([steps[pool] for _, pool, _ in entries]).reshape(len(entries), widest),
-        has_table=np.array([bool(pool.contention.table) for pool in used], dtype=bool),
+        has_table=np.array([not pool.contention.is_usl for pool in used], dtype=bool),
         threads=len(firsts),
     )
 

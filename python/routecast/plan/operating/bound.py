@@ -8,7 +8,7 @@ deepest allowed state. Contention, interrupts, polls and wake-ups only add to th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -130,8 +130,4 @@ def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> f
     batch_frames = max(task.batch_frames, task.activation.budget_frames if polls else 1)
     seconds = task.service.mean_s(load.frames.mean_bytes, frequency_hz=first.frequency_hz, batch_frames=batch_frames)
     fastest = max(first.unit_speed_ratio, default=1.0)
-    factors: Sequence[float] = () if first.contention.is_none else first.contention.table
-    least = min((1.0, *factors))
-    if factors:  # the last step of a table is continued
-        least = min(least, first.contention.factor(first.units))
-    return seconds * max(least, 0.0) / fastest
+    return seconds * first.contention.least_factor(first.units) / fastest

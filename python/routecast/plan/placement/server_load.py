@@ -360,7 +360,7 @@ class ServerLoads:
         problem, technology = self.problem, host.technology
         machine, server = machine_of(group, "0", SERVER), host.server(SERVER)
         contention = technology.contention
-        slower = min(1.0, *contention.table) if contention.table else 1.0
+        slower = contention.least_factor(host.cores)
         receive, send = self._seconds(technology.receive), self._seconds(technology.send)
         threads: dict[str, float] = {}
         total = 0.0
@@ -445,7 +445,7 @@ def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float)
         Work for a frame of the load, of all threads and of the one that works most.
     """
     contention = host.technology.contention
-    if contention.table or contention.is_none or not math.isfinite(most_pps):
+    if not contention.is_usl or contention.is_none or not math.isfinite(most_pps):
         return most_pps
     low, high = 0.0, most_pps
     for _ in range(24):
@@ -461,7 +461,7 @@ def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float)
 def _busy(host: ServerGroup, work: float) -> float:
     """Return how many cores are busy with so many undisturbed cores' work, from below."""
     contention, busy = host.technology.contention, work
-    if contention.table or contention.is_none:
+    if not contention.is_usl or contention.is_none:
         return min(busy, float(host.cores))
     for _ in range(8):
         busy = min(work * contention.factor(busy), float(host.cores))

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import lru_cache, partial
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -29,6 +30,7 @@ from routecast.study.tables.document import Study
 if TYPE_CHECKING:
     from routecast.calibrate.eq5 import Eq5Router
     from routecast.calibrate.fit import FittedRouter
+    from routecast.calibrate.router_file import RouterFile
 
 __all__ = [
     "COLUMNS",
@@ -43,6 +45,7 @@ __all__ = [
     "Workload",
     "answer",
     "read_measured",
+    "router_file_of",
 ]
 
 
@@ -499,11 +502,32 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
     routecast.errors.FitProblem
         The points do not carry it.
     """
+    return _Calibrated(_fitted(study, measured))
+
+
+def _fitted(study: Study, measured: Sequence[Point]) -> FittedRouter:
     from routecast.calibrate.fit import fit  # SciPy
     from routecast.calibrate.priors import read_priors
 
     priors = read_priors(without=study.measurements.left_out)
-    return _Calibrated(fit(measured, series=study.name, priors=priors))
+    return fit(measured, series=study.name, priors=priors)
+
+
+def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
+    """Return the router that the study calibrates, as a router file for the cores that it predicts.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A table cannot be read, or the points do not carry a calibration.
+    """
+    from routecast.calibrate.router_file import router_file
+
+    study, table = file.study, file.study.measurements.calibrate
+    measured = read_measured(file, study.measurements.validate_with)
+    asked = [load for scenario in study.scenario for load in _scenario_workloads(study, scenario.name)]
+    fitted = _fitted(study, read_measured(file, table))
+    return router_file(fitted, [*measured, *map(_point, asked)], source=table, today=today)
 
 
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
