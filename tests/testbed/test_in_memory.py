@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,19 +183,9 @@ class TestForReal:
 
     def test_the_throughput_search_of_rfc_2544_runs_over_it(self) -> None:
         profile = read_profile("quick")
-        quick = profile.model_copy(
-            update={
-                "throughput": profile.throughput.model_copy(
-                    update={
-                        "repeats": 1,
-                        "goal": tuple(
-                            goal.model_copy(update={"initial_trial": 0.02, "final_trial": 0.02, "duration_sum": 0.04})
-                            for goal in profile.throughput.goal
-                        ),
-                    }
-                )
-            }
-        )
+        goals = profile.throughput.goal
+        short = tuple(replace(goal, initial_trial=0.02, final_trial=0.02, duration_sum=0.04) for goal in goals)
+        quick = profile.changed("throughput", repeats=1, goal=short)
         # A long queue: other work on the core for a few milliseconds fills it, but does not overflow it.
         function = InMemory(function="l2_switch", tables={"mac": 1024}, queue_frames=1 << 17)
         rig = PlainRig(evaluator=function, link=200e9)

@@ -139,26 +139,19 @@ def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
 
 
 def _row(key: str, record: TrialRecord) -> Row:
+    """Return the cells of a trial: of the record, of the trial itself, of its latency and its power."""
     trial = record.trial
     row: Row = {
         "task": key,
-        "number": record.number,
-        "procedure": record.procedure,
-        "stream": record.stream,
-        "frame_bytes": record.frame_bytes,
-        "purpose": record.purpose,
-        "attempt": record.attempt,
-        "rate_pps": record.rate_pps,
         "invalid": "; ".join(trial.invalid),
         "trial": json.dumps(trial.to_json(), ensure_ascii=False),
     }
-    apart = ("latency_", "power_")
-    same = (name for name in COLUMNS if name not in {*row, "run"} and not name.startswith(apart))
-    row |= {name: getattr(trial, name) for name in same}
-    for name in ("min_s", "mean_s", "p50_s", "p99_s", "p999_s", "max_s"):
-        row[f"latency_{name}"] = getattr(trial.latency, name) if trial.latency else None
-    for name in ("mean_w", "packet_j", "bit_j", "scope", "source"):
-        row[f"power_{name}"] = getattr(trial.power, name) if trial.power else None
+    for name in COLUMNS.keys() - row.keys() - {"run"}:
+        part, _, of_part = name.partition("_")
+        if part in {"latency", "power"}:
+            row[name] = getattr(getattr(trial, part), of_part, None)
+        else:
+            row[name] = getattr(record, name) if hasattr(record, name) else getattr(trial, name)
     return row
 
 

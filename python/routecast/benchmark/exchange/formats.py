@@ -21,25 +21,21 @@ __all__ = ["FORMATS", "read_records"]
 
 Reader = Callable[[Document], tuple[Record, ...]]
 
-_JSON: Final[Mapping[str, tuple[Callable[[Node], bool], Reader]]] = {
-    "iperf3": (is_iperf3, read_iperf3),
-    "uti": (is_uti, read_uti),
-    "nfvbench": (is_nfvbench, read_nfvbench),
-    "trafficgen": (is_trafficgen, read_trafficgen),
-    "trex": (is_trex, read_trex),
-    "benchmark": (is_benchmark, read_benchmark),
+_JSON: Final[Mapping[str, tuple[str, Callable[[Node], bool], Reader]]] = {
+    "iperf3": ("iperf3 --json or --json-stream, UDP", is_iperf3, read_iperf3),
+    "uti": ("CSIT UTI, model 1.x", is_uti, read_uti),
+    "nfvbench": ("NFVbench --json", is_nfvbench, read_nfvbench),
+    "trafficgen": ("bench-trafficgen binary-search.json", is_trafficgen, read_trafficgen),
+    "trex": ("TRex ndr -o json", is_trex, read_trex),
+    "benchmark": ("benchmark.json of routecast", is_benchmark, read_benchmark),
 }
-_TABLES: Final = {"csv": read_csv, "parquet": read_parquet}
+_TABLES: Final = {
+    "csv": ("routecast's own table of trials", read_csv),
+    "parquet": ("routecast's own table of trials, or a benchmark's trials.parquet", read_parquet),
+}
 
-FORMATS: Final[Mapping[str, str]] = {
-    "iperf3": "iperf3 --json or --json-stream, UDP",
-    "uti": "CSIT UTI, model 1.x",
-    "nfvbench": "NFVbench --json",
-    "trafficgen": "bench-trafficgen binary-search.json",
-    "trex": "TRex ndr -o json",
-    "benchmark": "benchmark.json of routecast",
-    "csv": "routecast's own table of trials",
-    "parquet": "routecast's own table of trials, or a benchmark's trials.parquet",
+FORMATS: Final[Mapping[str, str]] = {name: says for name, (says, _, _) in _JSON.items()} | {
+    name: says for name, (says, _) in _TABLES.items()
 }
 """What can be read, by the name that ``--format`` takes."""
 
@@ -62,15 +58,15 @@ def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record
     if format_name == "auto" and path.suffix.lower() in (".csv", ".parquet"):
         format_name = path.suffix.lower()[1:]
     if format_name in _TABLES:
-        return _TABLES[format_name](path)
+        return _TABLES[format_name][1](path)
     text = read_result(path)
     if not text.strip():
         raise FileProblem(str(path), [Problem("", "is empty")])
     document = parse_document(join_stream(text) or text, name=str(path))
     if format_name == "auto":
-        found = next((name for name, (is_it, _) in _JSON.items() if is_it(document.root)), None)
+        found = next((name for name, (_, is_it, _) in _JSON.items() if is_it(document.root)), None)
         if found is None:
             message = f"has no format that routecast knows; it reads {', '.join(FORMATS)}: name one with --format"
             raise FileProblem(str(path), [Problem("", message)])
         format_name = found
-    return _JSON[format_name][1](document)
+    return _JSON[format_name][2](document)
