@@ -39,6 +39,7 @@ _SAME = 0.005
 """Half a percent apart is the same prediction."""
 _NO_LINK_BPS = 1e15
 _OVERLOAD = 2.0
+_MOST_FLOWS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +166,11 @@ def _nic_cap(fitted: FittedRouter, nominal_pps: float | None) -> dict[str, str]:
 
 
 def _flows(point: Point) -> int:
-    """Crafted flows that load the cores of a point, and its ports, as measured."""
-    return point.flows if point.flows is not None and point.flows <= point.cores else point.cores * point.ports
+    """Crafted flows that load the cores of a point, and its ports, as measured: evenly, where they were many."""
+    if point.flows is not None and point.flows <= point.cores:
+        return point.flows
+    evenly = math.lcm(point.cores, point.ports)
+    return evenly if evenly <= _MOST_FLOWS else point.cores
 
 
 def _offered_pps(point: Point, most_pps: float) -> float:

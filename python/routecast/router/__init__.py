@@ -19,6 +19,7 @@ from routecast.router.model import (
     ServiceCost,
     SleepState,
     TaskUnit,
+    WeightedLaw,
 )
 from routecast.router.multicore import Distribution, multicore
 from routecast.router.performance import at_frequency
@@ -45,6 +46,7 @@ __all__ = [
     "ServiceCost",
     "SleepState",
     "TaskUnit",
+    "WeightedLaw",
     "at_frequency",
     "check_load",
     "check_model",
