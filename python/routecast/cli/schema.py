@@ -23,7 +23,7 @@ SCHEMAS = {
     "curve_study": "study.reading:study_schema curve_study",
     "experiments_study": "study.reading:study_schema experiments_study",
     "testbed": "testbed.reading:bed_schema",
-    "hardware": "hardware.files:hardware_schema",
+    "hardware": "hardware.catalogue:hardware_schema",
     "benchmark": "report.benchmark.schema:benchmark_schema",
     "function": "function.catalogue:function_schema",
     "experiment": "experiment.file.reading:experiment_schema",
