@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from routecast.testbed.dut_host import DevicePort, DeviceSite
 from routecast.testbed.netns import process_ids
-from routecast.testbed.site import DevicePort, DeviceSite
 
 GEN_MAC, D0_MAC = "02:00:00:00:01:02", "02:00:00:00:01:01"
 SINK_MAC, D1_MAC = "02:00:00:00:02:02", "02:00:00:00:02:01"

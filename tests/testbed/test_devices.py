@@ -21,7 +21,7 @@ from routecast import _core
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 from routecast.testbed.devices import frr, make_device, openvswitch, testpmd
-from routecast.testbed.site import Device
+from routecast.testbed.dut_host import Device
 
 FRAMES = 200
 

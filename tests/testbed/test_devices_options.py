@@ -11,7 +11,7 @@ from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.devices import DEVICES, make_device
 from routecast.testbed.devices.nftables import NftablesOptions
 from routecast.testbed.devices.processes import check_socket_path
-from routecast.testbed.site import Device, DeviceSite
+from routecast.testbed.dut_host import Device, DeviceSite
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "devices.md"
 NAMES = ("linux", "bridge", "xdp", "nftables", "openvswitch", "testpmd", "frr", "external")

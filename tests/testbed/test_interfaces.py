@@ -15,9 +15,9 @@ from testbed_rights import needs_namespaces, needs_tester
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed import make_bed, netns
+from routecast.testbed.dut_host import run_command
 from routecast.testbed.interfaces import inspect_ports
 from routecast.testbed.links import LinkReader
-from routecast.testbed.site import run_command
 
 pytestmark = needs_namespaces
 

@@ -16,8 +16,8 @@ from testbed_rights import needs_namespaces
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import make_bed, napi, netns, state
+from routecast.testbed.dut_host import Missing, run_command
 from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
-from routecast.testbed.site import Missing, run_command
 
 pytestmark = needs_namespaces
 

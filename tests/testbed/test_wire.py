@@ -20,7 +20,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed import Measure, open_testbed
-from routecast.testbed.site import run_command
+from routecast.testbed.dut_host import run_command
 from routecast.testbed.tester import open_tester
 
 pytestmark = needs_tester

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from hdrh.histogram import HdrHistogram
 
 from routecast.testbed.bed import TesterPort
+from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.links import Link
 from routecast.testbed.placement import Placement
-from routecast.testbed.site import DeviceSite, Missing
 from routecast.testbed.watch import Reading
 
 Change = Callable[[dict[str, Any]], None]

@@ -22,8 +22,8 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
 from routecast.quantity import format_duration, format_ratio
+from routecast.testbed.idle_trial import silent_trial
 from routecast.testbed.measure import Measure
-from routecast.testbed.silence import silent_trial
 from routecast.testbed.timed import TimedMeasure
 
 __all__ = ["SHORTEST_LINE_S", "intervals_s", "search_profile", "wire_power_table"]

@@ -1,12 +1,12 @@
 """Real routers: test beds of namespaces or interfaces, devices under test, and Measure, the evaluator on the wire."""
 
 from routecast.testbed.bed import Bed, TesterPort
+from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, Missing
 from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.opening import make_bed, open_testbed
 from routecast.testbed.reading import bed_schema, parse_testbed, read_testbed
-from routecast.testbed.site import Device, DevicePort, DeviceSite, Missing
 
 __all__ = [
     "Bed",

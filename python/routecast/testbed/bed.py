@@ -22,8 +22,8 @@ from routecast.errors import EnvironmentProblem
 from routecast.quantity.schema import field, value
 from routecast.testbed import netns, state
 from routecast.testbed.document import InterfacesFile, NamespacesFile
+from routecast.testbed.dut_host import Device, DeviceSite
 from routecast.testbed.placement import Placement, place
-from routecast.testbed.site import Device, DeviceSite
 
 __all__ = ["Bed", "IdlePolling", "TesterPort"]
 

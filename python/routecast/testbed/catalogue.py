@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routecast.testbed.devices import DEVICES, make_device
-from routecast.testbed.site import Missing
+from routecast.testbed.dut_host import Missing
 
 __all__ = ["DeviceEntry", "OptionEntry", "devices"]
 

@@ -13,10 +13,10 @@ from routecast.testbed.addresses import BENCHMARKING_RANGES, PortAddresses, is_b
 from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.capabilities import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
+from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.links import Link, LinkReader
 from routecast.testbed.netns import FOLDER
 from routecast.testbed.settings import change_link
-from routecast.testbed.site import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.state import BedState
 
 __all__ = ["Interfaces", "inspect_ports"]

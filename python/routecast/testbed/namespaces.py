@@ -18,9 +18,9 @@ from routecast.testbed.addresses import PortAddresses, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.capabilities import FOR_NAMESPACES, require
 from routecast.testbed.document import NamespacesFile
+from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.netns import inside
 from routecast.testbed.settings import set_offload
-from routecast.testbed.site import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.state import BedState
 
 __all__ = ["End", "Namespaces"]

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from routecast.testbed.dut_host import run_command
 from routecast.testbed.netns import inside
-from routecast.testbed.site import run_command
 
 __all__ = ["DUMP", "REQUEST", "ROUTE", "answers", "attributes", "message", "open_netlink"]
 

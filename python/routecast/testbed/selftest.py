@@ -20,9 +20,9 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 from routecast.testbed.document import NamespacesFile
+from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import End, Namespaces
-from routecast.testbed.site import DeviceSite, Missing
 from routecast.testbed.state import BedState
 
 __all__ = ["BackToBack", "Check", "SelfTest", "self_test"]

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns
-from routecast.testbed.site import run_command
+from routecast.testbed.dut_host import run_command
 
 __all__ = ["FOLDER", "PINS", "BedLock", "BedState", "beds", "clean", "clean_dead", "described", "remove", "start_ticks"]
 

@@ -21,9 +21,9 @@ from routecast.evaluate.solve.cost import Cycle, Rested, rest_at_random
 from routecast.evaluate.solve.delay import DelayAnswer, delays
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
-from routecast.evaluate.solve.grants import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve.limits import limits_of, links_of, ranked
 from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
+from routecast.evaluate.solve.scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve.throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve.window_limits import limits_of_windows
 from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
@@ -542,8 +542,8 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
 
     This is the "maximum throughput" of Meyer et al. 2014, measured under overload; with flows spread unevenly it is
     more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
-    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.crowding`. Threads that forward
-    less in overload than without loss (livelock) count with the rate without loss.
+    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.size_dependent_loss`. Threads
+    that forward less in overload than without loss (livelock) count with the rate without loss.
 
     Parameters
     ----------

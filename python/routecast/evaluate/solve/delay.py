@@ -23,10 +23,10 @@ from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve.cost import Cost
-from routecast.evaluate.solve.crowding import admitted_by_size
 from routecast.evaluate.solve.flow import FlowGraph, Foreseen, Vector
 from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.solve.grants import Component, served_at_once
+from routecast.evaluate.solve.scheduling_shares import Component, served_at_once
+from routecast.evaluate.solve.size_dependent_loss import admitted_by_size
 from routecast.evaluate.solve.stations import (
     OVERLOADED,
     FullQueue,

@@ -9,7 +9,7 @@ import numpy as np
 
 from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.grants import (
+from routecast.evaluate.solve.scheduling_shares import (
     Component,
     Slowed,
     components,

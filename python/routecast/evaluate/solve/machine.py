@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.contention.laws import coherent_factor
+from routecast.evaluate.solve.busy_polling import Feeding, feeding_of
 from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.grants import Row, Rows, pin_sets, rows_of, served_at_once
-from routecast.evaluate.solve.passage import Passage, passage_of
-from routecast.evaluate.solve.spinning import Feeding, feeding_of
+from routecast.evaluate.solve.flow_propagation import Passage, passage_of
+from routecast.evaluate.solve.scheduling_shares import Row, Rows, pin_sets, rows_of, served_at_once
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit

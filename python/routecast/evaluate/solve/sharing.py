@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from routecast.evaluate.solve.cost import Cost
-from routecast.evaluate.solve.grants import Component, divide, served_at_once
+from routecast.evaluate.solve.scheduling_shares import Component, divide, served_at_once
 from routecast.quantity.schema import field, value
 from routecast.router.model import TaskUnit
 

@@ -13,7 +13,7 @@ from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving, NobodyMeets
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.solve.grants import Component
+from routecast.evaluate.solve.scheduling_shares import Component
 from routecast.quantity.schema import field, value
 
 __all__ = ["OVERLOADED", "FullQueue", "SharedQueue", "SharedUnits", "Station", "behind_link", "law_of"]

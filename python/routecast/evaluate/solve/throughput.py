@@ -1,9 +1,9 @@
 """What a router of threads forwards at a load: the fluid fixed point of rates, shares of time and room ahead.
 
 Round by round: frames pass through the task graph as far as time and room ahead allow; each thread asks for the time
-that what comes to it takes; units are divided among the threads (:mod:`routecast.evaluate.solve.grants`); a thread
-that gets less than it asks for divides it among its task units by turns. What a node cannot serve is lost there, after
-the work spent on it before. The fixed point is one of means: rings are long enough that fluctuation costs nothing.
+that what comes to it takes; units are divided among the threads
+(:mod:`routecast.evaluate.solve.scheduling_shares`); a thread that gets less than it asks for divides it among its task
+units by turns. What a node cannot serve is lost there, after the work spent on it before. The fixed point is one of means: rings are long enough that fluctuation costs nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from routecast.evaluate.solve.busy_polling import away_s, kept_pps
 from routecast.evaluate.solve.flow import Vector
-from routecast.evaluate.solve.grants import surface
+from routecast.evaluate.solve.flow_propagation import Flowing
 from routecast.evaluate.solve.machine import Machine, machine_of
-from routecast.evaluate.solve.passage import Flowing
-from routecast.evaluate.solve.spinning import away_s, kept_pps
+from routecast.evaluate.solve.scheduling_shares import surface
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel

@@ -28,7 +28,7 @@ import numpy as np
 from routecast.evaluate.queueing.closed import Visit, bound_pps, constant_pps, exponential_pps
 from routecast.evaluate.queueing.general import ServiceMix
 from routecast.evaluate.solve.flow import FlowGraph, Vector
-from routecast.evaluate.solve.grants import Component, served_at_once
+from routecast.evaluate.solve.scheduling_shares import Component, served_at_once
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit

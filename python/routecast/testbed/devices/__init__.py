@@ -1,4 +1,4 @@
-"""Devices under test, by name; see :class:`routecast.testbed.site.Device` for what each offers."""
+"""Devices under test, by name; see :class:`routecast.testbed.dut_host.Device` for what each offers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.options import read_options
-from routecast.testbed.site import Device
+from routecast.testbed.dut_host import Device
 
 __all__ = ["DEVICES", "make_device"]
 

@@ -11,7 +11,7 @@ from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.linux import LARGEST_SLOWDOWN, SLOWDOWN_TEXT
 from routecast.testbed.devices.options import check_options, option
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["Bridge", "BridgeOptions"]
 

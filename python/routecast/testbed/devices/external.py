@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal
 
 from routecast.testbed.devices.options import check_options, option
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["External", "ExternalOptions"]
 

@@ -14,7 +14,7 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, RouterOptions, first_and_last
 from routecast.testbed.devices.options import option
 from routecast.testbed.devices.processes import Processes, accepts, check_socket_path
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["Frr", "FrrOptions"]
 

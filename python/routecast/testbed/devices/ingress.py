@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.site import DeviceSite
+from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.tester import said
 
 __all__ = ["IngressPrograms"]

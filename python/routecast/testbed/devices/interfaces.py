@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.dut_host import DevicePort, DeviceSite
 from routecast.testbed.netns import inside
-from routecast.testbed.site import DevicePort, DeviceSite
 
 __all__ = [
     "clear_ports",

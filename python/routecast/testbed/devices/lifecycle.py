@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["RESETS_OF_A_MACHINE", "StartedDevice"]
 

@@ -12,7 +12,7 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.options import check_options, option
-from routecast.testbed.site import DeviceSite
+from routecast.testbed.dut_host import DeviceSite
 
 __all__ = [
     "LARGEST_SLOWDOWN",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from routecast.testbed.devices.linux import KernelRouter, RouterOptions, first_and_last
 from routecast.testbed.devices.options import option
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["Nftables", "NftablesOptions"]
 

@@ -12,7 +12,7 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.options import check_options, option
 from routecast.testbed.devices.processes import Processes, accepts, check_socket_path, make_real_time
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.site import DeviceSite
+from routecast.testbed.dut_host import DeviceSite
 
 __all__ = ["Processes", "accepts", "check_socket_path", "make_real_time"]
 

@@ -20,7 +20,7 @@ from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevi
 from routecast.testbed.devices.options import check_options, option
 from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
 from routecast.testbed.devices.self_timed import SelfTimedCounts
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 # Counters of a DPDK process, over the telemetry socket that each has: JSON in place of a command line's text.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from routecast.testbed.devices.linux import KernelRouter, RouterOptions
-from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.tester import back_ends
 
 __all__ = ["Xdp", "XdpOptions"]
