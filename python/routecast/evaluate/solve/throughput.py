@@ -3,7 +3,8 @@
 Round by round: frames pass through the task graph as far as time and room ahead allow; each thread asks for the time
 that what comes to it takes; units are divided among the threads
 (:mod:`routecast.evaluate.solve.scheduling_shares`); a thread that gets less than it asks for divides it among its task
-units by turns. What a node cannot serve is lost there, after the work spent on it before. The fixed point is one of means: rings are long enough that fluctuation costs nothing.
+units by turns. What a node cannot serve is lost there, after the work spent on it before. The fixed point is one of
+means: rings are long enough that fluctuation costs nothing.
 """
 
 from __future__ import annotations
