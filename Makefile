@@ -42,7 +42,7 @@ test-rust: ## run the Rust tests and doctests
 .PHONY: test-python
 test-python: $(DONE)/extension $(DONE)/group-test dist/.done ## run the Python tests, doctests and documented commands
 	@echo '── pytest'
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=25
 
 .PHONY: check
 check: check-rust check-python docs ## format, lints, types, stubs, documentation; warnings are errors
