@@ -257,7 +257,7 @@ def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: st
         again = evaluator.trial(load(), 0.1)
     assert conserved(trial)
     assert not any("link" in reason for reason in trial.invalid)  # it went down on purpose
-    assert trial.first_loss_s >= 0.2
+    assert trial.last_loss_s >= 0.29  # a stall of the machine may lose frames before
     assert (again.forwarded_frames or 0) > 0
 
 
