@@ -1,23 +1,36 @@
-"""What all tests share: none of them times anything, so none fails because the machine is busy; none waits for ever."""
+"""What all tests share: tiers, rights, commands and results. No test times anything, so a busy machine fails none.
+
+Tiers are markers: ``make quick`` leaves out ``slow`` and ``wire``, ``make test`` leaves out ``thorough``,
+``make test-thorough`` runs everything. See CONTRIBUTING.md.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_SH, flock
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Runs at a desk look at new cases each time. Continuous integration repeats the same, so a failure is of the change.
-settings.register_profile("untimed", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("untimed")
+# How many examples a property is tried on is a matter of the tier: tests do not say it themselves. At a desk they are
+# new ones each time; continuous integration repeats the same, so a failure is of the change.
+settings.register_profile("desk", deadline=None, max_examples=10)
+settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile(
+    "thorough", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # Shells start what runs in the background deaf to Ctrl-C, nohup to SIGHUP, and children inherit it. Tests send both.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -26,6 +39,22 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
 
 PATIENCE_S = 120.0
 """No test waits for a tenth of this; the end of a wait that would have none."""
+
+
+@cache
+def missing_for_the_wire() -> str:
+    """Return what keeps this process from test beds of network namespaces; empty if nothing does."""
+    from routecast.testbed.capabilities import FOR_NAMESPACES, missing
+
+    if lacking := missing(FOR_NAMESPACES):
+        return f"needs root: this process lacks {', '.join(lacking)}"
+    return "" if shutil.which("ip") else "needs iproute2: apt install iproute2"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that are marked "wire" where no test bed can be made."""
+    if item.get_closest_marker("wire") and (reason := missing_for_the_wire()):
+        pytest.skip(reason)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -88,3 +117,56 @@ def until() -> Until:
             time.sleep(0.01)
 
     return wait
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a command left: as ``subprocess.CompletedProcess``, of a command that ran in this process."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Completed]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run ``routecast`` in this process, with no terminal of 80 columns; a start of Python takes a second."""
+    from routecast.cli.run import run
+
+    def run_one(*arguments: str | Path, folder: Path | None = None, **environment: str) -> Completed:
+        out, err = io.StringIO(), io.StringIO()
+        with monkeypatch.context() as patch:
+            for name, value in {"COLUMNS": "80", "NO_COLOR": "1", **environment}.items():
+                patch.setenv(name, value)
+            with chdir(folder or Path.cwd()), redirect_stdout(out), redirect_stderr(err):
+                code = run([str(each) for each in arguments])
+        return Completed(code, out.getvalue(), err.getvalue())
+
+    return run_one
+
+
+Once = Callable[[str, Callable[[Path], object]], Path]
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Make a folder once for all processes of a run, and give it to everybody who asks for its name."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"
+    shared.mkdir(exist_ok=True)
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        folder, done = shared / name, shared / f"{name}.done"
+        with (shared / f"{name}.lock").open("a") as lock:
+            flock(lock, LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.benchmark.power_table import PowerTable, PowerTableSettings, power_table
@@ -80,7 +80,6 @@ def test_watts_of_every_line_are_those_of_the_router_at_its_load() -> None:
     assert loaded.power_w == pytest.approx(80.0 + 20e-6 * table.throughput_pps)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(1e5, 5e6), st.floats(1.0, 500.0), st.floats(0.0, 1e-4))
 def test_metrics_follow_from_the_routers_two_constants(capacity: float, idle_w: float, packet_j: float) -> None:
     table = table_of(Heater(capacity_pps=capacity, idle_w=idle_w, packet_j=packet_j))

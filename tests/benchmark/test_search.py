@@ -39,7 +39,7 @@ def search(evaluator: Fluid, how: str, *goals: GoalProfile, bidirectional: bool 
 
 
 @pytest.mark.parametrize("how", SEARCHES)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(share=st.floats(0.01, 0.99))
 def test_a_search_brackets_the_capacity_within_its_goal_width(how: str, share: float) -> None:
     capacity = share * LINE_PPS
@@ -164,7 +164,7 @@ def test_an_invalid_trial_is_run_again_and_kept() -> None:
     assert all(record.trial.is_valid for record in again)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(longest=st.integers(0, 10**6), most=st.integers(1, 10**6), hint=st.integers(0, 10**6))
 def test_the_longest_burst_is_found_within_its_step(longest: int, most: int, hint: int) -> None:
     def send(frames: int, purpose: str) -> Counts:

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import routecast
@@ -40,7 +40,6 @@ def simulated_idle(costs: ActivationCosts, rate_pps: float, *, frames: int = 60_
 
 
 @given(st.floats(20e-9, 1e-6), st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.floats(0.05, 0.9))
-@settings(max_examples=25, deadline=None)
 def test_the_simulator_idles_as_the_queue_with_set_up_does(
     per_packet_s: float, interrupt_ratio: float, wakeup_ratio: float, utilisation: float
 ) -> None:
@@ -53,7 +52,6 @@ def test_the_simulator_idles_as_the_queue_with_set_up_does(
 
 
 @given(st.floats(10e-9, 1e-6), st.floats(0.5, 20.0), st.floats(0.2, 20.0))
-@settings(max_examples=25, deadline=None)
 def test_costs_are_recovered_from_their_own_curve(per_packet_s: float, interrupt: float, wakeup: float) -> None:
     truth = ActivationCosts(
         per_packet_s=per_packet_s, per_interrupt_s=interrupt * per_packet_s, wakeup_s=wakeup * per_packet_s

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.calibrate.fit import fit
@@ -275,7 +275,6 @@ def test_unusable_calibrations_are_refused() -> None:
         fit([machine(1)], laws=["sequential"])
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     law=st.sampled_from(sorted(LAWS)),
     cores=st.integers(1, 12),

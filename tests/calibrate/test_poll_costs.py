@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.calibrate.activation_costs import PollCosts, PollManner, fit_poll_costs
@@ -85,7 +85,6 @@ def test_poisson_arrivals_leave_idle_time_at_the_saturation() -> None:
 
 
 @given(st.floats(0.05, 0.9), st.floats(0.0, 2e-6))
-@settings(max_examples=10, deadline=None)
 def test_a_poisson_frame_finds_the_core_asleep_as_often_as_the_core_sleeps(load: float, per_interrupt_s: float) -> None:
     # Poisson arrivals see time averages (Wolff 1982), and the frames that find the core asleep interrupt it.
     rate_pps = load * MAXIMUM_PPS

@@ -59,7 +59,7 @@ def rate(trial: Trial, what: str, from_s: float, until_s: float) -> float:
     return sum(rates) / len(rates)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(rho=st.floats(0.1, 0.9), from_s=st.floats(0.002, 0.008), lasts_s=st.floats(0.001, 0.01), seed=st.integers(1, 99))
 def test_an_outage_loses_its_rate_times_its_length_and_what_the_core_held(
     rho: float, from_s: float, lasts_s: float, seed: int

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.evaluate import Simulate, Solve
@@ -127,7 +127,6 @@ def test_a_wake_up_costs_its_energy_each_time() -> None:
     assert trial.latency.mean_s == pytest.approx(21 * US)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     rate=st.floats(1e3, 1.5e6),
     linger=st.sampled_from([0.0, 5 * US, 1e-3]),

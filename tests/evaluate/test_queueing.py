@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -86,7 +86,6 @@ def test_md1_waits_are_distributed_as_crommelins_series():
         assert MD1(arrival_pps=load, service_s=1.0).waiting_tail(time) == pytest.approx(1.0 - series, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
 @given(load=LOADS)
 def test_md1_tail_integrates_to_the_mean(load):
     queue = MD1(arrival_pps=load, service_s=1.0)

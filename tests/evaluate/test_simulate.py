@@ -39,7 +39,7 @@ MICROSECOND = ServiceCost(per_packet_s=1e-6)
 EXPONENTIAL = ServiceCost(per_packet_s=1e-6, variation="exponential")
 POISSON = Arrivals.poisson()
 # A fluctuation would not reproduce on the next run: examples are drawn the same way every time.
-PHYSICS = settings(max_examples=60, deadline=None, derandomize=True)
+PHYSICS = settings(derandomize=True)
 # Integer picoseconds (S3): a rounding per station on the way.
 PICOSECONDS = 2e-11
 

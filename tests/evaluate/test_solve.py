@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -301,7 +301,6 @@ def test_flows_without_their_ports_are_refused():
         solve(multicore(1, MICROSECOND, ports=1), 1e6, flows=FlowSet.crafted(2))
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     rate=st.floats(1e3, 2e7),
     cores=st.integers(1, 6),
@@ -339,7 +338,6 @@ def test_any_multicore_router_conserves_frames(
         assert trial.latency.mean_s >= trial.waiting.mean_s - 1e-15 >= -1e-15
 
 
-@settings(deadline=None, max_examples=40)
 @given(rate=st.floats(1e5, 5e6), factor=st.floats(0.01, 100.0))
 def test_rescaling_time_rescales_the_results(rate, factor):
     one = solve(station(MICROSECOND, queue_frames=20), rate)
@@ -350,7 +348,6 @@ def test_rescaling_time_rescales_the_results(rate, factor):
     assert other.latency.mean_s == pytest.approx(one.latency.mean_s * factor, rel=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
 @given(low=st.floats(1e5, 8e6), more=st.floats(1.0, 3.0))
 def test_more_load_never_forwards_less(low, more):
     router = multicore(4, MICROSECOND, nic_cap_pps=5e6)

@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
@@ -90,7 +90,6 @@ def test_exponential_customers_at_several_servers_are_the_birth_death_chain(serv
     assert exponential_pps(((0, service), (-1, think)), (servers,), customers) == pytest.approx(exact, rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(visits, st.integers(1, 6))
 def test_no_law_of_service_times_goes_beyond_the_asymptotic_bounds(way, customers):
     highest = bound_pps(way, (1, 2), customers)
@@ -98,7 +97,6 @@ def test_no_law_of_service_times_goes_beyond_the_asymptotic_bounds(way, customer
     assert constant_pps(way, (1, 2), customers, 0.0) <= highest * (1.0 + 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(visits, st.integers(1, 6))
 def test_another_thread_never_makes_exponential_customers_slower(way, customers):
     assert exponential_pps(way, (1, 2), customers + 1) >= exponential_pps(way, (1, 2), customers) * (1.0 - 1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
@@ -131,7 +131,6 @@ def test_a_core_that_polls_several_queues_is_active_all_the_time():
         assert result.power.mean_w == pytest.approx(5.0, rel=1e-3)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     works=st.lists(st.floats(0.1, 3.0), min_size=3, max_size=3),
     queues=st.lists(st.integers(1, 64), min_size=3, max_size=3),

@@ -29,7 +29,7 @@ def simulated(load: OfferedLoad, duration_s: float, *, queue: int = 100, path: s
 
 
 @pytest.mark.parametrize("kind", ["cbr", "poisson"])
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(rates=st.lists(st.floats(1e5, 4e6), min_size=1, max_size=4))
 def test_frames_offered_are_the_integral_of_the_rate(kind: str, rates: list[float]) -> None:
     steps = tuple(RateStep(at_s=0.005 * n, rate_pps=rate) for n, rate in enumerate(rates[1:], start=1))

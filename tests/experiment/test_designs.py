@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -235,7 +235,6 @@ def test_other_shapes_stay_within_the_levels() -> None:
     assert central_composite(full(2), shape="face_centred", centre_points=0)[4] == (-1.0, 0.0)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 6), st.integers(2, 40), st.integers(0, 2**40), st.sampled_from(["random", "even"]))
 def test_a_latin_hypercube_has_one_point_in_each_stratum_of_each_factor(
     factors: int, points: int, seed: int, spread: str

@@ -73,7 +73,7 @@ def test_frames_wait_where_the_ring_is_larger_than_the_cache(small_host: Hardwar
     assert estimate(SWITCH, many, popularity=one).operations[0].stall_cycles == pytest.approx(120.0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(flows=st.integers(1, 10**7), more=st.integers(2, 100))
 def test_more_flows_never_make_it_cheaper(small_host: Hardware, flows: int, more: int) -> None:
     few = estimate(SWITCH, small_host, popularity=Popularity(flows=flows))
@@ -81,7 +81,7 @@ def test_more_flows_never_make_it_cheaper(small_host: Hardware, flows: int, more
     assert many.packet_cycles >= few.packet_cycles * (1.0 - 1e-9)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries=st.integers(1, 2**22), more=st.integers(2, 8))
 def test_a_larger_table_never_makes_it_cheaper(small_host: Hardware, entries: int, more: int) -> None:
     host = replace(small_host, memory_bytes=math.inf)

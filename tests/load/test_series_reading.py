@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, QuantityProblem
@@ -367,7 +367,6 @@ HEADERS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.lists(HEADERS, min_size=1, max_size=4),
     st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6),

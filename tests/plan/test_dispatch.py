@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exhaustive_cluster import at_most, joules, least_watts, problems, survives, watts
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -34,7 +34,6 @@ def fleets(draw: st.DrawFn) -> tuple[ClusterProblem, tuple[int, ...]]:
 
 
 @given(fleets())
-@settings(max_examples=40)
 def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:
@@ -50,7 +49,6 @@ def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
 
 
 @given(fleets())
-@settings(max_examples=40)
 def test_energies_of_the_search_enclose_that_of_the_schedule(case: tuple[ClusterProblem, tuple[int, ...]]) -> None:
     problem, fleet = case
     wanted = joules(problem, fleet)
@@ -61,7 +59,6 @@ def test_energies_of_the_search_enclose_that_of_the_schedule(case: tuple[Cluster
 
 
 @given(fleets())
-@settings(max_examples=25)
 def test_capacities_without_a_common_quantum_are_dispatched_as_well(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:
@@ -81,7 +78,6 @@ def test_capacities_without_a_common_quantum_are_dispatched_as_well(
 
 
 @given(problems(largest_group=3))
-@settings(max_examples=25)
 def test_the_integer_program_of_a_step_agrees_with_the_tables(problem: ClusterProblem) -> None:
     dispatcher = Dispatcher(problem)
     powers_w = dispatcher.power_w() if dispatcher.tabulated else None
@@ -92,7 +88,6 @@ def test_the_integer_program_of_a_step_agrees_with_the_tables(problem: ClusterPr
 
 
 @given(problems(beyond=False), st.integers(1, 50))
-@settings(max_examples=30)
 def test_more_capacity_and_as_much_more_traffic_need_the_same_machines(problem: ClusterProblem, factor: int) -> None:
     larger = replace(
         problem,
@@ -103,7 +98,6 @@ def test_more_capacity_and_as_much_more_traffic_need_the_same_machines(problem: 
 
 
 @given(problems())
-@settings(max_examples=25)
 def test_the_bound_is_the_sum_of_the_best_steps(problem: ClusterProblem) -> None:
     wanted = joules(problem, at_most(problem))
     assume(math.isfinite(wanted))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import highspy
 import pytest
 from exhaustive_cluster import at_most, best_fleet, joules, price, problems, subsets, survives
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from routecast.plan.cluster.design.goal_program import Progress, goal_program, least_budget, optimal_bound
@@ -33,7 +33,6 @@ def day(steps: int) -> tuple[float, ...]:
 
 
 @given(problems(largest_group=2, steps=3) | problems(beyond=False, steps=3))
-@settings(max_examples=40)
 def test_no_fleet_that_is_tried_out_beats_the_goal_program(problem: ClusterProblem) -> None:
     least_j, least_price = best_fleet(problem)
     assume(math.isfinite(least_j))
@@ -45,7 +44,6 @@ def test_no_fleet_that_is_tried_out_beats_the_goal_program(problem: ClusterProbl
 
 
 @given(problems(largest_group=3, steps=3, spares=(1, 2), idles=True))
-@settings(max_examples=30)
 def test_spares_with_idle_power_are_planned_as_well_as_trying_out_every_fleet(problem: ClusterProblem) -> None:
     least_j, least_price = best_fleet(problem)
     assume(math.isfinite(least_j))
@@ -82,7 +80,6 @@ def test_a_fleet_that_just_carries_its_peak_with_a_spare_is_found(available: int
 
 
 @given(problems(largest_group=2, steps=3, spares=(1, 2), idles=True), st.sampled_from([1.0 / 3.0, 17.0]))
-@settings(max_examples=15)
 def test_capacities_without_a_common_quantum_are_planned_with_spares_and_idle_power(
     problem: ClusterProblem, odd_bps: float
 ) -> None:
@@ -99,7 +96,6 @@ def test_capacities_without_a_common_quantum_are_planned_with_spares_and_idle_po
 
 
 @given(problems(largest_group=2, steps=3))
-@settings(max_examples=40)
 def test_the_least_budget_is_that_of_the_cheapest_fleet_that_carries_the_peak(problem: ClusterProblem) -> None:
     peak_bps = max(problem.traffic_bps)
     prices = [price(problem, n) for n in subsets(at_most(problem)) if survives(problem, n, peak_bps)]
@@ -180,7 +176,6 @@ def test_a_group_that_runs_out_is_followed_by_the_next_best() -> None:
 
 
 @given(problems(largest_group=2, steps=3), st.integers(2, 9))
-@settings(max_examples=20)
 def test_a_day_repeated_takes_the_same_fleet_and_as_much_more_energy(problem: ClusterProblem, times: int) -> None:
     assume(math.isfinite(best_fleet(problem)[0]))
     once = goal_program(problem)

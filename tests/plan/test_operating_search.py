@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from operating_machine import appraised, load_at, machine
 
@@ -232,7 +232,6 @@ def look(rows: Sequence[tuple[int, int, float]], **more: Any) -> Found:
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(5, 14)), min_size=1, max_size=12)
 
 
-@settings(max_examples=100)
 @given(rows=ROWS, workers=st.integers(1, 4))
 def test_pruning_never_loses_the_best(rows: list[tuple[int, int, int]], workers: int) -> None:
     (limit,) = parse_targets(["p99 < 10 us"])
@@ -241,7 +240,6 @@ def test_pruning_never_loses_the_best(rows: list[tuple[int, int, int]], workers:
     assert (found.best.power_w if found.best else math.inf) == min(kept, default=math.inf)
 
 
-@settings(max_examples=50)
 @given(rows=ROWS)
 def test_the_front_holds_all_that_nothing_beats_and_nothing_else(rows: list[tuple[int, int, int]]) -> None:
     found = look(rows, is_exhaustive=True)

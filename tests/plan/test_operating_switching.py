@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -34,7 +34,6 @@ def brute_force(costs: np.ndarray, switch_cost: float, dwell_steps: int) -> floa
     return min(path_cost(costs, path, switch_cost=switch_cost) for path in kept)
 
 
-@settings(max_examples=150, deadline=None)
 @given(costs=DAYS, switch_cost=st.integers(0, 8).map(float), dwell_steps=st.integers(1, 4))
 def test_no_path_is_cheaper_than_the_one_found(costs: np.ndarray, switch_cost: float, dwell_steps: int) -> None:
     path = cheapest_path(costs, switch_cost=switch_cost, dwell_steps=dwell_steps)
@@ -46,7 +45,6 @@ def test_no_path_is_cheaper_than_the_one_found(costs: np.ndarray, switch_cost: f
         assert all(length >= dwell_steps for length in stays(path)[1:-1])
 
 
-@settings(max_examples=100, deadline=None)
 @given(costs=DAYS, share=st.floats(0.0, 1.0), switch_cost=st.integers(0, 8).map(float), dwell_steps=st.integers(1, 3))
 def test_looking_at_few_costs_finds_what_looking_at_all_does(
     costs: np.ndarray, share: float, switch_cost: float, dwell_steps: int

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -60,7 +60,6 @@ def all_schedules(asked: ClusterProblem, fleet: tuple[int, ...]) -> list[tuple[t
     return list(itertools.product(*carrying))
 
 
-@settings(max_examples=25)
 @given(loads=LOADS)
 def test_the_whole_trace_needs_what_the_best_of_all_schedules_needs(loads: list[float]) -> None:
     asked, fleet = problem(loads[:4]), (2, 1)
@@ -68,7 +67,6 @@ def test_the_whole_trace_needs_what_the_best_of_all_schedules_needs(loads: list[
     assert fewest_joules(asked, fleet).schedule.energy_j == pytest.approx(best, rel=1e-6)
 
 
-@settings(max_examples=20)
 @given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=3, max_size=3))
 def test_a_typical_day_that_repeats_needs_what_the_best_circle_of_states_needs(loads: list[float]) -> None:
     asked, fleet = problem(loads), (2, 1)
@@ -77,7 +75,6 @@ def test_a_typical_day_that_repeats_needs_what_the_best_circle_of_states_needs(l
     assert found == pytest.approx(best, rel=1e-6)
 
 
-@settings(max_examples=30)
 @given(values=st.lists(st.floats(min_value=0.0, max_value=1e5), min_size=24, max_size=24))
 def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> None:
     shape = (4, 3, 2)
@@ -124,7 +121,6 @@ def test_on_line_carries_every_step_that_it_knows(rule: str) -> None:
         assert all(n <= most for n, most in zip(on, fleet, strict=True))
 
 
-@settings(max_examples=20)
 @given(first=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=6, max_size=6), other=LOADS)
 def test_on_line_decisions_do_not_depend_on_later_steps(first: list[float], other: list[float]) -> None:
     for rules in (
@@ -201,7 +197,6 @@ def keeping(asked: ClusterProblem, fleet: tuple[int, ...], steps: int, *, repeat
     ]
 
 
-@settings(max_examples=25)
 @given(
     loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=3, max_size=4),
     steps=st.integers(min_value=1, max_value=3),
@@ -219,7 +214,6 @@ def test_with_a_minimum_on_time_the_whole_trace_needs_what_the_best_schedule_tha
     assert found.schedule.energy_j <= each.energy_j + 1e-2
 
 
-@settings(max_examples=15)
 @given(
     loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=4),
     steps=st.integers(min_value=1, max_value=2),
@@ -245,7 +239,6 @@ def test_a_day_with_a_minimum_on_time_is_known_to_be_the_least_in_an_ordinary_ca
     assert (found.name, found.note) == ("off-line, whole trace", "")
 
 
-@settings(max_examples=15)
 @given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=12))
 def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_says_so(loads: list[float]) -> None:
     asked, fleet = problem(loads), (2, 1)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -68,7 +68,6 @@ def test_poisson_arrivals_spend_a_cores_time_as_the_closed_form_says(
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.0, 5e-6), st.floats(0.0, 8e-6))
-@settings(max_examples=200, deadline=None)
 def test_a_constant_rate_spends_a_cores_time_as_the_closed_form_says(
     load: float, linger_s: float, interrupt_s: float
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import linregress
@@ -37,7 +37,6 @@ def curve(law: object, loads: np.ndarray | None = None) -> list[LoadSample]:
     st.lists(st.tuples(st.floats(0.02, 1.0), TENTHS_W), min_size=2, max_size=11),
     st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20),
 )
-@settings(max_examples=150, deadline=None)
 def test_the_smooth_curve_is_scipys_pchip_and_stays_between_its_neighbours(
     steps: list[tuple[float, float]], places: list[float]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
@@ -72,7 +72,6 @@ def test_a_monotone_form_is_the_b_spline_of_its_coefficients() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(-0.5, 1.5)), min_size=6, max_size=40), st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
 def test_a_monotone_form_never_falls_nor_leaves_0_to_1_whatever_the_samples(
     samples: list[tuple[float, float]], segments: int
 ) -> None:

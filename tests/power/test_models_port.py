@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, FitProblem, ModelProblem
@@ -188,7 +188,6 @@ JOULES = st.none() | st.floats(-1e-7, 1e-7)
         max_size=4,
     )
 )
-@settings(max_examples=60, deadline=None)
 def test_a_port_model_written_for_netpowerbench_reads_back_as_it_was(classes: dict[str, PortClass]) -> None:
     text = netpowerbench_text(PortPower(device="d", classes=classes))
     found = parse_netpowerbench(text)

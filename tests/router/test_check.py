@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -188,7 +188,6 @@ NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 1e-6])
 COUNTS = st.integers(-1, 5)
 
 
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_any_model_is_accepted_or_refused(data):
     draw = data.draw

@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem
@@ -154,7 +154,6 @@ SCALARS = (
 LINES = [line for line in EXPLICIT.splitlines() if line]
 
 
-@settings(max_examples=250, deadline=None)
 @given(
     changes=st.lists(st.tuples(st.integers(0, len(LINES) - 1), SCALARS, st.sampled_from(["value", "drop", "double"])))
 )
@@ -173,7 +172,6 @@ def test_any_change_to_a_file_is_read_or_refused(changes):
         assert model.tasks
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=200))
 def test_any_text_is_read_or_refused(text):
     try:
@@ -201,7 +199,6 @@ MULTICORE_KEYS = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     values=st.dictionaries(st.sampled_from(MULTICORE_KEYS), SCALARS | st.sampled_from(['{ per_packet = "1 us" }', "4"]))
 )

@@ -269,7 +269,6 @@ def test_buffers_of_the_chip_hold_as_many_frames_as_fit() -> None:
     assert (large.task("engine 0: lookup thread").queue_frames, large.ports[0].tx_ring_frames) == (5, 513)
 
 
-@settings(max_examples=15, deadline=None)
 @given(
     cycles=st.lists(st.floats(20, 300), min_size=1, max_size=4),
     accesses=st.floats(0, 4),
@@ -287,7 +286,7 @@ def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> No
     assert got_pps <= bound_pps * (1 + SATURATED)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(
     cycles=st.lists(st.floats(20, 300), min_size=1, max_size=3),
     waits=st.integers(1, 4),

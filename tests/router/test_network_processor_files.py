@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, ModelProblem
@@ -389,7 +389,6 @@ PATHS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from(PATHS), STRANGE, min_size=1, max_size=3))
 def test_whatever_a_file_says_it_is_a_router_or_a_fault_with_its_place(changes) -> None:
     told: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
@@ -65,7 +65,6 @@ def test_one_machine_in_parallel_is_a_virtual_router() -> None:
     assert lossless_pps(parallel_router(host, one), load()) == lossless_pps(virtual_router(host, one[0]), load())
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     number=st.sampled_from([1, 2, 4, 8]),
     cores=st.integers(1, 6),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import stdev
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
 
@@ -187,7 +187,6 @@ def all_numbers_are_finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     data=st.lists(
         st.lists(
@@ -263,7 +262,6 @@ DESIGNS: dict[str, list[tuple[float, ...]]] = {
 }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     kind=st.sampled_from(sorted(DESIGNS)),
     quantities=st.booleans(),
@@ -338,3 +336,15 @@ def test_a_factor_of_many_levels_that_answered_at_one_cannot_be_told_from_the_me
     assert found.mean == pytest.approx(7)
     assert found.effect("B").value == pytest.approx(1)
     assert any(one.startswith("A (factor A) cannot be told from the mean") for one in found.not_told_apart)
+
+
+def test_whether_errors_are_normal_is_judged_alike_at_every_scale(results_of: Make) -> None:
+    rows = [(a, b) for b in (-1.0, 1.0) for a in (-1.0, 1.0)]
+    noise = [[0.3, 1.1], [2.0, 1.4], [0.2, 0.9], [1.0, 3.0]]
+    statistics = []
+    for scale in (1.0, 2.0**-500):
+        answers = [[one * scale for one in pair] for pair in noise]
+        found = analyse(results_of(rows, answers, kind="multilevel", evaluator="simulate"), "y")
+        statistics += [check.statistic for check in found.residuals.checks if check.name == "normal errors"]
+    # Shapiro and Wilk 1965: W does not change with the scale of the sample.
+    assert statistics == [pytest.approx(statistics[0])] * 2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.experiment.analysis import analyse
@@ -15,7 +15,6 @@ from routecast.experiment.analysis.checks import breusch_pagan, durbin_watson
 from routecast.experiment.model import Results
 
 Make = Callable[..., Results]
-ANY = settings(max_examples=12, deadline=None)
 CLOSE = 1e-7
 """Relative: both sum a few hundred doubles."""
 
@@ -35,7 +34,6 @@ def anova(model, kind: int):  # type: ignore[no-untyped-def]  # statsmodels has 
         return anova_lm(model, typ=kind)
 
 
-@ANY
 @given(
     factors=st.integers(2, 4), replications=st.integers(2, 3), seed=st.integers(0, 2**32 - 1), lost=st.integers(0, 3)
 )
@@ -81,7 +79,6 @@ def test_two_level_designs_with_some_runs_missing(
     )
 
 
-@ANY
 @given(
     levels=st.tuples(st.integers(2, 4), st.integers(3, 4)),
     replications=st.integers(1, 3),
@@ -109,7 +106,6 @@ def test_designs_of_many_levels(results_of: Make, levels: tuple[int, int], repli
     assert sum(shares) + (found.error_share_ratio or 0) == pytest.approx(1)
 
 
-@ANY
 @given(count=st.integers(12, 40), seed=st.integers(0, 2**32 - 1))
 def test_second_order_surfaces(results_of: Make, count: int, seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.experiment.analysis import analyse
@@ -25,7 +25,6 @@ def quadratic(weights: tuple[float, ...], row: tuple[float, ...]) -> float:
     return constant + wa * a + wb * b + wab * a * b + waa * a * a + wbb * b * b
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.tuples(WEIGHT, WEIGHT, WEIGHT, WEIGHT, WEIGHT, WEIGHT))
 def test_a_quadratic_on_three_levels_comes_back_and_is_flat_at_its_stationary_point(
     results_of: Make, weights: tuple[float, ...]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.noc.optimum.arcs import allowed_arcs, grid_of
@@ -33,7 +33,6 @@ def random_demand(stream):
 
 
 @given(seed=st.integers(0, 10_000), paths=st.sampled_from(list(PathSet)), planes=st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
 def test_what_prices_prove_holds_at_all_clocks_between(seed, paths, planes):
     stream = np.random.default_rng(seed)
     demand, widths = random_demand(stream), stream.uniform(0.5, 1.5, planes)

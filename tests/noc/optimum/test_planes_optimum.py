@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
@@ -88,7 +88,6 @@ def test_no_pair_of_clocks_on_a_grid_needs_less_than_the_bound(paths, alphas, wi
 
 
 @given(seed=st.integers(0, 10_000), load=st.floats(0.3, 1.5), share=st.floats(0.0, 1.0))
-@settings(max_examples=12, deadline=None)
 def test_random_clocks_never_need_less_than_the_bound(seed, load, share):
     demand = random_demand(OBLONG, seed, load=load, density=0.3)
     found = optimum_of_planes(OBLONG, demand, TWO_PLANES, gap=0.01)

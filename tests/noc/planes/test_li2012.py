@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -77,7 +77,6 @@ def leads(topology: Topology, path: Path) -> bool:
     return router == path.target
 
 
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), topology=st.sampled_from([MESH_3, TORUS_4]), planes=st.integers(2, 4))
 def test_every_flow_is_on_exactly_one_plane(seed: int, topology: Topology, planes: int) -> None:
     demand = random_demand(topology, seed)
@@ -86,7 +85,6 @@ def test_every_flow_is_on_exactly_one_plane(seed: int, topology: Topology, plane
         assert is_partition(allocate(topology, demand, scalings), demand)
 
 
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), alpha_max=st.sampled_from([1.5, 2.0, 3.0]))
 def test_mini_lets_the_slave_run_at_its_slowest_clock_and_4phase_is_never_worse(seed: int, alpha_max: float) -> None:
     demand = random_demand(MESH_3, seed)
@@ -97,7 +95,6 @@ def test_mini_lets_the_slave_run_at_its_slowest_clock_and_4phase_is_never_worse(
     assert four_phase(MESH_3, demand, scalings).power <= concentrated_one.power * (1 + 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     factor=st.floats(-30.0, 3.0).map(lambda power: 10.0**power),

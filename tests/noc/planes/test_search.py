@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -117,7 +117,6 @@ def test_on_tiny_cases_nothing_is_better(freedom: Freedom, seed: int) -> None:
         assert recomputed(ours, demand) == pytest.approx(best_of_all(MESH_23, demand, scalings, freedom), rel=1e-6)
 
 
-@settings(max_examples=4, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     topology=st.sampled_from([MESH_3, TORUS_3]),

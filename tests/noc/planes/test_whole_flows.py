@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.noc.planes.search import allocate
@@ -40,7 +40,6 @@ def test_tornado_is_at_best_four_times_below_no_scaling() -> None:
 @given(
     rates=st.lists(st.sampled_from([0.05, 0.2, 0.35, 0.5, 0.8, 1.0]), min_size=1, max_size=6), planes=st.integers(2, 3)
 )
-@settings(max_examples=40)
 def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(rates: list[float], planes: int) -> None:
     # Flows between neighbours over links of their own: capacity binds no two of them together.
     demand = np.zeros((MESH_3.router_count, MESH_3.router_count))
@@ -59,7 +58,6 @@ def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(rat
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=15)
 def test_no_allocation_is_below_it_on_equal_and_unequal_planes(seed: int) -> None:
     random = np.random.default_rng(seed)
     demand = np.where(random.random((9, 9)) < 0.2, random.uniform(0, 0.3, (9, 9)), 0.0)

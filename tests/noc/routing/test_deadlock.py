@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words, shortest_cycle
@@ -52,7 +52,6 @@ def test_rings_deadlock_in_one_class_and_not_with_a_dateline(size: int) -> None:
     assert channel_cycle(routes("xy", topology)) is None
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(["xy", "yx", "o1turn", "2p_rs"]), st.integers(2, 9), st.integers(1, 9), st.booleans())
 def test_datelines_free_every_torus_from_deadlock(policy: str, wide: int, high: int, upright: bool) -> None:
     columns, rows = (high, wide) if upright else (wide, high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
@@ -40,7 +40,6 @@ def without_layers(found: Routes) -> list[tuple[int, int, tuple[int, ...], float
     return [(path.source, path.target, path.links, path.share) for path in found.paths]
 
 
-@settings(max_examples=40, deadline=None)
 @given(shortest_routes(TopologyKind.MESH))
 def test_shortest_paths_on_a_mesh_need_two_classes_at_most(given_routes: Routes) -> None:
     freed = layered(given_routes)
@@ -52,7 +51,6 @@ def test_shortest_paths_on_a_mesh_need_two_classes_at_most(given_routes: Routes)
     assert all(len(set(path.layers)) == 1 for path in freed.paths)
 
 
-@settings(max_examples=25, deadline=None)
 @given(shortest_routes(TopologyKind.TORUS))
 def test_shortest_paths_on_a_torus_need_six_classes_at_most(given_routes: Routes) -> None:
     freed = layered(given_routes)

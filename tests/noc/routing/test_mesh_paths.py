@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.noc.routing.deadlock import channel_cycle
@@ -24,7 +24,6 @@ def mesh(columns: int, rows: int) -> Topology:
     return Topology(kind=TopologyKind.MESH, columns=columns, rows=rows)
 
 
-@settings(max_examples=40, deadline=None)
 @given(policy=st.sampled_from(RULES), columns=st.integers(1, 5), rows=st.integers(2, 5), seed=st.integers(0, 2**32 - 1))
 def test_loads_by_the_rule_are_the_sums_over_all_paths(policy: str, columns: int, rows: int, seed: int) -> None:
     topology = mesh(columns, rows)

@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
@@ -54,7 +54,6 @@ def by_flow(found: Routes) -> dict[tuple[int, int], list[Path]]:
     return flows
 
 
-@settings(max_examples=60, deadline=None)
 @given(topology=topologies(), policy=st.sampled_from(POLICIES), seed=st.integers(0, 99))
 def test_every_flow_goes_whole_over_connected_paths_that_cannot_deadlock(
     topology: Topology, policy: str, seed: int
@@ -75,7 +74,6 @@ def test_every_flow_goes_whole_over_connected_paths_that_cannot_deadlock(
     assert channel_cycle(found) is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(topology=topologies(), policy=st.sampled_from(MINIMAL), seed=st.integers(0, 99))
 def test_paths_are_shortest_and_the_hop_flow_is_rate_times_distance(topology: Topology, policy: str, seed: int) -> None:
     demand = demand_of(topology, seed)
@@ -85,7 +83,6 @@ def test_paths_are_shortest_and_the_hop_flow_is_rate_times_distance(topology: To
     assert hop_flow(found, demand) == pytest.approx(expected)
 
 
-@settings(max_examples=40, deadline=None)
 @given(topology=topologies(), policy=st.sampled_from(POLICIES), seed=st.integers(0, 99))
 def test_each_router_passes_on_what_it_gets(topology: Topology, policy: str, seed: int) -> None:
     demand = demand_of(topology, seed)
@@ -248,7 +245,6 @@ def shortest_paths(topology: Topology, source: int, target: int) -> list[list[in
     ]
 
 
-@settings(max_examples=15, deadline=None)
 @given(is_ring=st.booleans(), columns=st.integers(2, 4), rows=st.integers(1, 3), seed=st.integers(0, 999))
 def test_adaptive_takes_the_least_loaded_of_all_shortest_paths_flow_after_flow(
     is_ring: bool, columns: int, rows: int, seed: int

@@ -6,7 +6,7 @@ from functools import cache
 from math import comb
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
@@ -22,7 +22,6 @@ def mesh(columns: int, rows: int) -> Topology:
 grids = st.builds(mesh, st.integers(2, 6), st.integers(1, 6))
 
 
-@settings(max_examples=40, deadline=None)
 @given(topology=grids, model=st.sampled_from(TURN_MODELS))
 def test_nothing_that_packets_wait_for_closes_a_cycle(topology: Topology, model: str) -> None:
     rows = choices(model, topology)[: len(links(topology))]
@@ -30,7 +29,6 @@ def test_nothing_that_packets_wait_for_closes_a_cycle(topology: Topology, model:
     assert shortest_cycle(waits) is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(topology=grids, model=st.sampled_from(TURN_MODELS))
 def test_every_choice_leads_nearer_and_none_is_a_dead_end(topology: Topology, model: str) -> None:
     every, table = links(topology), choices(model, topology)

@@ -60,7 +60,7 @@ def problems(draw: st.DrawFn) -> PlacementProblem:
     )
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(problems())
 def test_the_search_finds_what_trying_every_placement_finds_and_its_bound_is_no_lower(
     problem: PlacementProblem,
@@ -185,7 +185,7 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
     assert on_fast[0] == on_fast[1]
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(
     apart=st.sampled_from([(), (("lb",),), (("lb 1", "br 1"),), (("lb 1", "br"),)]),
     together=st.sampled_from([(), (("lb 2", "br 2"),), (("lb 1", "lb 3"),)]),

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.load.flows import Flow, FlowSet
@@ -249,7 +249,6 @@ def test_bindings_of_fig_4_5_put_each_thread_where_li_2012_says(kvm):
     assert set(pins["4 cores"].values()) == {()}
 
 
-@settings(max_examples=40)
 @given(
     balancers=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     routers=st.lists(st.integers(1, 3), min_size=1, max_size=4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem
@@ -161,7 +161,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     changes=st.lists(
         st.tuples(st.integers(0, len(LINES) - 1), WORDS, st.sampled_from(["value", "drop", "double"])), max_size=4

@@ -253,7 +253,8 @@ def _normality(fit: Fit, level: float) -> Check:
     sample = fit.residuals
     if len(sample) > _MOST_FOR_SHAPIRO_WILK:
         sample = sample[:: len(sample) // _MOST_FOR_SHAPIRO_WILK + 1]
-    statistic, p_value = (float(value) for value in shapiro(sample))
+    # W is of no scale (Shapiro and Wilk 1965), but SciPy takes a range below 1e-19 for none.
+    statistic, p_value = (float(value) for value in shapiro(sample / np.abs(sample).max()))
     return _check(
         "normal errors",
         "Shapiro-Wilk",
