@@ -15,6 +15,8 @@ PYTHON_ID := $(shell $(PYTHON) -c '$(python_id)')
 DONE := $(VENV)/.done-$(PYTHON_ID)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OUT ?= meyer2014
+# Tests of a group, which share what is dear to make, run in one process.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
@@ -30,37 +32,63 @@ help: ## list the targets
 demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
 	@$(BIN)/routecast study meyer2014 --out $(OUT)
 
-.PHONY: test
-test: test-rust test-python ## run every test: Rust, Python, doctests, the commands of README and docs
+# Tiers: quick before each commit, test for a change as a whole (README, CI), test-thorough at night. CONTRIBUTING.md
+# says what belongs where.
+.PHONY: quick
+quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answers within a minute: no root, no wire, no wheel
+	@$(BIN)/ruff format --check --quiet && $(BIN)/ruff check --quiet
+	@$(PYTEST) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk
 
-# The bindings are tested from Python: a test program of theirs would have to link libpython.
+.PHONY: test
+test: test-rust test-python ## run every test but the thorough ones: Rust, Python, doctests, the commands of README and docs
+
+# The profile is the extension's, so that cargo compiles no crate twice. What debug assertions and checks of overflow
+# find is for test-thorough.
 .PHONY: test-rust
 test-rust: ## run the Rust tests and doctests
 	@echo '── cargo test'
-	@cargo test --quiet --workspace --exclude routecast-py
+	@cargo test --quiet --release --workspace --tests
+	@cargo test --quiet --release --workspace --doc
 
 .PHONY: test-python
-test-python: $(DONE)/extension $(DONE)/group-test dist/.done ## run the Python tests, doctests and documented commands
+test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, doctests and documented commands
 	@echo '── pytest'
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=25
+	@$(PYTEST) --hypothesis-profile=ci --durations=25
+
+.PHONY: test-thorough
+test-thorough: $(DONE)/extension $(DONE)/group-test $(DONE)/group-bench dist/.done ## run every test at full length, from the wheel too, and benches on little work
+	@echo '── cargo test, with debug assertions and checks of overflow'
+	@ROUTECAST_THOROUGH=1 cargo test --quiet --workspace
+	@echo '── pytest'
+	@$(PYTEST) -m '' --hypothesis-profile=thorough --timeout=7200 --durations=50
+	@echo '── benches'
+	@$(BIN)/python benches/run.py --repetitions 3
+	@$(BIN)/python benches/functions.py --quick
+	@$(BIN)/python benches/sweeps.py --points 300 --repetitions 1
+	@$(BIN)/python benches/growth.py --tasks 100 300 --repetitions 2
 
 .PHONY: check
-check: check-rust check-python docs ## format, lints, types, stubs, documentation; warnings are errors
+check: $(DONE)/extension $(patsubst %,$(DONE)/group-%,test check bench docs) ## format, lints, types, stubs, documentation; warnings are errors
+	@$(MAKE) --jobs=$(JOBS) --output-sync=target check-rust check-python check-stub docs
 
+# In the profile of the extension, whose macros and build scripts it shares.
 .PHONY: check-rust
 check-rust: ## cargo fmt and clippy
 	@echo '── cargo fmt, clippy'
 	@cargo fmt --all --check
-	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@cargo clippy --quiet --release --workspace --all-targets -- -D warnings
 
 .PHONY: check-python
-check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/group-bench ## ruff, mypy, the extension's stub
+check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/group-bench ## ruff and mypy
 	@echo '── ruff'
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
 	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/peers/*.py
+
+.PHONY: check-stub
+check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension
 	@echo '── stub of routecast._core'
 	@$(BIN)/python -m mypy.stubtest routecast._core
 
@@ -87,7 +115,7 @@ format: $(DONE)/group-check ## rewrite the sources in their format
 
 .PHONY: corpus
 corpus: $(DONE)/extension $(DONE)/group-test ## write anew what tests/corpus holds of outputs; the commit says why it changed
-	@ROUTECAST_REWRITE_CORPUS=1 $(BIN)/python -m pytest tests/corpus tests/calibrate/test_board.py -p no:cacheprovider -n auto
+	@ROUTECAST_REWRITE_CORPUS=1 $(PYTEST) -m '' tests/corpus tests/calibrate/test_board.py -p no:cacheprovider
 
 .PHONY: pages
 pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show of outputs and pictures anew

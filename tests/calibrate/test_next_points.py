@@ -71,6 +71,7 @@ def test_advice_goes_by_the_rows_that_do_not_calibrate_or_by_what_is_asked() -> 
     assert {each.point.cores for each in asked.points} <= {1, 2, 3, 4}
 
 
+@pytest.mark.slow
 def test_measuring_stops_when_every_rate_is_known_as_well_as_asked() -> None:
     random = default_rng(3)
 
@@ -92,6 +93,7 @@ def test_measuring_stops_when_every_rate_is_known_as_well_as_asked() -> None:
     assert len(more.measured) == len(known.measured) + 2
 
 
+@pytest.mark.thorough
 def test_a_replay_counts_the_points_of_each_design() -> None:
     replayed = run_replay(3, files=["meyer2014.csv"])
     assert set(replayed.medians) == {"meyer2014", "all"}

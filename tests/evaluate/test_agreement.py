@@ -6,7 +6,9 @@ single frames on the other.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,27 @@ from routecast.router.files import read_router_and_load
 from routecast.router.station import FAST_LINK_BPS
 
 FRAMES = 200_000
+
+
+def square(names: str, *factors: Iterable[object], modulus: int = 0) -> pytest.MarkDecorator:
+    """Give every combination of levels, of which only a Latin square is not "thorough".
+
+    It holds the combinations whose indices add up to a multiple of the longest factor's length, or of ``modulus``:
+    every level, and of the two longest factors every pair of levels that the others leave room for.
+    """
+    levels = [list(factor) for factor in factors]
+    modulus = modulus or max(map(len, levels))
+    cases = []
+    for indices in itertools.product(*(range(len(factor)) for factor in levels)):
+        chosen = [factor[index] for factor, index in zip(levels, indices, strict=True)]
+        marks = [pytest.mark.thorough] if sum(indices) % modulus else []
+        cases.append(pytest.param(*chosen, marks=marks, id="-".join(getattr(one, "name", str(one)) for one in chosen)))
+    return pytest.mark.parametrize(names, cases)
+
+
 LOADS = (0.3, 0.7, 0.95, 1.5)
 POISSON, CBR = Arrivals.poisson(), Arrivals.cbr()
+ARRIVALS = {"Poisson": POISSON, "CBR": CBR}
 COST = ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.4e-9)
 EXPONENTIAL = ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.4e-9, variation="exponential")
 FLOWS = {f"{n} crafted": FlowSet.crafted(n) for n in range(1, 9)} | {"100 random": FlowSet.random(100)}
@@ -74,9 +95,7 @@ def pool_of(name: str) -> str:
     return name.partition(" unit ")[0]
 
 
-@pytest.mark.parametrize("share", LOADS)
-@pytest.mark.parametrize("frame_bytes", [64, 128, 256, 512, 1024, 1518])
-@pytest.mark.parametrize("flows", FLOWS)
+@square("flows, frame_bytes, share", FLOWS, [64, 128, 256, 512, 1024, 1518], LOADS)
 def test_a_quad_core_router_on_ten_gigabit_links_forwards_alike(flows: str, frame_bytes: int, share: float) -> None:
     model = multicore(4, COST)
     solved, simulated = both(model, offered(flows, FrameMix.fixed(frame_bytes)), share)
@@ -85,10 +104,7 @@ def test_a_quad_core_router_on_ten_gigabit_links_forwards_alike(flows: str, fram
     assert solved.loss_ratio == pytest.approx(simulated.loss_ratio, abs=RATE)
 
 
-@pytest.mark.parametrize("share", LOADS)
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("flows", ["4 crafted", "5 crafted", "100 random"])
-@pytest.mark.parametrize("variant", VARIANTS)
+@square("variant, flows, mix, share", VARIANTS, ["4 crafted", "5 crafted", "100 random"], MIXES, LOADS)
 def test_every_kind_of_multicore_router_forwards_alike_and_is_as_busy(
     variant: str, flows: str, mix: str, share: float
 ) -> None:
@@ -101,8 +117,7 @@ def test_every_kind_of_multicore_router_forwards_alike_and_is_as_busy(
             assert resource.utilisation_ratio == pytest.approx(found[resource.name], abs=RATE)
 
 
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("variant", VARIANTS)
+@square("variant, mix", VARIANTS, MIXES, modulus=2)
 def test_a_saturated_router_has_one_bottleneck_by_both(variant: str, mix: str) -> None:
     solved, simulated = both(VARIANTS[variant], offered("4 crafted", MIXES[mix]), 1.5)
     assert pool_of(solved.bottleneck.name) == pool_of(simulated.bottleneck.name)
@@ -116,15 +131,19 @@ def test_a_router_with_full_links_has_a_link_for_bottleneck_by_both(frame_bytes:
     assert solved.bottleneck.kind == simulated.bottleneck.kind == "link"
 
 
-@pytest.mark.parametrize("share", LOADS)
-@pytest.mark.parametrize("arrivals", [POISSON, CBR], ids=["Poisson", "CBR"])
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("variant", ["rss", "exponential", "flow by flow"])
-@pytest.mark.parametrize("flows", ["1 crafted", "4 crafted", "100 random"])
+@square(
+    "flows, variant, mix, arrivals, share",
+    ["1 crafted", "4 crafted", "100 random"],
+    ["rss", "exponential", "flow by flow"],
+    MIXES,
+    ARRIVALS,
+    LOADS,
+    modulus=8,
+)
 def test_where_the_closed_form_claims_a_latency_frames_have_it(
-    flows: str, variant: str, mix: str, arrivals: Arrivals, share: float
+    flows: str, variant: str, mix: str, arrivals: str, share: float
 ) -> None:
-    solved, simulated = both(VARIANTS[variant], offered(flows, MIXES[mix], arrivals), share)
+    solved, simulated = both(VARIANTS[variant], offered(flows, MIXES[mix], ARRIVALS[arrivals]), share)
     if solved.latency is None:
         assert any(note.startswith("no latency: ") for note in solved.notes)
         return
@@ -144,8 +163,7 @@ def test_latency_behind_other_stations_is_near_what_frames_have(variant: str, sh
     assert latency_s(solved) == pytest.approx(latency_s(simulated), abs=allowed_s(simulated, 0.05))
 
 
-@pytest.mark.parametrize("share", LOADS)
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@square("path, share", EXAMPLES, LOADS, modulus=4)
 def test_examples_forward_alike_at_every_load(path: Path, share: float) -> None:
     model, load = read_router_and_load(path)
     assert load is not None
@@ -243,14 +261,18 @@ def test_behind_the_link_in_a_core_that_is_slower_spares_frames_what_they_have_w
     assert latency_s(solved) == pytest.approx(latency_s(simulated), abs=allowed_s(simulated, 0.01))
 
 
-@pytest.mark.parametrize("share", [1.1, 1.5, 3.0])
-@pytest.mark.parametrize("arrivals", [POISSON, CBR], ids=["Poisson", "CBR"])
-@pytest.mark.parametrize("mix", [FrameMix.imix(), FrameMix.genome("aaafg")], ids=["IMIX", "genome"])
-@pytest.mark.parametrize("flows", ["1 crafted", "3 crafted", "6 crafted"])
+@square(
+    "flows, mix, arrivals, share",
+    ["1 crafted", "3 crafted", "6 crafted"],
+    ["IMIX", "genome"],
+    ARRIVALS,
+    [1.1, 1.5, 3.0],
+)
 def test_full_queues_behind_links_forward_as_many_frames_and_bits_as_simulated(
-    flows: str, mix: FrameMix, arrivals: Arrivals, share: float
+    flows: str, mix: str, arrivals: str, share: float
 ) -> None:
-    solved, simulated = both(multicore(4, COST), offered(flows, mix, arrivals), share)
+    mixes = {"IMIX": FrameMix.imix(), "genome": FrameMix.genome("aaafg")}
+    solved, simulated = both(multicore(4, COST), offered(flows, mixes[mix], ARRIVALS[arrivals]), share)
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=RATE)
     # 3 %: where a link is overfull its own cut is blind to sizes, and IMIX's few large frames carry most bits.
     assert solved.l1_bps == pytest.approx(simulated.l1_bps, rel=0.03)
@@ -260,9 +282,7 @@ def test_full_queues_behind_links_forward_as_many_frames_and_bits_as_simulated(
     )
 
 
-@pytest.mark.parametrize("share", [0.6, 0.8, 0.95, 1.01, 1.2])
-@pytest.mark.parametrize("mix", MIXES)
-@pytest.mark.parametrize("queue_frames", [8, 32])
+@square("queue_frames, mix, share", [8, 32], MIXES, [0.6, 0.8, 0.95, 1.01, 1.2])
 def test_a_short_queue_at_equal_gaps_has_the_simulated_latency_and_loss(
     queue_frames: int, mix: str, share: float
 ) -> None:

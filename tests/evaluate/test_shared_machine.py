@@ -207,6 +207,7 @@ def test_interruptions_of_a_core_with_equal_gaps_follow_the_backlogs_that_they_l
     assert solved.p999_s == pytest.approx(simulated.p999_s, rel=0.1)
 
 
+@pytest.mark.slow
 def test_rare_long_interruptions_lose_what_the_ring_does_not_hold():
     # r rho (D - 256 g): 2 interruptions of 2 ms in a second of work at 200 kpps.
     taken = Interruptions(rate_hz=2.0, duration=RandomTime(mean_s=2e-3))

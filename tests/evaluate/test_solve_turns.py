@@ -171,7 +171,9 @@ def random_router(seed):
     return router(tasks, heads, cores), entries
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.thorough] if seed % 4 else [pytest.mark.slow]) for seed in range(60)]
+)
 def test_up_to_the_rate_without_loss_nothing_is_lost_and_frames_are_conserved(seed):
     model, entries = random_router(seed)
     most = lossless_pps(model, load(1e5, entries))

@@ -156,6 +156,7 @@ def waits_s(rho: float, seed: int, frames: int) -> np.ndarray:
     return walk - np.minimum(np.minimum.accumulate(walk), 0.0)
 
 
+@pytest.mark.slow
 def test_the_wait_in_an_m_d_1_queue_from_empty_is_steady_at_what_pollaczek_and_khinchine_say() -> None:
     rho, frames = 0.95, 500_000
     truth = rho / (2.0 * (1.0 - rho))

@@ -44,6 +44,7 @@ def test_cycles_are_of_the_cores_clock_and_stalls_add_to_them() -> None:
 
 
 @needs_core
+@pytest.mark.thorough
 def test_a_real_quick_probe_finds_an_ordered_hierarchy_and_a_readable_file(tmp_path: Path) -> None:
     heard: list[float] = []
     probed = probe(quick=True, progress=heard.append)

@@ -26,7 +26,7 @@ mod grid;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
-#[path = "../tests/meshes/mod.rs"]
+#[path = "../tests/all/meshes/mod.rs"]
 mod meshes;
 mod network;
 mod node;

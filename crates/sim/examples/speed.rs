@@ -5,7 +5,7 @@
 //!
 //! W6: a frame passes ten threads on the way in and again on the way back, 20 visits, on four cores under Linux.
 
-#[path = "../tests/scenarios/mod.rs"]
+#[path = "../tests/all/scenarios/mod.rs"]
 mod scenarios;
 
 use routecast_sim::scenario::{Activation, Model, Policy, Route, Scenario, Target, Task, Variation};

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example selflimit` (as root) makes two namespaces, measures and removes them.
 
-#[path = "../tests/bed/mod.rs"]
+#[path = "../tests/all/bed/mod.rs"]
 mod bed;
 
 use bed::{Bed, flow, one_trial, request};

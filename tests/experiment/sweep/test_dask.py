@@ -76,6 +76,7 @@ def cluster_of(count: int, folder: Path) -> Iterator[Cluster]:
         yield Cluster(address, scheduler)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dask_module, name, 0.2)
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_stands_still_is_told_and_what_is_finished_stays(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -159,6 +161,7 @@ def test_a_scheduler_that_stands_still_is_told_and_what_is_finished_stays(
     assert len(found) == 30
 
 
+@pytest.mark.thorough
 def test_a_worker_that_stands_still_is_told_before_it_is_given_anything(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_worker_that_stands_still_is_told_before_it_is_given_anything(
             pass
 
 
+@pytest.mark.thorough
 def test_a_lost_scheduler_is_told_and_what_is_finished_stays(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (
@@ -216,6 +220,7 @@ def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatc
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.slow
 def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 0.3)
     with socket.socket() as silent:

@@ -146,6 +146,7 @@ of = "capacity_pps"
 """
 
 
+@pytest.mark.slow
 def test_the_slurm_example_runs_every_shard_and_joins_them(tmp_path: Path, path_with_routecast: str) -> None:
     """The scripts of examples/slurm, run by bash as SLURM's node would run them; test_slurm.py asks SLURM itself."""
     asked = tmp_path / "small.experiment.toml"

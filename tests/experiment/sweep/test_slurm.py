@@ -45,6 +45,7 @@ def await_that(comes: Callable[[], object], slurm: Slurm) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_example_answer_what_one_process_answers(
     slurm: Slurm, folder: Path, path_with_routecast: str
 ) -> None:
@@ -123,6 +124,7 @@ def marked(out: Path, shard: int) -> set[str]:
     return set(rows.filter(polars.col("bottleneck") == "marked")["task"])
 
 
+@pytest.mark.thorough
 def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_rest(
     slurm: Slurm, folder: Path, path_with_routecast: str
 ) -> None:

@@ -1,15 +1,13 @@
 //! Threads that share units under Linux's schedulers, turn among queues and wait for room, against what theory,
 //! arithmetic and conservation say of them.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, pool, port, seconds, task, to};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Activation, Flow, Load, Model, Policy, Process, RandomTime, Route, RouteKind, Scenario, Source, Target, Task,
     Variation,
 };
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, pool, port, seconds, task, to};
 
 const LINUX: Policy = Policy::Linux { quantum_ps: 100.0 * US, wakeup_granularity_ps: 20.0 * US };
 

@@ -1,7 +1,6 @@
 //! A router on a shared machine: wake-ups cost latency and no work, interruptions cost a unit's time.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, poisson, pool, port, seconds, task};
 use proptest::prelude::*;
 use routecast_sim::replicate::{Plan, replicate};
 use routecast_sim::scenario::{
@@ -9,7 +8,6 @@ use routecast_sim::scenario::{
     Variation,
 };
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, poisson, pool, port, seconds, task};
 
 const HUGE: usize = 1 << 22;
 

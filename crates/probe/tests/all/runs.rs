@@ -1,8 +1,6 @@
 //! Runs as a whole: conservation, seeds, paces, loops by hand, interruptions.
 
-mod bench;
-
-use bench::{frame_of, small};
+use crate::bench::{frame_of, small};
 use routecast_probe::batch::{Buffer, Fault};
 use routecast_probe::operation::Descriptor;
 use routecast_probe::run::{RunOutcome, RunRequest, Tally, pass, run};

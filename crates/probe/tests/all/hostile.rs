@@ -1,11 +1,9 @@
 //! Truncated, random and hostile frames through every function: dropped and counted, never a panic, nothing written
 //! outside; what goes on was right.
 
-mod bench;
-
 use std::cell::RefCell;
 
-use bench::{Input, all_functions, checksum, frame_of, through};
+use crate::bench::{Input, all_functions, checksum, frame_of, through};
 use etherparse::Ipv4Header;
 use proptest::prelude::*;
 use routecast_probe::batch::{BUFFER_BYTES, HEADROOM_BYTES};

@@ -1,13 +1,11 @@
 //! Windows at random: every frame against a simulation without any wit, and no unit that is lost.
 
-mod scenarios;
-
+use crate::scenarios::{End, US, door, ends, exit, on, poisson, pool, port, seconds, task, to, traced};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Activation, Event, Flow, Load, Model, Path, Policy, Port, Process, Route, RouteKind, Scenario, Source, Target,
     Task, Variation,
 };
-use scenarios::{End, US, door, ends, exit, on, poisson, pool, port, seconds, task, to, traced};
 
 const FIXED: Variation = Variation::Deterministic;
 const EXPONENTIAL: Variation = Variation::Exponential;

@@ -1,11 +1,9 @@
 //! How a trial went over time agrees with what it counted as a whole, whichever back end receives.
 
-mod bed;
-
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use bed::{Bed, all_sent, flow, request, trial};
+use crate::bed::{Bed, all_sent, flow, request, trial};
 use routecast_tester::parts::PARTS;
 use routecast_tester::{Device, Tester};
 use serde_json::{Value, json};

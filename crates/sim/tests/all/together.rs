@@ -1,14 +1,12 @@
 //! Threads, room ahead, softirqs, outages, changes of routes and copies, all in one router: whatever happens, no frame
 //! is lost from sight, nobody works more than there are units, and a router that nothing comes to any more runs empty.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, pool, port, seconds, task, to};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Activation, Event, Flow, Load, Model, Path, Policy, Process, Route, Scenario, Source, Target, Task, Variation,
 };
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, pool, port, seconds, task, to};
 
 /// Frames come in the first part of a trial only.
 const LOADED_US: f64 = 200.0;

@@ -1,12 +1,10 @@
 //! Managers, policies and activations (S4-S6) against what queueing theory and arithmetic say of them.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, poisson, pool, port, seconds, task};
 use routecast_sim::scenario::{
     Activation, Flow, Load, Model, Need, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation,
 };
 use routecast_sim::{Outcome, SimError, simulate};
-use scenarios::{US, exit, go, on, poisson, pool, port, seconds, task};
 
 /// Two task units, fed flow by flow from one port, on one pool of one unit.
 fn pair(policy: Policy, mut units: [Task; 2], rate_pps: f64, shares: [f64; 2], duration_s: f64) -> Scenario {
@@ -235,7 +233,7 @@ fn messages_tell_the_story_of_a_revoke() {
 fn tail_drop_keeps_the_oldest_and_work_spent_stays_spent() {
     // S7: a full second queue drops what the first stage has already worked on.
     let mut first = fixed(1.0, 4);
-    first.route = scenarios::to(Target::Task(1));
+    first.route = crate::scenarios::to(Target::Task(1));
     let scenario = Scenario {
         model: Model { ports: vec![port(Some(0))], tasks: vec![first, fixed(2.0, 4)], pools: vec![] },
         load: poisson(3e6),
@@ -250,10 +248,10 @@ fn tail_drop_keeps_the_oldest_and_work_spent_stays_spent() {
 #[test]
 fn a_cycle_a_wrong_index_and_a_short_trial_are_refused_in_words() {
     let mut scenario = pair(Policy::Fifo, [fixed(1.0, 4), fixed(1.0, 4)], 1e6, [1.0, 1.0], 0.01);
-    scenario.model.tasks[1].route = scenarios::to(Target::Task(2));
-    scenario.model.tasks[2].route = scenarios::to(Target::Task(1));
+    scenario.model.tasks[1].route = crate::scenarios::to(Target::Task(2));
+    scenario.model.tasks[2].route = crate::scenarios::to(Target::Task(1));
     assert!(matches!(simulate(&scenario, &go), Err(SimError::Cycle { .. })));
-    scenario.model.tasks[2].route = scenarios::to(Target::Task(9));
+    scenario.model.tasks[2].route = crate::scenarios::to(Target::Task(9));
     assert!(simulate(&scenario, &go).unwrap_err().to_string().contains("index 9 is out of range: there are 3"));
     scenario.model.tasks[2].route = exit();
     scenario.run.need_steady_state = true;

@@ -1,13 +1,11 @@
 //! Windows: frames that carry units from one task unit to another, against hand laws.
 
-mod scenarios;
-
+use crate::scenarios::{End, US, door, ends, exit, go, on, poisson, pool, port, seconds, task, to, traced};
 use routecast_sim::scenario::{
     Activation, Event, Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task,
     Variation,
 };
 use routecast_sim::{SimError, simulate};
-use scenarios::{End, US, door, ends, exit, go, on, poisson, pool, port, seconds, task, to, traced};
 
 const FIXED: Variation = Variation::Deterministic;
 const EXPONENTIAL: Variation = Variation::Exponential;

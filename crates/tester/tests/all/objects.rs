@@ -11,7 +11,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarge
 use routecast_tester::programs::OBJECTS;
 
 /// What `make bpf` compiled them with; another version may make other instructions of the same sources.
-const MADE_WITH: &str = include_str!("../bpf/objects/clang-version");
+const MADE_WITH: &str = include_str!("../../bpf/objects/clang-version");
 
 /// Each program with its source's name, in the order of the alphabet.
 const PROGRAMS: [&str; 6] = ["fault", "forward", "generate", "pass", "receive", "slow"];

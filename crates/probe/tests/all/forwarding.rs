@@ -1,10 +1,8 @@
 //! Switches and the router, packet by packet, with etherparse as the oracle.
 
-mod bench;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use bench::{Input, all_functions, frame_of, payload, small, through};
+use crate::bench::{Input, all_functions, frame_of, payload, small, through};
 use etherparse::{Ethernet2Header, Ipv4Header, Ipv4HeaderSlice, SlicedPacket};
 use routecast_probe::function::{FLOOD, route};
 use routecast_probe::traffic::mac;

@@ -1,11 +1,9 @@
 //! Delays: the tester's own floor, a delay added on purpose, how a trial ends.
 
-mod bed;
-
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use bed::{Bed, flow, flow_ipv6, request, trial};
+use crate::bed::{Bed, flow, flow_ipv6, request, trial};
 use routecast_tester::Device;
 use serde_json::{Value, json};
 

@@ -1,14 +1,12 @@
 //! What units do without work: sleep, waking, lingering polls (S6, S11), against theory and bookkeeping.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, poisson, pool, port, seconds, task};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Activation, Flow, Load, Model, Policy, Pool, Process, RandomTime, Route, RouteKind, Scenario, Sleep, Source,
     Target, Task, Variation,
 };
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, poisson, pool, port, seconds, task};
 
 fn near(got: f64, theory: f64, tolerance: f64) {
     assert!((got / theory - 1.0).abs() < tolerance, "got {got}, theory {theory}");

@@ -1,19 +1,16 @@
 //! The simulator against queueing theory: exact results, over random parameters.
 //!
 //! Each figure must lie inside the simulation's own 95 % interval at about 95 % of the parameter sets. Of `n` sets,
-//! fewer than `0.95 n − 2.33 sqrt(0.95·0.05·n)` hits has a chance of 1 %, and that is where the test fails: for 200
-//! sets below 183.
+//! fewer than `0.95 n − 2.33 sqrt(0.95·0.05·n)` hits has a chance of 1 %, and that is where the test fails: for 50
+//! sets below 44, and where `ROUTECAST_THOROUGH` is set (`make test-thorough`) for 200 sets below 183.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, poisson, pool, port, seconds, station, task, to};
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use routecast_sim::replicate::{Plan, replicate};
 use routecast_sim::scenario::{Load, Model, Policy, Run, Scenario, Target, Task, Variation};
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, poisson, pool, port, seconds, station, task, to};
 
-const SETS: usize = 200;
 const HUGE: usize = 1 << 22;
 
 fn run(scenario: &Scenario) -> Outcome {
@@ -24,9 +21,12 @@ fn run(scenario: &Scenario) -> Outcome {
 /// Counts the sets whose theoretical value lies inside the interval of the simulated one.
 fn hits(mut inside: impl FnMut(&mut Xoshiro256PlusPlus, u64) -> bool) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(20_14);
-    let count = (0..SETS as u64).filter(|&set| inside(&mut rng, set)).count();
-    println!("inside the 95 % interval at {count} of {SETS} parameter sets");
-    assert!(count >= 183, "inside at {count} of {SETS}");
+    let sets: u64 = if std::env::var_os("ROUTECAST_THOROUGH").is_some() { 200 } else { 50 };
+    let n = sets as f64;
+    let least = (0.95 * n - 2.33 * (0.95 * 0.05 * n).sqrt()).ceil() as usize;
+    let count = (0..sets).filter(|&set| inside(&mut rng, set)).count();
+    println!("inside the 95 % interval at {count} of {sets} parameter sets");
+    assert!(count >= least, "inside at {count} of {sets}, at least {least} are due");
 }
 
 fn waiting_near(outcome: &Outcome, theory_s: f64) -> bool {

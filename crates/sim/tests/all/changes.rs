@@ -1,14 +1,12 @@
 //! Outages, changes of routes, copies: what they must do to the frames, counted by hand.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, poisson, pool, port, seconds, station, task, to};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Activation, Event, Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task,
     Variation,
 };
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, poisson, pool, port, seconds, station, task, to};
 
 const FIXED: Variation = Variation::Deterministic;
 

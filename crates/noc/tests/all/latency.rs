@@ -1,8 +1,6 @@
 //! Latencies against closed forms.
 
-mod meshes;
-
-use meshes::{load, mesh, router, run, simulate, single, star, uniform, xy};
+use crate::meshes::{load, mesh, router, run, simulate, single, star, uniform, xy};
 use routecast_noc::Scenario;
 use routecast_noc::scenario::{Allocator, Queueing};
 
@@ -125,7 +123,7 @@ fn fifos_at_the_inputs_of_a_switch_saturate_where_theory_says_and_virtual_output
 #[test]
 fn a_plane_with_a_slow_clock_has_the_same_latency_in_its_own_cycles() {
     let latency = |clock_ratio: f64| {
-        let mut scenario = meshes::plain(4, 2, 0.3 * clock_ratio);
+        let mut scenario = crate::meshes::plain(4, 2, 0.3 * clock_ratio);
         scenario.load.clock_ratio = clock_ratio;
         scenario.run.measure_cycles = 60_000;
         let outcome = simulate(&scenario);

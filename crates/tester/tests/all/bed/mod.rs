@@ -40,7 +40,7 @@ pub fn obstacle() -> Option<String> {
 #[macro_export]
 macro_rules! bed {
     ($make:expr) => {
-        match bed::obstacle() {
+        match $crate::bed::obstacle() {
             Some(why) => {
                 eprintln!("SKIPPED {}: {why}", module_path!());
                 return;

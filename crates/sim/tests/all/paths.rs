@@ -1,13 +1,11 @@
 //! Recursion and events are two ways to compute the same thing: they must agree frame by frame.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1, w3};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation,
 };
 use routecast_sim::{Outcome, simulate};
-use scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1, w3};
 
 fn fates(scenario: &Scenario, path: Path) -> Outcome {
     let mut scenario = scenario.clone();

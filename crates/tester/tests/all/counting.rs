@@ -1,8 +1,6 @@
 //! Every frame is accounted for: what the tester says of a wire and of a device that does wrong on purpose.
 
-mod bed;
-
-use bed::{Bed, MACS, all_sent, flow, flow_ipv6, one_trial, request, trial};
+use crate::bed::{Bed, MACS, all_sent, flow, flow_ipv6, one_trial, request, trial};
 use routecast_tester::Device;
 use serde_json::{Value, json};
 

@@ -1,10 +1,8 @@
 //! Gateway, translator, firewall and balancer, packet by packet, with etherparse as the oracle.
 
-mod bench;
-
 use std::collections::HashSet;
 
-use bench::{Input, checksum, frame_of, payload, small, through};
+use crate::bench::{Input, checksum, frame_of, payload, small, through};
 use etherparse::{Ipv4Header, NetSlice, PacketBuilder, SingleVlanHeader, SlicedPacket, TransportSlice};
 use routecast_probe::function::NetworkFunction;
 

@@ -1,8 +1,6 @@
 //! What must hold on every network: flits are neither lost nor doubled, runs repeat, loads are where routing puts them.
 
-mod meshes;
-
-use meshes::{go, grid, load, mesh, o1turn, plain, ring, router, run, simulate, stretches, west_first, xy};
+use crate::meshes::{go, grid, load, mesh, o1turn, plain, ring, router, run, simulate, stretches, west_first, xy};
 use proptest::prelude::*;
 use routecast_noc::scenario::{Allocator, Injection, Link, Queueing, Routing, Way};
 use routecast_noc::{Scenario, simulate_all};
@@ -40,7 +38,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             let mut router = router(1);
             (router.queueing, router.allocator, router.buffer_flits) = (queueing, allocator, buffer);
             (router.routing_cycles, router.vc_allocation_cycles) = (clock.3 / 2, clock.3);
-            let mut load = load(&meshes::uniform(width * height, clock.0), 1);
+            let mut load = load(&crate::meshes::uniform(width * height, clock.0), 1);
             load.weights = vec![1.0; sizes.len()];
             load.packet_flits = sizes;
             (load.injection, load.clock_ratio) = (injection, clock.1);
@@ -111,8 +109,8 @@ fn links_carry_what_their_flows_bring() {
         for target in 0..16 {
             let mut at = source;
             while at != target {
-                let next = meshes::next_xy(width, at, target);
-                expected[meshes::link(&network, at, next) as usize] += rate / 16.0;
+                let next = crate::meshes::next_xy(width, at, target);
+                expected[crate::meshes::link(&network, at, next) as usize] += rate / 16.0;
                 at = next;
             }
         }
@@ -256,14 +254,14 @@ fn over_a_rectangle_every_router_of_it_is_between_alike_often() {
     let mut scenario = plain(4, 2, 0.0);
     scenario.routing = grid(4, Way::OverRectangle);
     scenario.run.measure_cycles = cycles;
-    scenario.load = load(&meshes::single(16, source, target, rate), 8);
+    scenario.load = load(&crate::meshes::single(16, source, target, rate), 8);
     let mut expected = vec![0.0; scenario.network.links.len()];
     // (1, 3) to (3, 0): 3 columns and 4 rows.
     for between in (0..16).filter(|router| router % 4 >= 1) {
         for (mut at, to) in [(source, between), (between, target)] {
             while at != to {
-                let next = meshes::next_xy(4, at, to);
-                expected[meshes::link(&scenario.network, at, next) as usize] += rate / 12.0;
+                let next = crate::meshes::next_xy(4, at, to);
+                expected[crate::meshes::link(&scenario.network, at, next) as usize] += rate / 12.0;
                 at = next;
             }
         }
@@ -285,12 +283,12 @@ fn valiant_routing_spreads_a_permutation_like_two_legs_of_uniform_traffic() {
     scenario.routing = grid(width, Way::OverAny);
     scenario.run.measure_cycles = cycles;
     for source in 0..16 {
-        scenario.load.demand[source] = stretches(&meshes::single(16, source, 15 - source, rate)[source]);
+        scenario.load.demand[source] = stretches(&crate::meshes::single(16, source, 15 - source, rate)[source]);
     }
     let outcome = simulate(&scenario);
     assert!(!outcome.deadlocked && outcome.undelivered_flits == 0);
     assert!((outcome.mean_routers / 6.0 - 1.0).abs() < 0.01, "{}", outcome.mean_routers);
-    let middle = meshes::link(&scenario.network, 1, 2) as usize;
+    let middle = crate::meshes::link(&scenario.network, 1, 2) as usize;
     let load = outcome.link_flits[middle] as f64 / cycles as f64;
     // Two of four nodes of the row on either leg send half of their packets over it.
     assert!((load / (2.0 * rate) - 1.0).abs() < 0.04, "{load}");

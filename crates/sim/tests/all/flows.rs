@@ -1,13 +1,11 @@
 //! What becomes of each flow, and routes that ask where a flow leaves by.
 
-mod scenarios;
-
+use crate::scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
     Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation,
 };
 use routecast_sim::simulate;
-use scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1};
 
 /// Two task units of 1 us in front of two ports, behind a distributor; flows of the given way out, on one source.
 fn fork(kind: RouteKind, egress: &[usize], rate_pps: f64, queue: usize) -> Scenario {

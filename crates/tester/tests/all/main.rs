@@ -1,0 +1,8 @@
+//! Every integration test of this crate in one program: each one more is linked anew.
+
+#[macro_use]
+mod bed;
+mod counting;
+mod latency;
+mod objects;
+mod over_time;
