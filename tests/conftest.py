@@ -170,3 +170,29 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
         return folder
 
     return made
+
+
+Study = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def study(once: Once) -> Study:
+    """Run a shipped study once for all processes of a run, and give its folder.
+
+    Beside the folder's own files lie what ``routecast study NAME --json`` left: ``stdout.txt``, ``stderr.txt`` and
+    ``exit_code.txt``. Who wants the result as an object runs the study in a copy: it resumes from its ledger.
+    """
+    from routecast.cli.run import run
+
+    def folder_of(name: str) -> Path:
+        def make(folder: Path) -> None:
+            out, err = io.StringIO(), io.StringIO()
+            with redirect_stdout(out), redirect_stderr(err):
+                code = run(["study", name, "--out", str(folder), "--json"])
+            (folder / "stdout.txt").write_text(out.getvalue())
+            (folder / "stderr.txt").write_text(err.getvalue())
+            (folder / "exit_code.txt").write_text(str(code))
+
+        return once(name, make)
+
+    return folder_of

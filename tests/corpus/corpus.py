@@ -14,17 +14,32 @@ import json
 import math
 import os
 import re
+import shutil
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from routecast.cli.run import run
 from routecast.cli.schema import Kind
 
-__all__ = ["HERE", "ROOT", "Page", "commands", "hold", "plain", "recorded", "skeleton", "studies"]
+__all__ = [
+    "HERE",
+    "ROOT",
+    "Page",
+    "commands",
+    "hold",
+    "plain",
+    "recorded",
+    "short_studies",
+    "skeleton",
+    "studies",
+    "write_short_studies",
+]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -41,6 +56,23 @@ STUDIES = (
     "vmware_msr",
 )
 """Those that need neither a wire nor this host."""
+
+SHORT: dict[str, dict[str, Any]] = {
+    "kvm_tuning": {"run": {"duration": "20 ms"}},
+    "msr_energy": {
+        "saving": {"days": 5},
+        "sweep": {"budgets": [2000, 2500], "payback": ["0 s", "60 s", "600 s"]},
+        "plan": {"budgets": [2000, 2500]},
+        "mismatch": {"steps": ["15 min", "60 min"]},
+    },
+    "napi_power": {
+        "run": {"frames": 8_000, "compare": False},
+        "clock": {"frequencies": ["1 GHz", "3 GHz"], "memory": [0.2]},
+    },
+    "noc_two_planes": {"case": {"matrices": 2, "load": [0.4, 1.0], "topology": {"columns": 4, "rows": 4}}},
+    "vmware_msr": {"run": {"duration": "20 ms"}},
+}
+"""Studies that take long at their own length, and what makes them short; "case" is of each case that has the key."""
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 _PROVENANCE = (
@@ -119,18 +151,55 @@ def studies() -> Iterator[Page]:
         yield Page(name=f"study/{name}", arguments=("study", name, "--out", "OUT", "--json"))
 
 
-def recorded(page: Page, out: Path) -> str:
-    """Run the command of a page, with ``out`` for OUT, and give what its file should hold."""
+def short_studies() -> Iterator[Page]:
+    """The pages of the short variants of long studies; each makes two files."""
+    for name in SHORT:
+        arguments = ("study", f"SHORT/studies/{name}.study.toml", "--out", "OUT", "--json")
+        yield Page(name=f"study/short/{name}", arguments=arguments)
+
+
+def write_short_studies(folder: Path) -> None:
+    """Write the short variants of long studies into ``folder``, beside what they read."""
+    data = ROOT / "python" / "routecast" / "data"
+    for each in ("studies", "measured"):
+        shutil.copytree(data / each, folder / each)
+    for name, changes in SHORT.items():
+        path = folder / "studies" / f"{name}.study.toml"
+        document = tomllib.loads(path.read_text())
+        for table, values in changes.items():
+            for part in document[table] if isinstance(document[table], list) else [document[table]]:
+                _change(part, values)
+        path.write_text(tomli_w.dumps(document))
+
+
+def _change(table: dict[str, Any], values: dict[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, dict) and key in table:
+            _change(table[key], value)
+        elif key == "load" and isinstance(table.get("traffic"), dict):
+            table["traffic"]["load"] = value
+        elif key in table or key == "compare":
+            table[key] = value
+
+
+def recorded(page: Page, out: Path, short: Path = Path("SHORT")) -> str:
+    """Run the command of a page, with ``out`` for OUT and ``short`` for SHORT, and give what its file should hold."""
     stdout, stderr = io.StringIO(), io.StringIO()
-    arguments = [str(out) if each == "OUT" else each for each in page.arguments]
+    arguments = [str(out) if each == "OUT" else each.replace("SHORT", str(short)) for each in page.arguments]
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = run(arguments)
-    said = stdout.getvalue()
+    return as_page(page, code, stdout.getvalue(), stderr.getvalue(), {str(out): "OUT", str(short): "SHORT"})
+
+
+def as_page(page: Page, code: int, said: str, complained: str, places: dict[str, str]) -> str:
+    """Give what the file of a page should hold, from what its command printed and the exit code."""
     if said.startswith(("{", "[")):
         said = json.dumps(plain(json.loads(said), page.digits, page.least), indent=1, ensure_ascii=False) + "\n"
     if code:
-        said += f"exit code {code}\n" + "".join(f"{line}\n" for line in _messages(stderr.getvalue()))
-    return f"$ {page.command}\n{said.replace(str(out), 'OUT').replace(str(ROOT), '.')}"
+        said += f"exit code {code}\n" + "".join(f"{line}\n" for line in _messages(complained))
+    for place, name in (*places.items(), (str(ROOT), ".")):
+        said = said.replace(place, name)
+    return f"$ {page.command}\n{said}"
 
 
 def hold(path: Path, now: str, digits: int = 6) -> None:

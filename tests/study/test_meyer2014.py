@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import polars
 import pytest
@@ -15,8 +18,10 @@ from routecast.study.tables.views import parameter_table, throughput_figure
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> TablesResult:
-    return run_study(read_study(find_study("meyer2014")), tmp_path_factory.mktemp("meyer2014"))
+def result(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> TablesResult:
+    out = tmp_path_factory.mktemp("meyer2014") / "out"
+    shutil.copytree(study("meyer2014"), out)
+    return run_study(read_study(find_study("meyer2014")), out)
 
 
 def test_the_study_meets_its_own_criteria(result: TablesResult) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,20 +14,21 @@ from routecast.study.experiments.run import ExperimentsResult, series
 from routecast.study.reading import find_study, read_study
 
 
-def result_of(name: str, out: Path) -> ExperimentsResult:
+def result_of(name: str, done: Path, out: Path) -> ExperimentsResult:
+    shutil.copytree(done, out)
     file = read_study(find_study(name))
     assert isinstance(file.study, ExperimentsStudy)
     return run_study(file, out)
 
 
 @pytest.fixture(scope="module")
-def diversified(tmp_path_factory: pytest.TempPathFactory) -> ExperimentsResult:
-    return result_of("diversified_router", tmp_path_factory.mktemp("diversified"))
+def diversified(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> ExperimentsResult:
+    return result_of("diversified_router", study("diversified_router"), tmp_path_factory.mktemp("diversified") / "out")
 
 
 @pytest.fixture(scope="module")
-def generations(tmp_path_factory: pytest.TempPathFactory) -> ExperimentsResult:
-    return result_of("router_generations", tmp_path_factory.mktemp("generations"))
+def generations(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> ExperimentsResult:
+    return result_of("router_generations", study("router_generations"), tmp_path_factory.mktemp("generations") / "out")
 
 
 def fact(result: ExperimentsResult, name: str) -> float:
