@@ -6,15 +6,14 @@ Tiers are markers: ``make quick`` leaves out ``slow`` and ``wire``, ``make test`
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_SH, flock
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests import in_process.py from here.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from in_process import completed
 
 # How many examples a property is tried on is a matter of the tier: tests do not say it themselves. At a desk they are
 # new ones each time; continuous integration repeats the same, so a failure is of the change.
@@ -119,35 +123,6 @@ def until() -> Until:
     return wait
 
 
-@dataclass(frozen=True)
-class Completed:
-    """What a command left: as ``subprocess.CompletedProcess``, of a command that ran in this process."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Command = Callable[..., Completed]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run ``routecast`` in this process, with no terminal of 80 columns; a start of Python takes a second."""
-    from routecast.cli.run import run
-
-    def run_one(*arguments: str | Path, folder: Path | None = None, **environment: str) -> Completed:
-        out, err = io.StringIO(), io.StringIO()
-        with monkeypatch.context() as patch:
-            for name, value in {"COLUMNS": "80", "NO_COLOR": "1", **environment}.items():
-                patch.setenv(name, value)
-            with chdir(folder or Path.cwd()), redirect_stdout(out), redirect_stderr(err):
-                code = run([str(each) for each in arguments])
-        return Completed(code, out.getvalue(), err.getvalue())
-
-    return run_one
-
-
 Once = Callable[[str, Callable[[Path], object]], Path]
 
 
@@ -182,16 +157,13 @@ def study(once: Once) -> Study:
     Beside the folder's own files lie what ``routecast study NAME --json`` left: ``stdout.txt``, ``stderr.txt`` and
     ``exit_code.txt``. Who wants the result as an object runs the study in a copy: it resumes from its ledger.
     """
-    from routecast.cli.run import run
 
     def folder_of(name: str) -> Path:
         def make(folder: Path) -> None:
-            out, err = io.StringIO(), io.StringIO()
-            with redirect_stdout(out), redirect_stderr(err):
-                code = run(["study", name, "--out", str(folder), "--json"])
-            (folder / "stdout.txt").write_text(out.getvalue())
-            (folder / "stderr.txt").write_text(err.getvalue())
-            (folder / "exit_code.txt").write_text(str(code))
+            done = completed("study", name, "--out", folder, "--json")
+            (folder / "stdout.txt").write_text(done.stdout)
+            (folder / "stderr.txt").write_text(done.stderr)
+            (folder / "exit_code.txt").write_text(str(done.returncode))
 
         return once(name, make)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from in_process import Completed, completed
 from typer.main import get_command
 from typer.models import OptionInfo
 
@@ -24,18 +25,12 @@ from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, P
 COMMANDS = ("study", "validate", "board", "solve", "simulate", "doctor", "import", "export", "schema")
 
 
-def routecast_(arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "routecast", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "80", **variables},
-    )
+def routecast_(arguments: Sequence[str], **variables: str) -> Completed:
+    return completed(*arguments, **variables)
 
 
 def test_the_version_is_printed() -> None:
-    done = routecast_(["--version"])
+    done = subprocess.run([sys.executable, "-m", "routecast", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"routecast {routecast.__version__}\n")
 
 

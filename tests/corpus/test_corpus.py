@@ -21,7 +21,6 @@ from corpus import (
 )
 from faults import faults, files, subject
 
-
 LONG = {"experiment/multicore_lhs": pytest.mark.thorough} | dict.fromkeys(
     (
         "noc/compare-mesh8x8",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import completed
 
 from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 
@@ -122,32 +124,46 @@ def alone_on_the_test_bed() -> Iterator[None]:
         yield
 
 
-def in_the_checkout(tmp_path: Path) -> Callable[[Path, str], subprocess.CompletedProcess[str]]:
-    """Run commands in a folder with the package of this checkout."""
+Typed = Callable[[Path, str], Any]
+"""Runs a command in a folder; what it gives has ``returncode``, ``stdout`` and ``stderr``."""
+
+OTHER_PROGRAMS = re.compile(r"[|<>&;$*`]")
+
+
+@pytest.fixture
+def in_the_checkout(tmp_path: Path) -> Typed:
+    """Run commands with the package of this checkout: in this process, unless they are more than one of ours."""
     script = tmp_path / "bin" / "routecast"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m routecast "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     environment = {**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1"}
 
-    def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    def run(folder: Path, typed: str) -> Any:
+        if typed.startswith("routecast ") and not OTHER_PROGRAMS.search(typed):
+            return completed(*shlex.split(typed)[1:], folder=folder)
         return subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            ["bash", "-c", typed], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
 
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_of_a_page_prints_what_the_page_shows(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path, in_the_checkout: Typed) -> None:
+    run_page(page, tmp_path / "work", in_the_checkout)
+
+
+@pytest.mark.thorough
+def test_every_command_of_the_readme_prints_it_from_the_wheel(tmp_path: Path, typed_in: Typed) -> None:
+    """What a newcomer types who has the wheel and nothing else."""
+    run_page(ROOT / "README.md", tmp_path / "work", typed_in)
+
+
+def run_page(page: Path, work: Path, typed: Typed) -> None:
+    """Run the commands of a page in an empty folder that gets the page's files."""
     text = page.read_text(encoding="utf-8")
-    if page.name == "README.md" and not REWRITE:  # what a newcomer types who has the wheel and nothing else
-        typed = request.getfixturevalue("typed_in")
-    else:
-        typed = in_the_checkout(tmp_path)
-    work = tmp_path / "work"
     work.mkdir()
     for name, content in files_of(text).items():
         (work / name).parent.mkdir(exist_ok=True)
@@ -179,7 +195,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(
 def test_every_piece_of_python_of_a_page_runs(page: Path) -> None:
     pieces = [fence["body"] for fence in FENCE.finditer(page.read_text(encoding="utf-8")) if fence["kind"] == "python"]
     for piece in pieces:
-        subprocess.run([sys.executable, "-c", piece], check=True)
+        exec(compile(piece, page.name, "exec"), {"__name__": "__main__"})
     assert page.exists()
 
 

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_commands import steps_of
@@ -38,17 +41,71 @@ TRIAL = 'routecast measure --testbed namespaces --dut linux --load "10 kpps" --d
 NEEDED_FOR_THE_TESTER = 3  # exit code: the environment lacks something
 
 
+def test_the_files_that_a_wheel_takes_from_the_package_are_all_tracked_and_none_is_ignored() -> None:
+    """Maturin takes what lies under python-source and git does not ignore; what git does not track is in no clone."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("needs git and a clone")
+    tracked = subprocess.run(
+        ["git", "ls-files", "python/routecast"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    ignored = subprocess.run(
+        ["git", "ls-files", "--cached", "--ignored", "--exclude-standard", "python/routecast"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert ignored == []
+    assert {f"python/routecast/{name}" for name in package_files()} <= set(tracked)
+
+
+def test_a_wheel_is_named_and_started_as_the_package_is() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == cargo["workspace"]["package"]["version"]
+    assert project["tool"]["maturin"]["module-name"] == "routecast._core"
+    module, _, name = project["project"]["scripts"]["routecast"].partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+    for file in ("README.md", *project["project"]["license-files"]):
+        assert (ROOT / file).exists()
+
+
+def package_files() -> list[str]:
+    """Return every file of the package but the extension, which is compiled."""
+    return [
+        path.relative_to(ROOT / "python" / "routecast").as_posix()
+        for path in (ROOT / "python" / "routecast").rglob("*")
+        if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
+    ]
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_every_command_of_the_readme_is_one_that_there_is(typed: str) -> None:
+    """Whether it runs, from the wheel, is for the thorough tier."""
+    import typer.main
+
+    from routecast.cli.app import app
+
+    command: Any = typer.main.get_command(app)
+    words = shlex.split(typed.removeprefix("sudo "))[1:]
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+    for word in words:
+        assert not word.startswith("examples/") or (ROOT / word).exists()
+
+
 def test_the_readme_gets_its_examples_before_it_uses_them() -> None:
     first = next(number for number, command in enumerate(TYPED) if " examples/" in command)
     assert "routecast examples --all" in TYPED[:first]
     assert len(ON_THE_WIRE) < len(ELSEWHERE)
 
 
+@pytest.mark.thorough
 def test_the_wheel_says_that_it_runs_on_any_linux_since_glibc_2_17(wheel: Path) -> None:
     # PEP 600: the tag is the oldest glibc that has all symbols.
     assert re.search(r"-abi3-.*manylinux_2_17_\w+\.whl$", wheel.name)
 
 
+@pytest.mark.thorough
 def test_the_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(wheel: Path, tmp_path: Path) -> None:
     """What has no version is not in the oldest glibc (gettid is in none before 2.30), and no tag tells of it."""
     with zipfile.ZipFile(wheel) as archive:
@@ -62,17 +119,15 @@ def test_the_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(wheel
     assert [name for name in wanted if "@" not in name and not name.startswith(("Py", "_Py"))] == []
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_every_file_of_the_package_once(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if name.startswith("routecast/")]
-    there = [
-        path.relative_to(ROOT / "python").as_posix()
-        for path in (ROOT / "python" / "routecast").rglob("*")
-        if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
-    ]
+    there = [f"routecast/{name}" for name in package_files()]
     assert sorted(name for name in names if not name.endswith(".so")) == sorted(there)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: " ".join(command.split()[1:4]))
 def test_every_command_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
     if " examples/" in command:
@@ -81,6 +136,7 @@ def test_every_command_of_the_readme_runs_from_the_wheel(command: str, typed_in:
     assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 @pytest.mark.parametrize("command", ON_THE_WIRE, ids=lambda command: " ".join(command.split()[2:4]))
 def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
@@ -95,6 +151,7 @@ def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, typed
     )
 
 
+@pytest.mark.thorough
 def test_the_wheel_measures_where_the_checkout_does(typed_in: Typed, tmp_path: Path) -> None:
     lacking = missing(FOR_NAMESPACES)
     if lacking:

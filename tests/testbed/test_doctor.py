@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from in_process import Completed, completed
 
 from routecast.testbed.doctor import CHECKS, Finding, Machine, State, examine
 from routecast.testbed.doctor.machine import cores_of
@@ -269,14 +267,8 @@ def test_every_check_has_a_name_of_its_own(tmp_path: Path) -> None:
     assert len(names) == sum(map(len, CHECKS.values())) + 8
 
 
-def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "routecast", "doctor", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "80"},
-    )
+def doctor(*arguments: str) -> Completed:
+    return completed("doctor", *arguments)
 
 
 def test_this_machine_can_be_examined_by_anybody() -> None:

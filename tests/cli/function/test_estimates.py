@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import Completed, completed
 
 PAPER = ("--on", "xeon-e5-2690v2")
 
 
-def routecast_(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "routecast", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "80", "ROUTECAST_HOST_FILE": "/nowhere/host.hardware.toml"},
-    )
+def routecast_(*arguments: str) -> Completed:
+    return completed(*arguments, ROUTECAST_HOST_FILE="/nowhere/host.hardware.toml")
 
 
 def document(*arguments: str) -> Any:

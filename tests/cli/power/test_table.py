@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from in_process import Completed, completed
 
 ROUTER = """
 builder = "multicore"
@@ -39,14 +37,8 @@ full = "100 W"
 """
 
 
-def routecast_(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "routecast", "power", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "80"},
-    )
+def routecast_(*arguments: str | Path) -> Completed:
+    return completed("power", *arguments)
 
 
 def document(*arguments: str | Path) -> Any:
