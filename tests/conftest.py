@@ -168,3 +168,29 @@ def study(once: Once) -> Study:
         return once(name, make)
 
     return folder_of
+
+
+Trials = Callable[[Any], "Sequence[Any]"]
+
+
+@pytest.fixture
+def undisturbed() -> Callable[..., Any]:
+    """Run what measures again until its trials say that no other work on the machine disturbed them.
+
+    Only of such trials a test may assert a rate, a loss or a latency. Where every attempt was disturbed the test is
+    skipped, and says by what.
+    """
+    from routecast.testbed.checks import disturbances
+
+    def measured(run: Callable[[], Any], trials: Trials = lambda trial: (trial,), attempts: int = 8) -> Any:
+        said: list[str] = []
+        for _ in range(attempts):
+            result = run()
+            found = [words for trial in trials(result) for words in disturbances(trial)]
+            if not found:
+                return result
+            said.append(found[0])
+            time.sleep(0.2)
+        pytest.skip(f"DISTURBED in each of {attempts} attempts: {'; '.join(sorted(set(said)))}")
+
+    return measured

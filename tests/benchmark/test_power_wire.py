@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import threading
 import time
@@ -12,14 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("routecast._core", reason="the extension is not built")
-
-if os.geteuid() != 0:
-    pytest.skip("needs root: network namespaces and BPF", allow_module_level=True)
-if shutil.which("ip") is None:
-    pytest.skip("needs iproute2: network namespaces", allow_module_level=True)
-
 from benchmark_fakes import profile_with
 
 from routecast.benchmark import plan_of, read_profile, run_benchmark
@@ -30,6 +20,7 @@ from routecast.errors import CriterionFailed, EnvironmentProblem
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.testbed import open_testbed
 
+pytestmark = pytest.mark.wire
 LEAST_W, MOST_W = 80.0, 90.0
 WIRE_BPS = 100e6
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from testbed_rights import needs_namespaces, needs_tester
+from in_process import Completed, completed
 
 from routecast.benchmark.exchange.table import read_csv, read_parquet
 from routecast.evaluate.points import read_points
-from routecast.testbed import netns, state
+from routecast.testbed import netns, selftest, state
 
 
 @pytest.fixture
@@ -31,7 +31,10 @@ def name_of(bed: str) -> str:
     return Path(bed).read_text().split('"')[1]
 
 
-def run(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str] | Completed:
+    """Run a command in this process, or in one of its own behind the program that it needs."""
+    if not before:
+        return completed(*arguments, COLUMNS="120")
     return subprocess.run(
         [*before, sys.executable, "-m", "routecast", *arguments],
         capture_output=True,
@@ -47,7 +50,7 @@ def is_gone(bed: str) -> bool:
     return not [one for one in netns.named() if name in one] and name not in state.beds()
 
 
-@needs_tester
+@pytest.mark.wire
 def test_a_measured_trial_is_printed_like_any_other_and_kept_in_tables(bed: str, tmp_path: Path) -> None:
     csv, parquet = tmp_path / "trials.csv", tmp_path / "trials.parquet"
     arguments = ("measure", "--testbed", bed, "--dut", "linux", "--dut-option", "ipv6=false")
@@ -69,7 +72,7 @@ def test_a_measured_trial_is_printed_like_any_other_and_kept_in_tables(bed: str,
     assert is_gone(bed)
 
 
-@needs_tester
+@pytest.mark.wire
 def test_json_has_the_trial_and_what_ran_it(bed: str) -> None:
     done = run("measure", "--testbed", bed, "--load", "20 kpps", "--bidirectional", "--duration", "100 ms", "--json")
     trial = json.loads(done.stdout)
@@ -78,7 +81,7 @@ def test_json_has_the_trial_and_what_ran_it(bed: str) -> None:
     assert {"device", "bed", "tester", "trial"} <= set(trial["facts"])
 
 
-@needs_tester
+@pytest.mark.wire
 def test_on_one_core_the_generator_never_passes_for_a_device_that_loses(bed: str) -> None:
     if shutil.which("taskset") is None:
         pytest.skip("needs taskset: apt install util-linux")
@@ -92,7 +95,7 @@ def test_on_one_core_the_generator_never_passes_for_a_device_that_loses(bed: str
     assert is_gone(bed)
 
 
-@needs_tester
+@pytest.mark.wire
 def test_a_full_disk_costs_the_table_and_not_the_trial(bed: str) -> None:
     done = run("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "100 ms", "--out", "/dev/full")
     assert done.returncode == 3
@@ -101,7 +104,7 @@ def test_a_full_disk_costs_the_table_and_not_the_trial(bed: str) -> None:
     assert is_gone(bed)
 
 
-@needs_tester
+@pytest.mark.wire
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
     bed: str, number: int, start: Callable[..., subprocess.Popen[str]]
@@ -137,7 +140,7 @@ def test_wrong_use_says_what_is_allowed(arguments: Sequence[str], code: int, wor
     assert words in done.stderr
 
 
-@needs_tester
+@pytest.mark.wire
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -154,7 +157,7 @@ def test_a_load_that_the_bed_cannot_send_is_wrong_use(bed: str, arguments: Seque
     assert is_gone(bed)
 
 
-@needs_namespaces
+@pytest.mark.wire
 def test_without_rights_the_missing_ones_are_named(bed: str) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("needs setpriv: apt install util-linux")
@@ -166,7 +169,7 @@ def test_without_rights_the_missing_ones_are_named(bed: str) -> None:
     assert "needs CAP_NET_RAW, CAP_SYS_ADMIN, which this process does not have" in done.stderr
 
 
-@needs_namespaces
+@pytest.mark.wire
 def test_a_bed_that_is_put_up_is_listed_and_taken_down(bed: str) -> None:
     done = run("testbed", "up", bed)
     assert done.returncode == 0, done.stderr
@@ -181,7 +184,7 @@ def test_a_bed_that_is_put_up_is_listed_and_taken_down(bed: str) -> None:
     assert is_gone(bed)
 
 
-@needs_namespaces
+@pytest.mark.wire
 def test_a_device_of_xdp_programs_cannot_be_left_standing(bed: str) -> None:
     done = run("testbed", "up", bed, "--dut-option", "slowdown=10")
     assert done.returncode == 3
@@ -203,8 +206,14 @@ def test_the_schema_of_test_beds_is_printed() -> None:
     assert schema["title"] == "routecast test bed file"
 
 
-@needs_tester
-def test_the_tester_tests_itself(bed: str) -> None:
+SHORT = {"FRAME_BYTES": (64,), "RATES_PPS": (1_000.0,), "_MAXIMUM_S": 0.05, "_FLOOR_S": 0.1}
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("changed", [SHORT, pytest.param({}, marks=pytest.mark.thorough)], ids=["short", "whole"])
+def test_the_tester_tests_itself(bed: str, changed: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in changed.items():
+        monkeypatch.setattr(selftest, name, value)
     done = run("testbed", "selftest", "--testbed", bed, "--json")
     found = json.loads(done.stdout)["checks"]
     ran = [check for check in found if check["trial"] is not None]
@@ -217,7 +226,8 @@ def test_the_tester_tests_itself(bed: str) -> None:
     assert is_gone(bed)
 
 
-@needs_tester
+@pytest.mark.wire
+@pytest.mark.thorough
 def test_measuring_until_enough_is_known_stops_by_itself_and_goes_on_from_its_table(bed: str, tmp_path: Path) -> None:
     if shutil.which("nft") is None:
         pytest.skip("nft is not installed: apt-get install nftables")

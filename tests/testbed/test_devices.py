@@ -19,10 +19,10 @@ from device_chain import D0_MAC, D1_MAC, GEN_MAC, SINK_MAC, Chain, udp4, udp6
 
 from routecast import _core
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 from routecast.testbed.devices import frr, make_device, openvswitch, testpmd
 from routecast.testbed.dut_host import Device
 
+pytestmark = pytest.mark.wire
 FRAMES = 200
 
 KINDS: dict[str, tuple[str, dict[str, object]]] = {
@@ -46,12 +46,8 @@ PLAIN = ("linux", "bridge", "xdp", "nftables", "openvswitch", "testpmd", "frr")
 
 @pytest.fixture
 def chain() -> Iterator[Chain]:
-    lacking = missing(FOR_NAMESPACES)
-    if lacking:
-        pytest.skip(f"needs root: this process lacks {', '.join(lacking)}")
-    for program in ("ip", "ethtool"):
-        if which(program) is None:
-            pytest.skip(f"needs {program}, see packages.debian")
+    if which("ethtool") is None:
+        pytest.skip("needs ethtool: apt install ethtool")
     with device_chain.chain() as made:
         yield made
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from testbed_rights import needs_namespaces
 
 from routecast.errors import ModelProblem
 from routecast.load.frames import FrameMix
@@ -75,7 +74,7 @@ def test_a_device_on_a_wire_is_measured_by_frames() -> None:
     assert measure_of(bed) is Measure
 
 
-@needs_namespaces
+@pytest.mark.wire
 def test_testpmd_without_a_wire_answers_through_a_test_bed(tmp_path: Any) -> None:
     lacking = make_device("testpmd", {}).missing()
     if lacking:
@@ -86,6 +85,7 @@ def test_testpmd_without_a_wire_answers_through_a_test_bed(tmp_path: Any) -> Non
         little = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.1)
         much = evaluator.trial(OfferedLoad(rate_pps=1e12), 0.1)
         facts = evaluator.facts()
+    # Its capacity is what it forwards in the time that it had, not in what others left of the trial.
     assert little.loss_ratio == 0.0
     assert much.loss_ratio > 0.9
     assert much.forwarded_pps > 1e5

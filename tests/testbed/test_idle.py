@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 
 import pytest
-from testbed_rights import needs_tester
 
 from routecast.load.offered import OfferedLoad
 from routecast.testbed import open_testbed
@@ -33,7 +32,7 @@ def test_a_kernel_without_it_is_named_and_nothing_breaks(tmp_path: Path) -> None
     assert "missing: No such file" in polling.refused
 
 
-@needs_tester
+@pytest.mark.wire
 @pytest.mark.parametrize("idle", ["poll", "sleep"])
 def test_a_bed_says_what_its_idle_cores_do(idle: str, tmp_path: Path) -> None:
     path = tmp_path / "bed.testbed.toml"

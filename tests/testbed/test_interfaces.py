@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from testbed_rights import needs_namespaces, needs_tester
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed import make_bed, netns
@@ -19,7 +18,7 @@ from routecast.testbed.dut_host import run_command
 from routecast.testbed.interfaces import inspect_ports
 from routecast.testbed.links import LinkReader
 
-pytestmark = needs_namespaces
+pytestmark = pytest.mark.wire
 
 
 @pytest.fixture
@@ -161,7 +160,7 @@ ALL_RIGHTS: tuple[str, ...] = ()
 FEWEST_RIGHTS = ("setpriv", "--inh-caps=-all", "--bounding-set=-all,+net_raw,+net_admin,+bpf,+perfmon")
 
 
-@needs_tester
+@pytest.mark.wire
 @pytest.mark.parametrize("rights", [ALL_RIGHTS, FEWEST_RIGHTS], ids=["all rights", "fewest rights"])
 def test_the_whole_command_runs_inside_a_namespace_of_its_own(
     lab: str, file_of: Callable[..., str], rights: tuple[str, ...]

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from testbed_rights import needs_namespaces
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import make_bed, napi, netns, state
 from routecast.testbed.dut_host import Missing, run_command
 from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
 
-pytestmark = needs_namespaces
+pytestmark = pytest.mark.wire
 
 Start = Callable[..., subprocess.Popen[str]]
 

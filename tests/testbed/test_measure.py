@@ -16,7 +16,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
-from routecast.testbed.checks import Limits
+from routecast.testbed.checks import Limits, disturbances
 from routecast.testbed.measure import Measure, Phases
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
@@ -189,6 +189,27 @@ def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
         trial = evaluator.trial(load(), 0.5)
     assert trial.is_valid
     assert any(words in note for note in trial.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_disturbed"),
+    [
+        (bent(), False),
+        (bent(received_frames=0, lost_frames=50_000, latency=None), False),
+        (bent(corrupted_frames=3, received_frames=49_997, lost_frames=3), False),
+        (bent(received_frames=49_000, lost_frames=1_000, longest_gap_s=0.01), True),
+        (bent(late_frames=10_000, latest_s=0.001), False),
+        (bent(late_frames=10, latest_s=0.01), True),
+        (bent(achieved_pps=99_000.0), True),
+        (bent(sent_frames=49_000, received_frames=49_000), True),
+    ],
+)
+def test_a_trial_says_whether_other_work_disturbed_it(
+    change: Callable[[dict[str, Any]], None], is_disturbed: bool
+) -> None:
+    with measure(FakeTester(change)) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert bool(disturbances(trial)) == is_disturbed
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_rights import needs_tester
 
 from routecast.evaluate.trial import Trial
 from routecast.load.arrivals import Arrivals
@@ -20,10 +20,11 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed import Measure, open_testbed
+from routecast.testbed.checks import disturbances
 from routecast.testbed.dut_host import run_command
 from routecast.testbed.tester import open_tester
 
-pytestmark = needs_tester
+pytestmark = pytest.mark.wire
 needs_two_cores = pytest.mark.skipif(
     len(os.sched_getaffinity(0)) < 2, reason="needs a core for the device beside the generator's"
 )
@@ -51,6 +52,9 @@ def load(rate_pps: float = 20e3, size: int = 64, flows: FlowSet = ONE) -> Offere
     return OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(size), flows=flows)
 
 
+Undisturbed = Callable[[Callable[[], Trial]], Trial]
+
+
 def conserved(trial: Trial) -> bool:
     return trial.offered_frames == (trial.forwarded_frames or 0) + (trial.dropped_frames or 0)
 
@@ -68,39 +72,39 @@ def attached(evaluator: Measure, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("size", [64, 512, 1518])
-def test_what_linux_forwards_is_what_the_kernel_counted(opened: Opened, size: int) -> None:
+def test_what_linux_forwards_is_what_the_kernel_counted(opened: Opened, size: int, undisturbed: Undisturbed) -> None:
     with opened() as evaluator:
         before = evaluator.bed.device.counters()
         trial = evaluator.trial(load(size=size), 0.2)
         after = evaluator.bed.device.counters()
+        quiet = undisturbed(lambda: evaluator.trial(load(size=size), 0.2))
     assert conserved(trial)
     assert trial.offered_frames == 4_000
     passed = after["ip_forwarded"] - before["ip_forwarded"]
     # Every attempt sends learning frames the other way and counted ones this way; only a retry adds to them.
     assert passed >= (trial.forwarded_frames or 0)
     assert trial.l2_bps == pytest.approx(trial.forwarded_pps * size * 8)  # S2
-    if trial.is_valid:
-        assert trial.offered_pps == pytest.approx(20e3, rel=1e-3)
+    assert quiet.offered_pps == pytest.approx(20e3, rel=1e-3)
+    assert quiet.forwarded_frames == quiet.offered_frames == 4_000
 
 
-def test_a_dropped_frame_in_every_thousand_is_found_to_the_frame(opened: Opened) -> None:
+def test_a_dropped_frame_in_every_thousand_is_found_to_the_frame(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened(retries=0) as evaluator, attached(evaluator, drop_every=1_000):
-        trial = evaluator.trial(load(rate_pps=50e3), 0.4)
+        trial = undisturbed(lambda: evaluator.trial(load(rate_pps=50e3), 0.4))
     assert conserved(trial)
     assert trial.offered_frames == 20_000
-    # The machine may lose more when it stalls; the program's twenty are lost in any case.
-    assert (trial.dropped_frames or 0) >= 20
-    if not any("disturbance" in note for note in trial.notes) and trial.drops_pps.get("d0_rx_dropped", 0.0) == 0.0:
-        assert trial.dropped_frames == 20
+    # The device's ring loses more where the machine stalls; the program's twenty are lost in any case.
+    overflowed = round(trial.drops_pps.get("d0_rx_dropped", 0.0) * trial.duration_s)
+    assert trial.dropped_frames == pytest.approx(20 + overflowed, abs=1 if overflowed else 0)
 
 
-def test_corrupted_frames_are_counted_and_are_no_received_ones(opened: Opened) -> None:
+def test_corrupted_frames_are_counted_and_are_no_received_ones(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened(retries=0) as evaluator, attached(evaluator, corrupt_every=100):
-        trial = evaluator.trial(load(), 0.2)
+        trial = undisturbed(lambda: evaluator.trial(load(), 0.2))
     assert conserved(trial)
-    # A machine that stalls may lose some of the forty, and then as many frames at least are lost besides.
     lost_besides = (trial.dropped_frames or 0) - (trial.corrupted_frames or 0)
     assert lost_besides >= 0
+    # A short stall may lose some of the forty, and then as many frames at least are lost besides.
     assert max(1, 40 - lost_besides) <= (trial.corrupted_frames or 0) <= 40
     assert any("another content" in note for note in trial.notes)
 
@@ -109,8 +113,8 @@ def test_a_device_that_forwards_nothing_is_a_result_that_says_where_frames_stopp
     with opened(retries=4) as evaluator:
         evaluator.bed.site.run("sysctl", "-qw", "net.ipv4.ip_forward=0")
         trial = evaluator.trial(load(), 0.1)
-    # Other tests may take the generator's core away in every attempt, and that is said; nothing else may be wrong.
-    assert [reason for reason in trial.invalid if "late" not in reason and "instead of" not in reason] == []
+    # Other work may take the generator's core away in every attempt, and that is said; nothing else may be wrong.
+    assert set(trial.invalid) <= set(disturbances(trial))
     assert (trial.forwarded_frames, trial.loss_ratio) == (0, 1.0)
     (note,) = [note for note in trial.notes if "came back" in note]
     assert "0 of 2,000 frames came back: check" in note
@@ -125,30 +129,31 @@ def test_a_device_that_sends_frames_back_is_said_to(opened: Opened) -> None:
     assert any("loops" in note for note in trial.notes)
 
 
-def test_a_delay_is_never_measured_shorter_than_it_is(opened: Opened) -> None:
+def test_a_delay_is_never_measured_shorter_than_it_is(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened(retries=0) as evaluator, attached(evaluator, delay_ns=100_000):
-        trial = evaluator.trial(load(rate_pps=3e3), 0.2)
+        trial = undisturbed(lambda: evaluator.trial(load(rate_pps=3e3), 0.2))
     assert trial.latency is not None
     assert trial.latency.min_s >= 100e-6
     assert trial.delay_variation is not None
     assert trial.delay_variation.max_s == pytest.approx(trial.latency.max_s - trial.latency.min_s)
 
 
-def test_a_bridge_carries_frames_for_the_far_port(opened: Opened) -> None:
+def test_a_bridge_carries_frames_for_the_far_port(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened("bridge") as evaluator:
-        trial = evaluator.trial(load(), 0.2)
+        trial = undisturbed(lambda: evaluator.trial(load(), 0.2))
     assert conserved(trial)
     assert (trial.forwarded_frames or 0) > 0
 
 
-def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened) -> None:
+def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened, undisturbed: Undisturbed) -> None:
     with opened() as evaluator:
         for one, size in ((evaluator, 64), (evaluator.over_networks(256), 64), (evaluator.with_ip(6), 84)):
             trial = one.trial(load(flows=BOTH, size=size), 0.2)
             assert conserved(trial)
             assert trial.offered_frames == 4_000
-            assert (trial.forwarded_frames or 0) > 3_000
             assert any("forwarded on the generator's core" in note for note in trial.notes)
+            quiet = undisturbed(functools.partial(one.trial, load(flows=BOTH, size=size), 0.2))
+            assert (quiet.forwarded_frames or 0) > 3_000
         networks = evaluator.bed.site.run("cat", "/proc/net/route").count("\n") - 1
     assert networks >= 2 * 256
 
@@ -176,10 +181,10 @@ def test_overload_fills_the_core_of_a_slowed_router_and_the_ring_loses_the_rest(
     with opened(options={"slowdown": 20_000}, retries=0) as evaluator:  # about 50 us a frame: 20 kpps
         trial = evaluator.trial(load(rate_pps=200e3), 0.3)
     assert conserved(trial)
-    assert trial.loss_ratio > 0.5
+    assert trial.loss_ratio > 0.5  # no stall brings frames back
     (core,) = (one for one in trial.resources if one.kind == "pool")
     assert core.name == f"core {evaluator.bed.placement.dut}"
-    # A core that another test's device, or a hypervisor, took away is not full, and the trial says so.
+    # A core that another test's device, or a hypervisor, took away for less than is said is not full.
     assert trial.bottleneck.name == (core.name if core.utilisation_ratio > 0.9 else "device under test")
     if trial.is_valid:
         assert trial.drops_pps["d0_rx_dropped"] * trial.duration_s == pytest.approx(trial.dropped_frames, abs=1)
@@ -190,7 +195,7 @@ def test_no_port_offers_more_than_the_wire_that_the_tester_keeps(opened: Opened)
         trial = evaluator.trial(load(rate_pps=50e3), 0.2)
     assert trial.intended_pps == 50e3
     assert trial.offered_pps <= 10e6 / (84 * 8) * 1.001  # RFC 2544 sec. 20: 14,880 frames/s
-    assert any("line rate" in note for note in trial.notes)
+    assert any("line rate" in note for note in trial.notes)  # the tester's own bound, whatever the machine does
 
 
 @contextmanager
@@ -280,10 +285,15 @@ def test_the_facts_of_a_run_are_plain_data_with_everything_that_ran(opened: Open
     ],
     ids=["poisson", "bursts", "imix", "3000 flows", "steps"],
 )
-def test_every_kind_of_load_is_sent_and_counted(opened: Opened, values: dict[str, Any]) -> None:
+def test_every_kind_of_load_is_sent_and_counted(
+    opened: Opened, values: dict[str, Any], undisturbed: Undisturbed
+) -> None:
+    offered = OfferedLoad(**{"rate_pps": 20e3, "flows": ONE, **values})
     with opened() as evaluator:
-        trial = evaluator.trial(OfferedLoad(**{"rate_pps": 20e3, "flows": ONE, **values}), 0.4)
+        trial = evaluator.trial(offered, 0.4)
+        even = None if "arrivals" in values else undisturbed(lambda: evaluator.trial(offered, 0.4))
     assert conserved(trial)
     assert (trial.forwarded_frames or 0) > 0
-    if trial.is_valid and "arrivals" not in values:
+    if even is not None:
+        trial = even
         assert trial.offered_pps == pytest.approx(trial.intended_pps, rel=2e-3)

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.counted import Counted, Slice
 from routecast.testbed.watch import Reading
 
-__all__ = ["Limits", "Seen", "notes_of", "reasons_against"]
+__all__ = ["Limits", "Seen", "disturbances", "notes_of", "reasons_against"]
 
 
 @value
@@ -37,6 +38,37 @@ class Limits:
     clock_step_s: float = field("Jump of the wall clock that is worth a note", default=1e-3)
     # Shortest pause in reception that is called a stall, if it is also far longer than the gap between frames.
     stall_s: float = 1e-3
+
+
+# What sentences say of other work on the machine, by which they are found again.
+_TOO_FEW = "the tester sent"
+_OFF_RATE = "frames/s instead of"
+_LATE = "left late"
+_SHARED = "share core"
+_NO_ROOM = "the tester's receiver had no room"
+_OWN_DROPS = "the tester itself"
+_STOLEN = "the hypervisor took"
+_STALLED = "disturbance: "
+_FOREIGN_WORK = "other work took"
+_REASONS = (_TOO_FEW, _OFF_RATE, _LATE, _SHARED, _NO_ROOM, _OWN_DROPS, _STOLEN)
+_NOTES = (_STOLEN, _STALLED, _FOREIGN_WORK)
+
+
+def disturbances(trial: Trial) -> tuple[str, ...]:
+    """Return what a measured trial says that other work on the machine did to it; empty for an undisturbed one.
+
+    Of a disturbed trial counts are exact and sums hold; its rates, losses and latencies may be the machine's and not
+    the device's, even where the trial is valid. Frames that left a fraction of a millisecond late are no disturbance.
+
+    Parameters
+    ----------
+    trial : Trial
+        Of :class:`~routecast.testbed.Measure`.
+    """
+    return (
+        *(reason for reason in trial.invalid if any(mark in reason for mark in _REASONS)),
+        *(note for note in trial.notes if any(mark in note for mark in _NOTES)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +132,7 @@ def _rates(seen: Seen) -> Iterator[str]:
             intended, sent = int(stream["intended_frames"]), int(stream["sent_frames"])
             if intended - sent > max(1.0, seen.limits.rate_ratio * intended):
                 yield (
-                    f"stream {number}: the tester sent {sent:,} of {intended:,} frames "
+                    f"stream {number}: {_TOO_FEW} {sent:,} of {intended:,} frames "
                     f"({_percent(1.0 - sent / intended)} too few)"
                 )
                 continue
@@ -110,7 +142,7 @@ def _rates(seen: Seen) -> Iterator[str]:
             frames = part.duration_s * abs(got - wanted)  # over the slice
             allowed = max(1.0, seen.limits.edge_s * wanted)
             if sent > 2 and abs(got / wanted - 1.0) > seen.limits.rate_ratio and frames > allowed:
-                yield f"stream {number}: sent {got:,.0f} frames/s instead of {wanted:,.0f}"
+                yield f"stream {number}: sent {got:,.0f} {_OFF_RATE} {wanted:,.0f}"
 
 
 def _lateness(seen: Seen) -> Iterator[str]:
@@ -124,7 +156,7 @@ def _one_core(seen: Seen) -> Iterator[str]:
     """Find what may be the doing of a generator that works on the device's core."""
     if not seen.beside_generator:
         return
-    shared = f"generator and {' and '.join(seen.beside_generator)} share core {seen.cores['tester']}"
+    shared = f"generator and {' and '.join(seen.beside_generator)} {_SHARED} {seen.cores['tester']}"
     apart = "let routecast use another core (taskset, cpusets)"
     behind = [who for who, is_first in seen.beside_generator.items() if not is_first]
     if seen.is_reset and "device" in seen.beside_generator:
@@ -149,7 +181,7 @@ def _a_little_late(seen: Seen) -> Iterator[str]:
 
 def _late(stream: Mapping[str, Any]) -> str:
     late, sent = int(stream["late_frames"]), int(stream["sent_frames"])
-    return f"{late:,} of {sent:,} frames left late, the worst by {format_duration(float(stream['latest_s']))}"
+    return f"{late:,} of {sent:,} frames {_LATE}, the worst by {format_duration(float(stream['latest_s']))}"
 
 
 def _stopped(seen: Seen) -> Iterator[str]:
@@ -173,7 +205,7 @@ def _links(seen: Seen) -> Iterator[str]:
 def _own_drops(seen: Seen) -> Iterator[str]:
     overrun = sum(int(part.outcome["back_end"].get("overrun_frames", 0)) for part in seen.slices)
     if overrun:
-        yield f"the tester's receiver had no room for {overrun:,} frames: give it a core of its own (receive_cpu)"
+        yield f"{_NO_ROOM} for {overrun:,} frames: give it a core of its own (receive_cpu)"
     for number in seen.receiving:
         port = seen.ports[number]
         for what, name in (
@@ -185,7 +217,7 @@ def _own_drops(seen: Seen) -> Iterator[str]:
             if what == "dropped":
                 count -= seen.counted.foreign_frames  # nobody here takes them, so the kernel drops them
             if count > 0:
-                yield f"port {port.name} ({port.interface}): the tester itself {what} {count:,} frames"
+                yield f"port {port.name} ({port.interface}): {_OWN_DROPS} {what} {count:,} frames"
 
 
 def _conservation(seen: Seen) -> Iterator[str]:
@@ -217,7 +249,7 @@ def _steal(seen: Seen) -> Iterator[str]:
     for role, number in seen.cores.items():
         share = _share(seen, number, "steal_s")
         if share > seen.limits.steal_ratio:
-            yield f"core {number} ({role}): the hypervisor took {_percent(share)} of the time"
+            yield f"core {number} ({role}): {_STOLEN} {_percent(share)} of the time"
 
 
 def _nothing(seen: Seen) -> Iterator[str]:
@@ -272,7 +304,7 @@ def _stall(seen: Seen) -> Iterator[str]:
     gap_s = duration_s / counts.received_frames
     if counts.longest_gap_s > max(seen.limits.stall_s, 50.0 * gap_s):
         yield (
-            f"disturbance: nothing was received for {format_duration(counts.longest_gap_s)} from "
+            f"{_STALLED}nothing was received for {format_duration(counts.longest_gap_s)} from "
             f"{format_duration(counts.longest_gap_at_s)} on, so some of the loss may be a stall of the machine"
         )
 
@@ -287,14 +319,14 @@ def _other_load(seen: Seen) -> Iterator[str]:
     for role, number in seen.cores.items():
         busy, steal = _share(seen, number, "busy_s"), _share(seen, number, "steal_s")
         if 0.01 < steal <= seen.limits.steal_ratio:
-            yield f"core {number} ({role}): the hypervisor took {_percent(steal)} of the time"
+            yield f"core {number} ({role}): {_STOLEN} {_percent(steal)} of the time"
         if role == "dut" and seen.after.threads_s and "device" not in seen.beside_generator:
             own_s = sum(seen.after.threads_s.values()) - sum(
                 seen.before.threads_s.get(pid, 0.0) for pid in seen.after.threads_s
             )
             other = busy - own_s / max(seen.after.at_s - seen.before.at_s, 1e-9)
             if other > 0.1:
-                yield f"core {number} ({role}): other work took {_percent(min(other, 1.0))} of the time"
+                yield f"core {number} ({role}): {_FOREIGN_WORK} {_percent(min(other, 1.0))} of the time"
 
 
 def _foreign(seen: Seen) -> Iterator[str]:
