@@ -15,11 +15,13 @@ PYTHON_ID := $(shell $(PYTHON) -c '$(python_id)')
 DONE := $(VENV)/.done-$(PYTHON_ID)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OUT ?= meyer2014
-# Tests of a group, which share what is dear to make, run in one process.
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+# The tests of a file share what its fixtures make, so they run in one process.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+# Compiled tests and modules are kept: to compile all of them takes each process 10 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 rust_sources := $(shell find crates -name '*.rs' -o -name '*.bpf.o' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 python_sources := $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)

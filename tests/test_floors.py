@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
 import routecast
 
 PACKAGE = Path(routecast.__file__).parent
@@ -93,6 +95,7 @@ def test_every_room_has_a_floor() -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_import_runs_up_the_stairs() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} imports {used}"

@@ -118,6 +118,7 @@ def add_a_line(file: Path, after: str, line: str) -> None:
     file.write_text(text.replace(f"{after}\n", f"{after}\n{line}\n"), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
     """A procedure of a benchmark is an object in a file: profile, command, table, JSON, page and schema ask it."""
     pytest.importorskip("routecast._core", reason="the extension is not built")
@@ -219,6 +220,7 @@ def page(result):
 '''
 
 
+@pytest.mark.slow
 def test_a_new_kind_of_study_is_one_file(package: Path, tmp_path: Path) -> None:
     pytest.importorskip("polars")
     (package / "study" / "sums.py").write_text(NEW_KIND, encoding="utf-8")
@@ -250,6 +252,7 @@ class Calm(Linux):
 
 
 @pytest.mark.alone
+@pytest.mark.slow
 def test_a_new_device_is_one_file(package: Path, tmp_path: Path) -> None:
     (package / "testbed" / "devices" / "calm.py").write_text(NEW_DEVICE, encoding="utf-8")
     add_a_line(
@@ -282,6 +285,7 @@ def test_a_new_device_is_one_file(package: Path, tmp_path: Path) -> None:
     assert trial["forwarded_frames"] == 200
 
 
+@pytest.mark.slow
 def test_a_new_network_function_is_one_file(package: Path, tmp_path: Path) -> None:
     text = (package / "data" / "functions" / "l2_switch.function.toml").read_text(encoding="utf-8")
     new = text.replace('name = "l2_switch"', 'name = "hub"', 1)
@@ -317,6 +321,7 @@ flows = { count = 4 }
 """
 
 
+@pytest.mark.slow
 def test_a_new_contention_law_is_one_file(package: Path, tmp_path: Path) -> None:
     (package / "contention" / "staircase.py").write_text(NEW_LAW, encoding="utf-8")
     registry = package / "contention" / "__init__.py"

@@ -244,6 +244,7 @@ def said_by_iperf3(program: str, start: Callable[..., subprocess.Popen[str]]) ->
     return done.stdout
 
 
+@pytest.mark.slow
 def test_real_output_of_iperf3_over_the_loopback_is_read(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -65,6 +65,7 @@ def test_what_is_no_result_is_refused(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.slow
 def test_a_file_that_lacks_any_one_key_is_read_or_refused_but_never_a_defect(name: str, tmp_path: Path) -> None:
     def keys(node: object, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
         if isinstance(node, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -21,6 +22,8 @@ from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.testbed import open_testbed
 
 pytestmark = pytest.mark.wire
+NAME = f"watts{os.getpid() % 100_000}"
+"""Of the test bed: others run these tests at the same time."""
 LEAST_W, MOST_W = 80.0, 90.0
 WIRE_BPS = 100e6
 
@@ -41,8 +44,7 @@ def bed(tmp_path: Path) -> Iterator[Path]:
     writer.start()
     file = tmp_path / "watts.testbed.toml"
     file.write_text(
-        'name = "watts-test"\nkind = "namespaces"\nwire = "100 Mbit/s"\n'
-        f'[power]\nmeter = "csv:{log}"\nscope = "wall"\n',
+        f'name = "{NAME}"\nkind = "namespaces"\nwire = "100 Mbit/s"\n[power]\nmeter = "csv:{log}"\nscope = "wall"\n',
         encoding="utf-8",
     )
     try:
@@ -51,7 +53,7 @@ def bed(tmp_path: Path) -> Iterator[Path]:
         done.set()
         writer.join()
     there = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
-    assert "rc-watts-test-" not in there
+    assert f"rc-{NAME}-" not in there
 
 
 def test_the_table_of_a_real_router_has_its_meters_watts_in_every_line(bed: Path) -> None:

@@ -232,6 +232,7 @@ def test_both_ways_share_one_core_evenly() -> None:
     assert row.theoretical_pps == pytest.approx(2 * SLOW_LINE_PPS)
 
 
+@pytest.mark.slow
 def test_many_networks_are_as_many_flows() -> None:
     many = Stream(name="256 networks", networks=256)
     four = multicore(4, ServiceCost(per_packet_s=4 / CAPACITY_PPS), link_bps=SLOW_LINK_BPS)

@@ -138,6 +138,7 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_or_killed_goes_on(
     tmp_path: Path, number: int, code: int, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:

@@ -111,6 +111,7 @@ def test_the_form_function_of_the_mechanism_rises_from_0_to_1(
     assert form.at(low) >= min(low, 1.0) - 1e-12  # interrupts add to the work of frames
 
 
+@pytest.mark.slow
 def test_the_95_percent_intervals_hold_the_truth_about_as_often() -> None:
     random_errors = random.Random(5)
     inside, runs = 0, 80

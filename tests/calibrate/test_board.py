@@ -20,7 +20,6 @@ MISSED = {
     ("csit1701-cores-beyond", "half_of_best_baseline"),
 }
 TARGETS = [(pack.name, key) for pack in read_packs() for key in pack.target or {}]
-pytestmark = pytest.mark.xdist_group("board")
 FEW = 20  # points: an average of fewer says little
 SIX = 6  # of the pack that says so in its name
 

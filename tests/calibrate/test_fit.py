@@ -50,6 +50,7 @@ def test_rates_that_follow_a_law_are_predicted_by_it() -> None:
     assert abs(sigma.value - 0.05) < 3.0 * sigma.standard_error
 
 
+@pytest.mark.slow
 def test_the_law_that_made_the_points_gets_more_weight_than_its_rivals() -> None:
     curved = [machine(k, sigma=0.0, alpha=0.4) for k in (1, 2, 4, 8)]
     assert max(fit(curved).law_weights, key=fit(curved).law_weights.__getitem__) == "power"
@@ -146,6 +147,7 @@ def test_a_rate_of_one_port_where_the_table_says_two_is_pointed_at() -> None:
     assert not any("one port carries" in text for text in fit([replace(point, ports=1) for point in points]).warnings)
 
 
+@pytest.mark.slow
 def test_what_repeats_badly_is_known_badly() -> None:
     steady = [machine(k) for k in (1, 4) for _ in range(4)]
     rates = (0.9, 1.1, 0.95, 1.05)

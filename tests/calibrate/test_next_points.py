@@ -105,6 +105,7 @@ def test_a_replay_counts_the_points_of_each_design() -> None:
 TABLE = "cores,frame_bytes,throughput_pps\n1,64,1.7e6\n2,64,3.3e6\n4,64,6.3e6\n"
 
 
+@pytest.mark.slow
 def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "three.csv"
     path.write_text(TABLE)

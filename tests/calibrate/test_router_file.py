@@ -130,6 +130,7 @@ def test_what_the_calibration_warns_of_stands_in_the_file() -> None:
     assert "# Mind: the rate of 4 cores at 1518 B (1.6 Mpps) is taken for an outlier" in saved(fit(points)).text
 
 
+@pytest.mark.slow
 def test_validate_saves_a_router_that_solves_and_simulates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tables: Tables
 ) -> None:
@@ -146,6 +147,7 @@ def test_validate_saves_a_router_that_solves_and_simulates(
     assert run(["solve", str(path), "--load", "5 Mpps"]) == 0
 
 
+@pytest.mark.slow
 def test_a_study_saves_the_router_that_it_calibrates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "out" / "linux.router.toml"
     assert run(["study", "meyer2014", "--out", str(tmp_path / "out"), "--save-router", str(path)]) == 0

@@ -65,6 +65,7 @@ def test_the_table_of_measurements_that_ships_is_validated_and_its_coverage_is_p
     assert data["summary"]["coverage_95_ratio"] == 1.0
 
 
+@pytest.mark.slow
 def test_series_are_calibrated_apart(tables: Tables) -> None:
     calibrating, held_out = tables
     slow = [replace(p, series="slow", throughput_pps=p.throughput_pps / 2) for p in calibrating]

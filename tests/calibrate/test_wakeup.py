@@ -31,6 +31,7 @@ def point(ratio: float, interruptions: Interruptions | None, seed: int = 11) -> 
     )
 
 
+@pytest.mark.slow
 def test_wakeup_and_interruptions_are_found_again() -> None:
     found = fit_wakeup([point(0.1, INTERRUPTIONS), point(0.7, INTERRUPTIONS)])
     assert found.wakeup.quantile_s(0.5) == pytest.approx(20e-6, rel=0.1)
@@ -46,6 +47,7 @@ def test_wakeup_and_interruptions_are_found_again() -> None:
     assert 0.5 < simulated[198] / held_out[198] < 2.0
 
 
+@pytest.mark.slow
 def test_a_quiet_core_gets_next_to_no_interruptions() -> None:
     found = fit_wakeup([point(0.1, None), point(0.7, None)])
     assert found.interrupted_ratio < 0.02

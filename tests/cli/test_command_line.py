@@ -142,6 +142,7 @@ def fake_study(arguments: Sequence[str], *, pause: float = 0.0) -> list[str]:
     return [sys.executable, "-c", FAKE_STUDY.format(fakes=fakes, pause=pause), *arguments]
 
 
+@pytest.mark.slow
 def test_a_study_prints_data_to_stdout_without_colour_and_leaves_with_1_for_a_missed_criterion(tmp_path: Path) -> None:
     done = subprocess.run(
         fake_study(["study", "meyer2014", "--out", str(tmp_path / "m")]),
@@ -157,6 +158,7 @@ def test_a_study_prints_data_to_stdout_without_colour_and_leaves_with_1_for_a_mi
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
+@pytest.mark.slow
 def test_json_of_a_study_is_its_summary(tmp_path: Path) -> None:
     done = subprocess.run(
         fake_study(["study", "meyer2014", "--json", "--out", str(tmp_path / "m")]),
@@ -168,6 +170,7 @@ def test_json_of_a_study_is_its_summary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.slow
 def test_an_interrupt_stops_a_study_and_says_what_is_kept(
     tmp_path: Path, number: signal.Signals, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:

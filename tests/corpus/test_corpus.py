@@ -39,6 +39,7 @@ LONG = {"experiment/multicore_lhs": pytest.mark.thorough} | dict.fromkeys(
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=LONG.get(page.name, ())) for page in commands()], ids=lambda page: page.name
 )
+@pytest.mark.slow
 def test_a_command_says_what_it_said(page: Page, tmp_path: Path) -> None:
     hold(page.path, recorded(page, tmp_path / "out"), page.digits)
 
@@ -54,6 +55,7 @@ def tier(page: Page) -> pytest.MarkDecorator:
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=tier(page)) for page in studies()], ids=lambda page: page.name
 )
+@pytest.mark.slow
 def test_a_study_finds_and_shows_what_it_did(page: Page, study: Callable[[str], Path]) -> None:
     out = study(page.name.removeprefix("study/"))
     code, said = int((out / "exit_code.txt").read_text()), (out / "stdout.txt").read_text()
@@ -70,6 +72,7 @@ def test_a_short_study_finds_and_shows_what_it_did(page: Page, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("file", files(), ids=subject)
+@pytest.mark.slow
 def test_a_faulty_file_is_told_what_it_was(file: Path, tmp_path: Path) -> None:
     hold(HERE / f"{subject(file)}.txt", faults(file, tmp_path))
 

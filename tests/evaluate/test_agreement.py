@@ -164,6 +164,7 @@ def test_latency_behind_other_stations_is_near_what_frames_have(variant: str, sh
 
 
 @square("path, share", EXAMPLES, LOADS, modulus=4)
+@pytest.mark.slow
 def test_examples_forward_alike_at_every_load(path: Path, share: float) -> None:
     model, load = read_router_and_load(path)
     assert load is not None

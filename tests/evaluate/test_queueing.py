@@ -87,6 +87,7 @@ def test_md1_waits_are_distributed_as_crommelins_series():
 
 
 @given(load=LOADS)
+@pytest.mark.slow
 def test_md1_tail_integrates_to_the_mean(load):
     queue = MD1(arrival_pps=load, service_s=1.0)
     step, end = 0.05, 60.0 / (1.0 - load)

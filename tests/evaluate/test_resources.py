@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
@@ -42,6 +42,7 @@ def evaluators(model: RouterModel) -> tuple[Evaluator, Evaluator]:
     return Solve(model=model), Simulate(model, seed=1, steady_state=False)
 
 
+@settings(derandomize=True)
 @given(
     cores=st.integers(1, 6),
     flows=st.integers(1, 30),

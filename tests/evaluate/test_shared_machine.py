@@ -69,6 +69,7 @@ def test_closed_form_and_simulation_agree_on_wake_ups(wakeup, poisson):
 
 
 @pytest.mark.parametrize("poisson", [False, True], ids=["equal gaps", "poisson"])
+@pytest.mark.slow
 def test_closed_form_and_simulation_agree_on_interrupted_cores(poisson):
     router = softirq(per_packet_s=SERVICE_S, wakeup=TABLE, interruptions=TAKEN, ring_frames=4096)
     for rate_pps in (50e3, 150e3, 260e3):
@@ -163,6 +164,7 @@ def test_a_poll_takes_one_frame_after_the_other_from_its_ring():
     assert lost("gated") <= lost("exhaustive")
 
 
+@pytest.mark.slow
 def test_welch_s_formula_and_its_percentiles_hold_against_a_direct_simulation():
     rate_pps, service_s = 150e3, 3e-6
     queue = MG1SetUp(
@@ -196,6 +198,7 @@ def test_without_a_wake_up_both_queues_are_those_that_never_sleep():
 
 
 @pytest.mark.parametrize("rate_pps", [50e3, 200e3, 280e3, 300e3])
+@pytest.mark.slow
 def test_interruptions_of_a_core_with_equal_gaps_follow_the_backlogs_that_they_leave(rate_pps):
     router = softirq(per_packet_s=SERVICE_S, interruptions=TAKEN, ring_frames=1024)
     solved = Solve(router).trial(load(rate_pps), 1.0).latency

@@ -132,6 +132,7 @@ def test_no_resource_is_busier_than_always_and_no_link_carries_more_than_its_rat
 
 @PHYSICS
 @given(st.floats(0.1, 0.8), st.floats(1.05, 1.5), st.sampled_from([MICROSECOND, EXPONENTIAL]))
+@pytest.mark.slow
 def test_a_frame_never_waits_less_when_frames_come_faster(
     load_ratio: float, faster: float, service: ServiceCost
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_frame_never_waits_less_when_frames_come_faster(
 
 @PHYSICS
 @given(st.floats(0.2, 1.5), st.sampled_from([2.0, 10.0]), st.sampled_from(RANDOM_ARRIVALS))
+@pytest.mark.slow
 def test_a_router_that_is_slower_in_every_part_does_the_same_more_slowly(
     load_ratio: float, factor: float, arrivals: Arrivals
 ) -> None:
@@ -167,6 +169,7 @@ def test_a_router_that_is_slower_in_every_part_does_the_same_more_slowly(
 
 @PHYSICS
 @given(ROUTERS, LOADS, st.integers(0, 2**32))
+@pytest.mark.slow
 def test_one_seed_gives_one_trace(model: RouterModel, load: OfferedLoad, seed: int) -> None:
     assert told(small(model, load, seed=seed)) == told(small(model, load, seed=seed))
 
@@ -178,6 +181,7 @@ def test_another_seed_gives_another_trace() -> None:
 
 @PHYSICS
 @given(ROUTERS, LOADS, st.integers(0, 2**32))
+@pytest.mark.slow
 def test_recursion_and_events_give_every_frame_the_same_fate(model: RouterModel, load: OfferedLoad, seed: int) -> None:
     mixed, events = (small(model, load, seed=seed, path=path) for path in ("auto", "events"))
     assert mixed.fates == events.fates

@@ -60,6 +60,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.router.toml")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.slow
 def test_examples_forward_alike(path):
     model, load = read_router_and_load(path)
     assert load is not None

@@ -85,6 +85,7 @@ def test_bound_threads_that_drop_forward_alike(over):
     assert max(used) < 0.01
 
 
+@pytest.mark.slow
 def test_bound_threads_that_drop_in_deep_overload_forward_alike_as_a_rule():
     models = [virtual_router(random.Random(seed), 2, holds_back=False) for seed in range(8)]
     rates, _ = errors(models, 2.5)
@@ -111,6 +112,7 @@ def test_waking_and_switching_in_overload_cost_about_what_they_do_frame_by_frame
     assert max(rates) < 0.3
 
 
+@pytest.mark.slow
 def test_threads_that_are_free_to_move_forward_alike_below_overload():
     models = [virtual_router(random.Random(seed), 2, bound=False) for seed in range(8)]
     for over in (0.5, 0.9):

@@ -191,6 +191,7 @@ def test_unlike_engines_that_share_a_memory_are_about_as_fast_as_simulated(seed)
 
 
 @pytest.mark.parametrize("seed", [19, 24, 27, 33, 34, 37])
+@pytest.mark.slow
 def test_engines_in_a_row_that_share_a_full_memory_come_to_one_rate(seed):
     # Drawn with seeds at which two engines can take turns in what they let through, round after round.
     chance = random.Random(seed)

@@ -246,6 +246,7 @@ def test_a_latency_that_has_not_settled_is_told_though_the_rate_has() -> None:
     assert results.answers[1].unsteady == ""
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_where_and_by_how_many_they_are_computed() -> None:
     experiment = read(SIMULATED)
     found = {

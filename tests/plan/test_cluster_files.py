@@ -252,6 +252,7 @@ def test_a_file_beside_the_cluster_file_is_found(tmp_path: Path) -> None:
     assert case.problem.traffic_bps[0] == pytest.approx(4e9)
 
 
+@pytest.mark.slow
 def test_no_design_needs_less_than_the_bound_and_the_goal_program_no_more_than_others_at_its_price() -> None:
     found = answer(read_cluster(EXAMPLE))
     for design in found.designs:
@@ -266,6 +267,7 @@ def test_no_design_needs_less_than_the_bound_and_the_goal_program_no_more_than_o
     assert len(document["design"]["on"]) == 24
 
 
+@pytest.mark.slow
 def test_on_line_saving_is_within_three_percent_of_off_line_with_half_of_its_switchings_on_a_real_trace() -> None:
     found = answer(read_cluster(EXAMPLE))
     offline, online = found.trace_savings[1], found.trace_savings[3]

@@ -64,6 +64,7 @@ def test_no_other_plan_takes_less_energy(energy_j: float, dwell_s: float) -> Non
     assert all(length * HOUR_S >= dwell_s for length in stays(found.plan)[1:-1])
 
 
+@pytest.mark.slow
 def test_the_price_of_switching_lies_between_none_and_never() -> None:
     free, dear, never = (plan_of(WHOLE, DAY_PPS, Switching(energy_j=price)) for price in (0.0, 5e3, 1e9))
     assert free.plan.energy_j == free.per_step.energy_j
@@ -121,6 +122,7 @@ def test_a_step_without_traffic_draws_little_and_is_no_fault() -> None:
     assert 4.0 < quiet_w < busy_w
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_best_plan_that_is_known_by_then() -> None:
     whole = plan_of(WHOLE, DAY_PPS)
     said = 0

@@ -87,6 +87,7 @@ def test_what_is_called_overloaded_loses_frames() -> None:
         assert simulator.trial(load, 0.05).loss_ratio > 0.0, one.candidate.setting
 
 
+@pytest.mark.slow
 def test_a_tighter_target_never_takes_fewer_watts() -> None:
     limits = ("400 us", "100 us", "30 us", "10 us", "5 us", "2 us")
     watts = [

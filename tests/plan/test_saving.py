@@ -295,6 +295,7 @@ def test_a_fleet_that_is_too_small_or_has_too_many_states_is_refused_with_number
         online(problem([4e9], LI2012), (40, 40, 40, 40))
 
 
+@pytest.mark.slow
 def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
     # Noise that lasts for an hour, as traffic has; the mean of a day and night is far below the peak.
     random = np.random.default_rng(10)

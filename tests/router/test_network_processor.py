@@ -275,6 +275,7 @@ def test_buffers_of_the_chip_hold_as_many_frames_as_fit() -> None:
     waits=st.integers(1, 3),
     threads=st.integers(1, 8),
 )
+@pytest.mark.slow
 def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> None:
     chip = with_threads(threads)
     reference = Reference(state="routes", accesses=accesses, waits=waits)

@@ -16,6 +16,8 @@ from routecast.study.reading import find_study, read_study
 from routecast.study.tables.run import TablesResult
 from routecast.study.tables.views import parameter_table, throughput_figure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def result(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> TablesResult:

@@ -45,6 +45,7 @@ def spoken(page: Page) -> tuple[str, str]:
         ((100, 1000), 1000, "With 6 cores, 1000 random flows and"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy(
     tmp_path: Path, flows: tuple[int, ...], row: int, load: str
 ) -> None:
@@ -62,6 +63,7 @@ def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy
 
 
 @pytest.mark.parametrize("flows", [(1, 2, 4), (2, 4), (4,), (2, 4, 100)])
+@pytest.mark.slow
 def test_a_caption_says_that_cores_cost_each_other_what_the_law_says(tmp_path: Path, flows: tuple[int, ...]) -> None:
     caption = throughput_figure(studied(tmp_path, 6, flows), "fig9", unit="pps").caption
     found = re.search(r"c\(4\) = ([\d.]+)", caption)
@@ -79,6 +81,7 @@ def test_nothing_is_said_of_the_cost_of_other_cores_where_one_works_or_links_lim
     assert "limited by the links" in caption
 
 
+@pytest.mark.slow
 def test_the_points_that_calibrate_are_counted_where_none_of_them_is_compared_with(tmp_path: Path) -> None:
     file = read_study(find_study("meyer2014"))
     assert isinstance(file.study, Study)

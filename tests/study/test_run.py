@@ -26,6 +26,7 @@ def meyer() -> StudyFile:
 
 
 @pytest.mark.usefixtures("fake_laws")
+@pytest.mark.slow
 def test_a_study_writes_its_whole_folder_and_nothing_half_written(meyer: StudyFile, tmp_path: Path) -> None:
     result = run_study(meyer, tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
@@ -43,6 +44,7 @@ def test_a_study_writes_its_whole_folder_and_nothing_half_written(meyer: StudyFi
 @pytest.mark.parametrize(
     ("flows", "said"), [([100, 50], "8 busy cores under 100 random flows forward"), ([2], "2 busy cores forward")]
 )
+@pytest.mark.slow
 def test_a_scenario_may_have_random_flows_alone_or_one_number_of_crafted_ones(
     flows: list[int], said: str, meyer: StudyFile, tmp_path: Path
 ) -> None:
@@ -55,6 +57,7 @@ def test_a_scenario_may_have_random_flows_alone_or_one_number_of_crafted_ones(
 
 
 @pytest.mark.usefixtures("fake_laws")
+@pytest.mark.slow
 def test_the_papers_law_gives_back_the_papers_simulated_column(meyer: StudyFile, tmp_path: Path) -> None:
     # Meyer et al. 2014, Table II, column D_sim. Links are full in the rows named here.
     link_limited = {(1, 1024), (1, 1518), (3, 512)}
@@ -64,6 +67,7 @@ def test_the_papers_law_gives_back_the_papers_simulated_column(meyer: StudyFile,
 
 
 @pytest.mark.usefixtures("fake_laws")
+@pytest.mark.slow
 def test_only_the_rows_of_table_i_count_as_calibrating(meyer: StudyFile, tmp_path: Path) -> None:
     result = run_study(meyer, tmp_path)
     calibrating = {(row.estimate.flows, row.estimate.frame_bytes) for row in result.comparisons if row.calibrates}
@@ -75,6 +79,7 @@ def test_only_the_rows_of_table_i_count_as_calibrating(meyer: StudyFile, tmp_pat
 
 
 @pytest.mark.usefixtures("fake_laws")
+@pytest.mark.slow
 def test_an_interrupted_study_leaves_its_finished_trials_and_goes_on_from_them(
     meyer: StudyFile, tmp_path: Path
 ) -> None:
@@ -90,6 +95,7 @@ def test_an_interrupted_study_leaves_its_finished_trials_and_goes_on_from_them(
 
 
 @pytest.mark.usefixtures("fake_laws")
+@pytest.mark.slow
 def test_a_resumed_study_gives_the_same_results(meyer: StudyFile, tmp_path: Path) -> None:
     def interrupt(done: int, total: int, what: str) -> None:
         if done == 25:
@@ -104,6 +110,7 @@ def test_a_resumed_study_gives_the_same_results(meyer: StudyFile, tmp_path: Path
 
 
 @pytest.mark.usefixtures("fake_laws")
+@pytest.mark.slow
 def test_a_complete_study_is_started_anew(meyer: StudyFile, tmp_path: Path) -> None:
     run_study(meyer, tmp_path)
     assert run_study(meyer, tmp_path).provenance.resumed_trials == 0
@@ -120,6 +127,7 @@ def test_a_folder_with_another_summary_is_refused_and_left_alone(meyer: StudyFil
     assert (tmp_path / "results.parquet").read_bytes() == b"precious"
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_half_a_second_of_trials_at_most(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:

@@ -192,6 +192,7 @@ def test_a_device_of_xdp_programs_cannot_be_left_standing(bed: str) -> None:
     assert is_gone(bed)
 
 
+@pytest.mark.slow
 def test_devices_are_listed_with_their_options_and_what_they_lack() -> None:
     found = json.loads(run("testbed", "devices", "--json").stdout)
     by_name = {one["name"]: one for one in found}

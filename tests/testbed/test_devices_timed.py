@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,7 +81,9 @@ def test_testpmd_without_a_wire_answers_through_a_test_bed(tmp_path: Any) -> Non
     if lacking:
         pytest.skip(f"needs {lacking[0].program}: apt install {lacking[0].package}")
     file = tmp_path / "own.testbed.toml"
-    file.write_text('kind = "namespaces"\nname = "timed"\npriority = 0\n', encoding="utf-8")
+    file.write_text(
+        'kind = "namespaces"\nname = "timed' + f"{os.getpid() % 100_000}" + '"\npriority = 0\n', encoding="utf-8"
+    )
     with open_testbed(file, device="testpmd", options={"driver": "null", "forward": "macswap"}) as evaluator:
         little = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.1)
         much = evaluator.trial(OfferedLoad(rate_pps=1e12), 0.1)

@@ -271,6 +271,7 @@ def doctor(*arguments: str) -> Completed:
     return completed("doctor", *arguments)
 
 
+@pytest.mark.slow
 def test_this_machine_can_be_examined_by_anybody() -> None:
     done = doctor("--json")
     assert done.returncode == 0
@@ -280,6 +281,7 @@ def test_this_machine_can_be_examined_by_anybody() -> None:
     assert {"group", "check", "state", "found", "effect", "remedy", "advice"} == set(document["findings"][0])
 
 
+@pytest.mark.slow
 def test_strict_leaves_with_1_exactly_if_something_distorts() -> None:
     done = doctor("--strict", "--json")
     distorts = json.loads(done.stdout)["counts"]["distorts"]

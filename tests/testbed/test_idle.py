@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_a_kernel_without_it_is_named_and_nothing_breaks(tmp_path: Path) -> None
 @pytest.mark.parametrize("idle", ["poll", "sleep"])
 def test_a_bed_says_what_its_idle_cores_do(idle: str, tmp_path: Path) -> None:
     path = tmp_path / "bed.testbed.toml"
-    path.write_text(f'name = "idle-{idle}"\nkind = "namespaces"\nidle = "{idle}"\n')
+    path.write_text(f'name = "idle-{idle}{os.getpid() % 100_000}"\nkind = "namespaces"\nidle = "{idle}"\n')
     with open_testbed(path, device="linux") as evaluator:
         trial = evaluator.trial(OfferedLoad(rate_pps=5_000.0), 0.2)
         facts = evaluator.facts()

@@ -181,6 +181,7 @@ class TestForReal:
         with pytest.raises(ModelProblem, match="mac"):
             InMemory(function="l2_switch", tables={"hops": 5}).trial(load, 0.01)
 
+    @pytest.mark.slow
     def test_the_throughput_search_of_rfc_2544_runs_over_it(self) -> None:
         profile = read_profile("quick")
         goals = profile.throughput.goal

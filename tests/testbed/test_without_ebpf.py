@@ -103,6 +103,7 @@ def test_a_selftest_without_a_row_is_no_success(bed: str) -> None:
     assert "AF_PACKET" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_devices_are_listed_with_the_back_ends_that_are_left() -> None:
     done = run("testbed", "devices")
     assert done.returncode == 0
@@ -116,6 +117,7 @@ def test_the_devices_are_listed_with_the_back_ends_that_are_left() -> None:
     assert not any(one["why"] for one in devices["linux"])
 
 
+@pytest.mark.slow
 def test_the_doctor_finds_the_back_ends_that_are_left() -> None:
     found = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}["back ends"]
     assert found["state"] == "missing"

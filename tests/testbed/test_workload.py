@@ -33,6 +33,7 @@ def crc() -> Characterisation:
     return answered("crc", "64 B")
 
 
+@pytest.mark.slow
 def test_a_checksum_reads_each_byte_of_the_packet_once_and_one_word_of_its_table_for_it(crc: Characterisation) -> None:
     mean = crc.mean
     assert mean.packet_reads == 60.0  # 64 B without the four that are the checksum
@@ -44,6 +45,7 @@ def test_a_checksum_reads_each_byte_of_the_packet_once_and_one_word_of_its_table
     assert crc.packet_lines == 2 * min(64, crc.packets + 16)
 
 
+@pytest.mark.slow
 def test_classes_of_instructions_add_up_to_all(crc: Characterisation) -> None:
     for one in (crc.mean, *crc.sizes):
         parts = (one.loads, one.stores, one.updates, one.branches, one.jumps, one.others)
@@ -68,6 +70,7 @@ def test_half_of_all_executed_instructions_are_not_more_code_than_nine_tenths(cr
     assert crc.static_instructions <= crc.code_bytes <= 15 * crc.static_instructions
 
 
+@pytest.mark.slow
 def test_payload_kernels_grow_with_the_packet_and_header_kernels_do_not() -> None:
     crc = answered("crc")
     assert crc.fit.per_byte == pytest.approx(6.5, rel=0.5)
@@ -75,6 +78,7 @@ def test_payload_kernels_grow_with_the_packet_and_header_kernels_do_not() -> Non
     assert answered("red").fit.r_squared < 0.5
 
 
+@pytest.mark.slow
 def test_a_trace_that_reaches_its_bound_ends_with_a_packet_and_says_so() -> None:
     answer = answered("md5", "1518 B")
     assert not answer.complete
@@ -82,6 +86,7 @@ def test_a_trace_that_reaches_its_bound_ends_with_a_packet_and_says_so() -> None
     assert len({one.instructions for one in answer.sizes}) == 1
 
 
+@pytest.mark.slow
 def test_fragments_cost_the_same_each() -> None:
     # 20 B of header and up to 556 B in the last fragment, 552 B in the others (RFC 791): 1, 2 and 3 fragments.
     one, two, three = (answered("frag", f"{size} B").mean for size in (594, 1146, 1518))
@@ -89,18 +94,21 @@ def test_fragments_cost_the_same_each() -> None:
     assert one.packet_writes < two.packet_writes < three.packet_writes
 
 
+@pytest.mark.slow
 def test_the_same_case_gives_the_same_counts_again(crc: Characterisation) -> None:
     again = answered("crc", "64 B")
     assert again.mean == crc.mean
     assert again.static_instructions == crc.static_instructions
 
 
+@pytest.mark.slow
 def test_queues_are_full_before_anything_counts_however_many_there_are() -> None:
     # Each packet that comes sends one off: about as much work with 16 queues as with 2048.
     few, many = (answered("drr", "64 B", entries=entries, flows=8 * entries) for entries in (16, 2048))
     assert many.mean.instructions == pytest.approx(few.mean.instructions, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_longer_routing_table_takes_more_steps_and_touches_more_lines() -> None:
     small, large = (answered("rtr", "64 B", entries=entries) for entries in (64, 65_536))
     assert small.mean.instructions < large.mean.instructions
@@ -159,6 +167,7 @@ def udp(payload: bytes) -> bytes:
     return bytes(12) + b"\x08\x00" + ip + struct.pack(">HHHH", 1000, 53, 8 + len(payload), 0) + payload
 
 
+@pytest.mark.slow
 def test_packets_of_a_capture_are_what_is_characterised(tmp_path: Path) -> None:
     arp = bytes(12) + b"\x08\x06" + bytes(46)
     path = capture(tmp_path / "two.pcap", [udp(bytes(100)), arp, udp(bytes(300))])
@@ -189,6 +198,7 @@ def test_a_capture_that_cannot_be_read_is_refused_with_its_fault(tmp_path: Path,
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind: apt install valgrind")
+@pytest.mark.slow
 def test_cachegrind_counts_what_the_trace_counts() -> None:
     from routecast.testbed.workload.counted import count_workload
 

@@ -190,6 +190,7 @@ def test_counts_are_differences_of_two_runs(
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind: apt install valgrind")
+@pytest.mark.slow
 def test_valgrind_counts_a_real_function(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["function", "l2_switch", "--counts", "--table", "mac=1k", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["counts"]
@@ -239,6 +240,7 @@ def test_a_host_that_knows_no_cost_of_lines_is_refused_before_anything_runs(
 
 
 @pytest.mark.parametrize("name", [name for name in function_names() if read_function(name).runs_as])
+@pytest.mark.slow
 def test_every_function_that_is_said_to_run_runs_with_its_tables(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

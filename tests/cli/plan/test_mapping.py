@@ -19,6 +19,7 @@ from routecast.router.files import read_router, read_router_and_load
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ixp2850-mapping.router.toml"
 
 
+@pytest.mark.slow
 def test_the_folder_holds_a_router_that_forwards_what_was_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_mapping_that_is_mapped_again_is_not_bettered() -> None:
     assert all(one.predicted_pps <= bound * (1.0 + 1e-9) for one in first.others)
 
 
+@pytest.mark.slow
 def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = EXAMPLE.read_text(encoding="utf-8") + '\n[[state]]\nname = "routes"\nmemory = "dram"\n'
     file = tmp_path / "x.router.toml"
@@ -127,6 +129,7 @@ def test_the_router_of_a_mapping_is_the_one_that_was_compared(tmp_path: Path) ->
         )
 
 
+@pytest.mark.slow
 def test_what_is_mapped_need_not_be_a_router_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Seven blocks with an engine each on three engines: only sharing makes it a router.
     text = EXAMPLE.read_text(encoding="utf-8").replace("count = 8, code_words = 2000", "count = 3, code_words = 4000")

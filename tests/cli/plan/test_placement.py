@@ -24,6 +24,7 @@ def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes
         assert words in said
 
 
+@pytest.mark.slow
 def test_the_json_and_the_folder_hold_each_frame_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, file = tmp_path / "out", tmp_path / "one.placement.toml"
     file.write_text(EXAMPLE.read_text(encoding="utf-8").replace("count = 2", "count = 1"), encoding="utf-8")
@@ -75,6 +76,7 @@ latency = "{latency}"
 
 @pytest.mark.parametrize("objective", ["servers", "throughput"])
 @pytest.mark.parametrize(("latency", "met"), [("1 ns", False), ("1 s", True)])
+@pytest.mark.slow
 def test_a_latency_that_no_mapping_has_is_told_and_ends_with_1(
     objective: str, latency: str, met: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

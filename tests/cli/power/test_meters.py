@@ -73,6 +73,7 @@ def test_reading_where_there_is_no_meter_leaves_with_3_and_the_reasons(routecast
         assert one.needs_address or f"{one.name}: " in done.stderr
 
 
+@pytest.mark.slow
 def test_a_log_is_read_while_it_grows(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_log_is_read_while_it_grows(
     assert document["energy_j"] == pytest.approx(120.0 * document["metered_s"])
 
 
+@pytest.mark.slow
 def test_a_log_that_stands_still_leaves_with_3(tmp_path: Path, routecast: Routecast) -> None:
     done = routecast("power", "read", "--meter", f"csv:{log_of(tmp_path, 5.0)}", "--duration", "10 ms")
     assert done.returncode == 3

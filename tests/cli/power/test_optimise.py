@@ -78,6 +78,7 @@ def test_a_file_without_power_states_is_told_what_to_add(capsys: pytest.CaptureF
     assert "has no power states" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_front_is_drawn_with_the_target_and_the_best(tmp_path: Path) -> None:
     figure = tmp_path / "front.svg"
     optimise("--target", "p99 < 100 us", "--figure", str(figure), "--all")
@@ -86,6 +87,7 @@ def test_the_front_is_drawn_with_the_target_and_the_best(tmp_path: Path) -> None
     assert any(text.startswith("best: ") for text in texts)
 
 
+@pytest.mark.slow
 def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series, figure = tmp_path / "day.csv", tmp_path / "day.svg"
     series.write_text(SERIES)

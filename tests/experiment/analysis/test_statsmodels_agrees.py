@@ -37,6 +37,7 @@ def anova(model, kind: int):  # type: ignore[no-untyped-def]  # statsmodels has 
 @given(
     factors=st.integers(2, 4), replications=st.integers(2, 3), seed=st.integers(0, 2**32 - 1), lost=st.integers(0, 3)
 )
+@pytest.mark.slow
 def test_two_level_designs_with_some_runs_missing(
     results_of: Make, standard_order: Callable[[int], list[tuple[float, ...]]], factors: int, replications: int,
     seed: int, lost: int,
@@ -84,6 +85,7 @@ def test_two_level_designs_with_some_runs_missing(
     replications=st.integers(1, 3),
     seed=st.integers(0, 2**32 - 1),
 )
+@pytest.mark.slow
 def test_designs_of_many_levels(results_of: Make, levels: tuple[int, int], replications: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = [(a, b) for b in np.linspace(-1, 1, levels[1]) for a in np.linspace(-1, 1, levels[0])]
@@ -107,6 +109,7 @@ def test_designs_of_many_levels(results_of: Make, levels: tuple[int, int], repli
 
 
 @given(count=st.integers(12, 40), seed=st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_second_order_surfaces(results_of: Make, count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = [tuple(row) for row in np.round(random.uniform(-1, 1, (count, 2)), 6)]

@@ -196,6 +196,7 @@ def test_a_lost_scheduler_is_told_and_what_is_finished_stays(tmp_path: Path) -> 
     assert len(answers_on_disk(out)) > 20
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_told_how_to_get_some(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with cluster_of(0, tmp_path) as cluster:
         monkeypatch.setattr(dask_module, "WORKERS_WITHIN_S", 0.5)

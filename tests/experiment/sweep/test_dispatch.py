@@ -152,6 +152,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
 def test_a_stopped_sweep_leaves_its_answers_and_no_process(
     number: signal.Signals, tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:
@@ -184,6 +185,7 @@ def test_what_a_lost_worker_had_is_run_again(tmp_path: Path) -> None:
     assert found == tuple(map(sweep_runs.waits, runs))
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_its_worker_each_time_is_named_and_all_others_are_kept(tmp_path: Path) -> None:
     runs = sweep_runs.runs_of(30)
     with (

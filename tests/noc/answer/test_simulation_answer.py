@@ -143,6 +143,7 @@ def test_one_seed_has_one_answer_and_another_another() -> None:
     assert same != other
 
 
+@pytest.mark.slow
 def test_a_load_that_the_search_cannot_place_is_simulated_and_saturates() -> None:
     case = parse_noc(
         """

@@ -203,6 +203,7 @@ def test_hot_spot_traffic_gains_the_square_of_alpha_max(paths):
     assert 8.9 <= without / found.power <= 9.0 + 1e-9
 
 
+@pytest.mark.slow
 def test_normal_traffic_gains_what_li_2012_states():
     # Sec. 7.4: "a factor of 6 to 9 with respect to a single plane", means of ten matrices; one matrix may gain less.
     without, least = 0.0, 0.0

@@ -74,6 +74,7 @@ def test_two_searches_of_one_process_do_not_know_of_each_other() -> None:
     assert list(solution(second).col_value) == pytest.approx([1.6, 1.2])
 
 
+@pytest.mark.slow
 def test_what_is_stopped_half_way_can_go_on() -> None:
     model = long_program()
     assert not run(model, until=time.monotonic() + 0.05)

@@ -100,6 +100,7 @@ def test_mini_lets_the_slave_run_at_its_slowest_clock_and_4phase_is_never_worse(
     factor=st.floats(-30.0, 3.0).map(lambda power: 10.0**power),
     topology=st.sampled_from([MESH_3, MESH_5, TORUS_4]),
 )
+@pytest.mark.slow
 def test_scaling_a_demand_scales_what_the_planes_carry_and_nothing_else(
     seed: int, factor: float, topology: Topology
 ) -> None:

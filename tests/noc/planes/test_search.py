@@ -123,6 +123,7 @@ def test_on_tiny_cases_nothing_is_better(freedom: Freedom, seed: int) -> None:
     freedom=st.sampled_from(list(Freedom)),
     widths=st.sampled_from([(1.0, 1.0), (1.0, 0.5), (1.0, 1.0, 2.0)]),
 )
+@pytest.mark.slow
 def test_power_is_what_its_paths_burn_and_never_above_li_2012(
     seed: int, topology: Topology, freedom: Freedom, widths: tuple[float, ...]
 ) -> None:

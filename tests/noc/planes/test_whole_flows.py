@@ -58,6 +58,7 @@ def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(rat
 
 
 @given(seed=st.integers(0, 10**6))
+@pytest.mark.slow
 def test_no_allocation_is_below_it_on_equal_and_unequal_planes(seed: int) -> None:
     random = np.random.default_rng(seed)
     demand = np.where(random.random((9, 9)) < 0.2, random.uniform(0, 0.3, (9, 9)), 0.0)

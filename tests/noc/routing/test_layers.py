@@ -41,6 +41,7 @@ def without_layers(found: Routes) -> list[tuple[int, int, tuple[int, ...], float
 
 
 @given(shortest_routes(TopologyKind.MESH))
+@pytest.mark.slow
 def test_shortest_paths_on_a_mesh_need_two_classes_at_most(given_routes: Routes) -> None:
     freed = layered(given_routes)
     assert channel_cycle(freed) is None

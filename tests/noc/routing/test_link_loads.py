@@ -46,6 +46,7 @@ def test_no_path_loads_nothing() -> None:
     assert loads == pytest.approx(np.zeros(len(links(MESH))), abs=0)
 
 
+@pytest.mark.slow
 def test_sums_of_forgotten_routes_are_forgotten() -> None:
     gc.collect()
     before = len(model._KNOWN)

@@ -55,6 +55,7 @@ def fabric(size: str, channels: int) -> Fabric:
 
 
 @CASES
+@pytest.mark.slow
 def test_mean_latencies_are_within_5_percent_of_booksim_below_80_percent_of_saturation(
     size: str, channels: int
 ) -> None:
@@ -85,6 +86,7 @@ def test_saturation_throughput_is_within_5_percent_of_booksim(size: str, channel
     assert ours.value == pytest.approx(saturation_of(size, channels), rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_saturation_that_bisection_finds_is_where_booksim_turns_unstable() -> None:
     loads = [float(row["offered_flits_node_cycle"]) for row in rows_of("8", 1, "latency")]
     aborted = min(

@@ -36,6 +36,7 @@ def test_links_carry_at_the_flit_level_what_the_flow_level_shares_out(policy: st
     assert found.planes[0].link_loads.sum() == pytest.approx(expected.sum(), rel=0.01)
 
 
+@pytest.mark.slow
 def test_flows_between_neighbours_take_as_long_on_64_x_64_as_on_8_x_8() -> None:
     ends = [((1, 2), (6, 5)), ((7, 0), (3, 3)), ((0, 7), (0, 1))]
     latencies = []

@@ -334,6 +334,7 @@ def test_seconds_are_cycles_over_the_clock_of_the_nodes() -> None:
     assert answer.packet_latency_s.value == pytest.approx(answer.packet_latency_cycles.value * 0.5e-9)
 
 
+@pytest.mark.slow
 def test_the_saturation_that_is_found_lies_between_a_carried_and_a_saturated_load() -> None:
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology), design=RouterDesign.booksim(1))

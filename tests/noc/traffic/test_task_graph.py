@@ -90,6 +90,7 @@ def test_different_starts_find_the_same_least_rate_times_hops(name: str) -> None
 
 
 @given(seed=st.integers(min_value=0, max_value=10_000))
+@pytest.mark.slow
 def test_best_mapping_finds_what_trying_all_places_finds(seed: int) -> None:
     topology = Topology(kind=TopologyKind.MESH, columns=3, rows=2)
     random = np.random.default_rng(seed)

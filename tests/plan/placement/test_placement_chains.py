@@ -99,6 +99,7 @@ def test_a_narrow_link_keeps_a_chain_on_one_server_and_a_wide_one_parts_it() -> 
 
 
 @pytest.mark.parametrize("by", ["switch", "cables"])
+@pytest.mark.slow
 def test_a_multistage_router_laid_as_a_chain_is_the_multistage_router(by: str) -> None:
     problem = multistage(2, 2, (ServerGroup(name="s", number=2, cores=2, technology=technology()),))
     problem = replace(problem, joined=Joined(by=by, link_bps=1e9))  # type: ignore[arg-type]  # one of its names
@@ -141,6 +142,7 @@ def test_cores_per_thread_and_cores_of_their_own_are_obeyed() -> None:
     assert len(set(cores)) == 4
 
 
+@pytest.mark.slow
 def test_the_simulation_of_the_best_mapping_is_told_beside_its_prediction() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)
     found = answer(multistage(2, 2, servers, offered_pps=2e5))

@@ -47,6 +47,7 @@ print(json.dumps({"servers": dict(found.best.placement.servers), "notes": found.
         ("throughput", "simulates", "simulate"),
     ],
 )
+@pytest.mark.slow
 def test_an_interrupted_search_answers_with_a_mapping_and_says_so(
     objective: str, where: str, simulate: str, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -19,6 +19,7 @@ from routecast.plan.placement.whole import load_of, router_of
 LI2012 = Path(__file__).parents[3] / "examples" / "li2012.placement.toml"
 
 
+@pytest.mark.slow
 def test_no_mapping_that_is_shown_carries_more_in_simulation_than_the_answer() -> None:
     problem = read_placement(LI2012, frames=(FrameMix.parse("64 B"),)).problems[0]
     found = answer(problem)
@@ -48,6 +49,7 @@ def test_the_prediction_alone_is_the_answer_where_nothing_is_simulated() -> None
     assert found.met is None
 
 
+@pytest.mark.slow
 def test_a_load_without_loss_is_found_between_one_that_is_carried_and_one_that_is_not() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)
     problem = multistage(1, 1, servers)
@@ -61,6 +63,7 @@ def test_a_load_without_loss_is_found_between_one_that_is_carried_and_one_that_i
     assert carried_pps == pytest.approx(predicted_pps, rel=0.15)
 
 
+@pytest.mark.slow
 def test_a_latency_that_the_first_mapping_misses_has_the_next_ones_tried() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology(switch_cost=2.0)),)
     goal = Goal(objective="servers", target_pps=1e5, seconds=20.0)

@@ -14,6 +14,8 @@ from routecast.study.document import StudyFile
 from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> ClusterResult:
@@ -31,6 +33,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ClusterResult:
     return run_study(StudyFile(study=data, path=file.path), tmp_path_factory.mktemp("study") / "out")
 
 
+@pytest.mark.slow
 def test_the_study_writes_its_folder(found: ClusterResult) -> None:
     assert {path.name for path in found.out.iterdir()} == {"summary.json", "report.html", "figures"}
     names = {path.stem for path in (found.out / "figures").iterdir()}
@@ -42,6 +45,7 @@ def test_the_study_writes_its_folder(found: ClusterResult) -> None:
     assert "0.8 kWh a day" in page
 
 
+@pytest.mark.slow
 def test_all_criteria_are_met(found: ClusterResult) -> None:
     assert len(found.criteria) == 4
     assert [one.name for one in found.criteria if not one.is_met] == []

@@ -52,6 +52,7 @@ def run(tmp_path: Path, more: str = "", *, out: str = "out") -> CurveResult:
     return run_study(file, tmp_path / out, workers=1)
 
 
+@pytest.mark.slow
 def test_curves_rise_to_what_the_cores_can_do(tmp_path: Path) -> None:
     result = run(tmp_path)
     curves = result.figures[0].curves
@@ -61,6 +62,7 @@ def test_curves_rise_to_what_the_cores_can_do(tmp_path: Path) -> None:
     assert curves["one"][-1].busiest == ("core 0", pytest.approx(1.0, abs=1e-3))
 
 
+@pytest.mark.slow
 def test_a_cost_is_set_so_that_a_stated_rate_is_met_and_tells_the_other_curve(tmp_path: Path) -> None:
     stated = """
 [[figure.stated]]
@@ -81,6 +83,7 @@ within = 0.01
     assert result.compared[1].found_pps == pytest.approx(1.6e6, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_a_rate_that_no_cost_of_the_range_meets_is_refused_with_what_the_range_gives(tmp_path: Path) -> None:
     stated = """
 [[figure.stated]]
@@ -92,6 +95,7 @@ calibrates = { set = ["service.per_packet"], between = ["2 us", "5 us"] }
         run(tmp_path, stated)
 
 
+@pytest.mark.slow
 def test_orders_shapes_and_bottlenecks_are_told_apart(tmp_path: Path) -> None:
     told = """
 [[figure.ordered]]
@@ -132,6 +136,7 @@ says = "the core limits"
     assert wrong.here.startswith("not at 1.5 Mpps, 3 Mpps of 2 loads")
 
 
+@pytest.mark.slow
 def test_what_each_flow_passes_stands_beside_what_is_stated(tmp_path: Path) -> None:
     # Two flows of 1 and 3 parts to a core each at 3 Mpps: 0.75 Mpps pass whole, 2.25 Mpps pass 1 of 2.25.
     passing = """
@@ -154,6 +159,7 @@ passing_error = 0.02
     assert all(criterion.is_met for criterion in result.criteria)
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:
     first = run(tmp_path)
     (tmp_path / "out" / "summary.json").unlink()
@@ -162,6 +168,7 @@ def test_a_study_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> N
     assert again.figures == first.figures
 
 
+@pytest.mark.slow
 def test_the_report_and_the_summary_hold_every_curve(tmp_path: Path) -> None:
     run(tmp_path)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())

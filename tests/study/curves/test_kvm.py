@@ -14,6 +14,9 @@ from routecast.study.curves.document import CurveStudy
 from routecast.study.curves.simulate import document_of, load_of, model_of
 from routecast.study.reading import read_study
 
+pytestmark = pytest.mark.slow
+
+
 DURATION_S = 0.3
 FOLDER = Path(routecast.__file__).parent / "data" / "studies"
 
@@ -86,6 +89,7 @@ def test_two_parallel_routers_forward_what_one_cannot_and_three_bound_ones_reach
     assert kpps("parallel", "3 routers, bind", 1400) == pytest.approx(1200, rel=0.08)
 
 
+@pytest.mark.slow
 def test_bindings_of_a_multistage_router_trade_the_peak_for_stability() -> None:
     assert kpps("multistage", "2 cores, no bind", 200) == pytest.approx(140, rel=0.12)
     assert kpps("multistage", "2 cores, bind A", 240) == pytest.approx(240, rel=0.12)

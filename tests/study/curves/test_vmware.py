@@ -16,6 +16,9 @@ from routecast.study.curves.document import Curve, CurveStudy, Figure, Stated
 from routecast.study.curves.simulate import document_of, load_of, model_of
 from routecast.study.reading import read_study
 
+pytestmark = pytest.mark.slow
+
+
 SHIPPED = Path(str(files("routecast") / "data" / "studies" / "vmware_msr.study.toml"))
 DURATION_S = 0.2
 

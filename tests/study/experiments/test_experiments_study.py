@@ -83,6 +83,7 @@ def run(tmp_path: Path, more: str = "") -> ExperimentsResult:
     return run_study(file, tmp_path / "out", workers=1)
 
 
+@pytest.mark.slow
 def test_a_fact_sets_the_cost_that_meets_it_and_the_rest_follows(tmp_path: Path) -> None:
     more = """
     [[fact]]
@@ -232,6 +233,7 @@ def test_every_wrong_name_is_told_with_the_nearest_known_one(tmp_path: Path) -> 
     assert '"cores"' in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_fact_that_no_value_meets_is_left_with_its_miss(tmp_path: Path) -> None:
     more = FACT.replace("between = [1.0, 10.0]", "between = [5.0, 10.0]")
     result = run(tmp_path, more)

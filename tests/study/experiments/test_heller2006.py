@@ -13,6 +13,8 @@ from routecast.study.experiments.document import ExperimentsStudy
 from routecast.study.experiments.run import ExperimentsResult, series
 from routecast.study.reading import find_study, read_study
 
+pytestmark = pytest.mark.slow
+
 
 def result_of(name: str, done: Path, out: Path) -> ExperimentsResult:
     shutil.copytree(done, out)

@@ -73,6 +73,7 @@ def shipped() -> tuple[NapiStudy, Path]:
     return file.study, file.folder
 
 
+@pytest.mark.slow
 def test_the_shipped_study_holds_its_criteria_on_the_measured_curves(
     shipped: tuple[NapiStudy, Path], tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_the_shipped_study_holds_its_criteria_on_the_measured_curves(
     assert {each.curve.name for each in result.idle} == {"xdp", "linux"}
 
 
+@pytest.mark.slow
 def test_two_costs_do_not_explain_the_curve_of_linux(shipped: tuple[NapiStudy, Path]) -> None:
     study, folder = shipped
     curve = next(each for each in study.idle if each.name == "linux")
@@ -102,6 +104,7 @@ def test_the_shipped_curves_are_those_of_the_paper(shipped: tuple[NapiStudy, Pat
     assert all(curve[0.0] == 1.0 and curve[24.8e6] == 0.0 for curve in curves.values())
 
 
+@pytest.mark.slow
 def test_a_known_router_is_found_again(toy_result: NapiResult) -> None:
     (idle,) = toy_result.idle
     assert idle.fitted.costs.per_packet_s == pytest.approx(TRUTH.per_packet_s, rel=1e-3)
@@ -111,6 +114,7 @@ def test_a_known_router_is_found_again(toy_result: NapiResult) -> None:
     assert idle.maximum_error_ratio == pytest.approx(0.0, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_measured_maxima_give_the_law_of_the_clock(toy_result: NapiResult) -> None:
     assert toy_result.clock is not None
     assert toy_result.clock.fitted is not None
@@ -121,6 +125,7 @@ def test_measured_maxima_give_the_law_of_the_clock(toy_result: NapiResult) -> No
     assert recovered.rate_pps(1.7e9) == pytest.approx(shown.rate_pps(1.7e9), rel=0.005)
 
 
+@pytest.mark.slow
 def test_latency_in_overload_is_a_full_ring_and_falls_with_the_clock(toy_result: NapiResult) -> None:
     assert toy_result.clock is not None
     plateaus = [curve.points[-1].latency_p50_s for curve in toy_result.clock.curves]
@@ -143,6 +148,7 @@ def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
     assert summary["criteria"][0]["met"] is True
 
 
+@pytest.mark.slow
 def test_the_answer_claims_of_the_closed_form_what_the_closed_form_reaches(toy_result: NapiResult) -> None:
     (idle,) = toy_result.idle
     off = tuple(replace(point, closed_form=point.measured + 0.25) for point in idle.points)
@@ -174,6 +180,7 @@ def test_a_criterion_that_is_missed_ends_the_command_with_1(tmp_path: Path) -> N
     assert "Fitted costs" in done.output
 
 
+@pytest.mark.slow
 def test_a_search_by_simulation_finds_what_the_closed_form_finds() -> None:
     pairs = tuple((rate, TRUTH.idle_ratio(rate)) for rate in (0.3e6, 1e6, 3e6, 6e6, 9e6))
     off = ActivationCosts(per_packet_s=120e-9, per_interrupt_s=0.4e-6, wakeup_s=0.7e-6)

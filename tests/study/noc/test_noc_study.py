@@ -24,6 +24,9 @@ from routecast.study.noc.run import CaseResult, NocResult, Point, closed_ratio, 
 from routecast.study.noc.views import page, terminal_summary
 from routecast.study.reading import StudyFile, read_study
 
+pytestmark = pytest.mark.slow
+
+
 STUDY = """
 kind = "noc"
 name = "toy"
@@ -84,6 +87,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> NocResult:
     return run(tmp_path_factory.mktemp("toy"), "out")
 
 
+@pytest.mark.slow
 def test_the_study_writes_its_folder(result: NocResult) -> None:
     assert {path.name for path in result.out.iterdir()} == {"results.parquet", "summary.json", "report.html", "figures"}
     drawn = {path.stem for path in (result.out / "figures").iterdir()}
@@ -104,6 +108,7 @@ def test_names_of_figures_and_anchors_are_unique_whatever_cases_are_called(resul
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_the_summary_is_plain_json(result: NocResult) -> None:
     summary = found(result.out)
     assert summary["study"] == "toy"
@@ -127,6 +132,7 @@ def test_no_policy_is_below_its_bounds(result: NocResult) -> None:
                 assert one.mean(curve, load) >= bound * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, tmp_path: Path) -> None:
     rows = polars.read_parquet(result.out / "results.parquet")
     marked = rows.filter(polars.col("matrix") != 1)
@@ -147,11 +153,13 @@ def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, t
     assert "yx" in taken.cases[0].curves
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_number_of_workers(result: NocResult, tmp_path: Path) -> None:
     run(tmp_path, "two", workers=2)
     assert found(tmp_path / "two") == found(result.out)
 
 
+@pytest.mark.slow
 def test_another_matrix_under_the_same_name_is_not_taken_for_the_finished_one(tmp_path: Path) -> None:
     text = STUDY.split("[[case]]", maxsplit=1)[0] + (
         '[[case]]\nname = "file"\ntitle = "F"\ntopology = { columns = 2, rows = 1 }\n'
@@ -235,6 +243,7 @@ def test_seeds_of_matrices_follow_one_another(case: Case, tmp_path: Path) -> Non
     assert second == [replace(point, matrix=1) for point in points_of_matrix(routed, 0, tmp_path)]
 
 
+@pytest.mark.slow
 def test_a_missed_criterion_ends_the_command_with_1(tmp_path: Path) -> None:
     text = STUDY.split("[[case]]", maxsplit=1)[0] + "[[case]]" + STUDY.rsplit("[[case]]", maxsplit=1)[1]
     file = toy(tmp_path, text.replace("0.25", "0.2").replace("closed = 0.0\n", ""))
@@ -244,6 +253,7 @@ def test_a_missed_criterion_ends_the_command_with_1(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_finished_matrices_and_no_processes(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -52,7 +53,9 @@ calibrate = [0.1]
 
 @pytest.mark.wire
 def test_more_work_forwards_less_and_overload_loses_what_is_over(tmp_path: Path) -> None:
-    (tmp_path / "bed.testbed.toml").write_text('name = "study-test"\nkind = "namespaces"\nwire = "100 Gbit/s"\n')
+    (tmp_path / "bed.testbed.toml").write_text(
+        f'name = "s{os.getpid() % 100_000}"\nkind = "namespaces"\nwire = "100 Gbit/s"\n'
+    )
     study = WireStudy.model_validate(tomllib.loads(STUDY))
     bench = TestbedBench(study.testbed.file, tmp_path)
     disturbed = []

@@ -17,6 +17,9 @@ from routecast.study.reading import find_study, read_study
 from routecast.study.wire.document import WireStudy
 from routecast.study.wire.run import WireResult
 
+pytestmark = pytest.mark.slow
+
+
 STUDY = """
 kind = "wire"
 name = "small"

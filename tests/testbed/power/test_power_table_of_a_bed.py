@@ -86,6 +86,7 @@ def rate_of(request: Mapping[str, Any]) -> float:
     return math.fsum(stream["rate_pps"] for stream in request["streams"])
 
 
+@pytest.mark.slow
 def test_every_line_has_the_watts_of_its_load_and_idle_is_the_meter_alone() -> None:
     router = Router()
     table = table_of(router, Wattmeter(router), base_w=42.0)
@@ -109,6 +110,7 @@ def test_every_line_has_the_watts_of_its_load_and_idle_is_the_meter_alone() -> N
     assert all(sorted(stream["port"] for stream in one["streams"]) == [0, 1] for one in router.counted)
 
 
+@pytest.mark.slow
 def test_the_search_is_not_metered_and_the_table_says_how_it_was_done() -> None:
     router = Router()
     meter = Wattmeter(router)
@@ -130,6 +132,7 @@ def test_the_search_is_not_metered_and_the_table_says_how_it_was_done() -> None:
     assert table.facts["power"] == {"meter": "fake", "scope": "wall"}
 
 
+@pytest.mark.slow
 def test_each_line_is_stabilised_at_its_own_load_where_that_has_a_frame_to_send() -> None:
     router = Router()
     table = table_of(router, Wattmeter(router), stabilise_s=0.1)
@@ -141,6 +144,7 @@ def test_each_line_is_stabilised_at_its_own_load_where_that_has_a_frame_to_send(
     assert (table.stabilise_s, table.measure_s) == (0.1, 1.0)
 
 
+@pytest.mark.slow
 def test_a_stabilising_trial_is_not_metered_nor_tried_again() -> None:
     def held_up(outcome: dict[str, Any]) -> None:
         # Only trials of a tenth of a second; those of the search have two.
@@ -153,6 +157,7 @@ def test_a_stabilising_trial_is_not_metered_nor_tried_again() -> None:
     assert meter.calls == 4 * ["start", "stop"]
 
 
+@pytest.mark.slow
 def test_a_rate_that_passes_short_trials_alone_is_lowered_until_it_passes_a_line() -> None:
     class Buffered(Router):
         """Forwards everything for less than half a second, then 5 % less than in short trials."""
@@ -171,6 +176,7 @@ def test_a_rate_that_passes_short_trials_alone_is_lowered_until_it_passes_a_line
     assert any("lost nothing" in note for note in table.notes)
 
 
+@pytest.mark.slow
 def test_a_router_as_fast_as_the_wires_is_not_said_to_limit_them() -> None:
     router = Router(capacity_pps=1e12)
     table = table_of(router, Wattmeter(router))
@@ -180,6 +186,7 @@ def test_a_router_as_fast_as_the_wires_is_not_said_to_limit_them() -> None:
     assert "the links, not the router, limit the throughput" in table.notes
 
 
+@pytest.mark.slow
 def test_a_meter_that_tells_nothing_ends_the_table_with_its_reason() -> None:
     with pytest.raises(EnvironmentProblem, match="it slept"):
         table_of(Router(), FakeMeter((), notes=("it slept",)))
@@ -189,6 +196,7 @@ def test_a_meter_that_tells_nothing_ends_the_table_with_its_reason() -> None:
         table_of(Router(), None)
 
 
+@pytest.mark.slow
 def test_a_line_whose_trials_stay_invalid_is_no_line() -> None:
     def stopped(outcome: dict[str, Any]) -> None:
         # Only idle+ has so few frames.
@@ -199,6 +207,7 @@ def test_a_line_whose_trials_stay_invalid_is_no_line() -> None:
         table_of(router, Wattmeter(router))
 
 
+@pytest.mark.slow
 def test_a_router_that_loses_at_every_rate_has_no_table() -> None:
     router = Router(capacity_pps=100.0)
     with pytest.raises(ModelProblem, match="no rate without loss"):
