@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_SH, flock
 from functools import cache
@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, settings
 # Tests import in_process.py from here.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from in_process import completed
+from in_process import Completed, completed
 
 # How many examples a property is tried on is a matter of the tier: tests do not say it themselves. At a desk they are
 # new ones each time; continuous integration repeats the same, so a failure is of the change.
@@ -123,6 +123,15 @@ def until() -> Until:
     return wait
 
 
+Command = Callable[..., Completed]
+
+
+@pytest.fixture
+def command() -> Command:
+    """Run ``routecast`` in this process."""
+    return completed
+
+
 Once = Callable[[str, Callable[[Path], object]], Path]
 
 
@@ -170,27 +179,42 @@ def study(once: Once) -> Study:
     return folder_of
 
 
-Trials = Callable[[Any], "Sequence[Any]"]
+ATTEMPTS = 8
+"""How often a trial is run that other work on this machine may disturb."""
+
+Undisturbed = Callable[..., Any]
 
 
 @pytest.fixture
-def undisturbed() -> Callable[..., Any]:
-    """Run what measures again until its trials say that no other work on the machine disturbed them.
+def undisturbed() -> Undisturbed:
+    """Run a trial and judge its rate, loss and latency; a failure counts only where the trial says nothing of others.
 
-    Only of such trials a test may assert a rate, a loss or a latency. Where every attempt was disturbed the test is
-    skipped, and says by what.
+    What other work did to a trial, the trial itself tells (``routecast.testbed.checks.disturbances``). One that was
+    disturbed and does not pass is run again; where that is so of every attempt, the test is skipped and says what
+    disturbed them. What holds on every machine (conservation, counts, order, words) is for ``run`` to assert. Of a run
+    with many trials, ``trials`` gives those that matter.
     """
     from routecast.testbed.checks import disturbances
 
-    def measured(run: Callable[[], Any], trials: Trials = lambda trial: (trial,), attempts: int = 8) -> Any:
-        said: list[str] = []
+    def judged(
+        run: Callable[[], Any],
+        judge: Callable[[Any], None],
+        *,
+        trials: Callable[[Any], Iterable[Any]] = lambda trial: (trial,),
+        attempts: int = ATTEMPTS,
+    ) -> Any:
+        reasons: list[str] = []
         for _ in range(attempts):
-            result = run()
-            found = [words for trial in trials(result) for words in disturbances(trial)]
-            if not found:
-                return result
-            said.append(found[0])
-            time.sleep(0.2)
-        pytest.skip(f"DISTURBED in each of {attempts} attempts: {'; '.join(sorted(set(said)))}")
+            found = run()
+            try:
+                judge(found)
+            except AssertionError:
+                said = [reason for trial in trials(found) for reason in disturbances(trial)]
+                if not said:
+                    raise
+                reasons.append(said[0])
+            else:
+                return found
+        pytest.skip(f"disturbed by other work in each of {attempts} attempts: {'; '.join(dict.fromkeys(reasons))}")
 
-    return measured
+    return judged

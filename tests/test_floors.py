@@ -88,6 +88,7 @@ def sources() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts[:1])
 
 
+@pytest.mark.slow
 def test_every_room_has_a_floor() -> None:
     rooms = {room_of(path) for path in sources()} - {"", "__main__"}
     assert rooms <= set(FLOOR_OF), (
@@ -131,6 +132,7 @@ except SystemExit:
     assert set(loaded) & set(HEAVY) == set()
 
 
+@pytest.mark.slow
 def test_solving_a_multicore_router_imports_no_other_builder_and_no_other_evaluator() -> None:
     code = """
 import sys

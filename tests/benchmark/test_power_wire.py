@@ -6,24 +6,24 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmark_fakes import profile_with
 
 from routecast.benchmark import plan_of, read_profile, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
-from routecast.benchmark.power_table import PowerTableSettings
+from routecast.benchmark.power_table import PowerTable, PowerTableSettings
 from routecast.benchmark.power_wire import wire_power_table
-from routecast.errors import CriterionFailed, EnvironmentProblem
+from routecast.errors import CriterionFailed, ModelProblem
+from routecast.evaluate.trial import Trial
 from routecast.load import FlowSet, FrameMix, OfferedLoad
-from routecast.testbed import open_testbed
+from routecast.testbed import Measure, open_testbed
 
 pytestmark = pytest.mark.wire
-NAME = f"watts{os.getpid() % 100_000}"
-"""Of the test bed: others run these tests at the same time."""
 LEAST_W, MOST_W = 80.0, 90.0
 WIRE_BPS = 100e6
 
@@ -42,9 +42,9 @@ def bed(tmp_path: Path) -> Iterator[Path]:
 
     writer = threading.Thread(target=write)
     writer.start()
-    file = tmp_path / "watts.testbed.toml"
+    file, name = tmp_path / "watts.testbed.toml", f"p{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"
     file.write_text(
-        f'name = "{NAME}"\nkind = "namespaces"\nwire = "100 Mbit/s"\n[power]\nmeter = "csv:{log}"\nscope = "wall"\n',
+        f'name = "{name}"\nkind = "namespaces"\nwire = "100 Mbit/s"\n[power]\nmeter = "csv:{log}"\nscope = "wall"\n',
         encoding="utf-8",
     )
     try:
@@ -53,16 +53,35 @@ def bed(tmp_path: Path) -> Iterator[Path]:
         done.set()
         writer.join()
     there = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
-    assert f"rc-{NAME}-" not in there
+    assert f"rc-{name}-" not in there
 
 
-def test_the_table_of_a_real_router_has_its_meters_watts_in_every_line(bed: Path) -> None:
+def test_the_table_of_a_real_router_has_its_meters_watts_in_every_line(
+    bed: Path, undisturbed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials: list[Trial] = []
+    measure_trial = Measure.trial
+
+    def kept(evaluator: Measure, *arguments: Any) -> Trial:
+        trials.append(measure_trial(evaluator, *arguments))
+        return trials[-1]
+
+    monkeypatch.setattr(Measure, "trial", kept)
     load = OfferedLoad(rate_pps=1.0, frames=FrameMix.fixed(512), flows=FlowSet.crafted(2, ports=2))
-    try:
-        with open_testbed(bed, device="linux", retries=9) as measure:
-            table = wire_power_table(measure, load, settings=PowerTableSettings(stabilise_s=0.1))
-    except (CriterionFailed, EnvironmentProblem) as problem:
-        pytest.skip(f"the test bed cannot be used here: {problem}")
+
+    def run() -> PowerTable | str:
+        trials.clear()
+        try:
+            with open_testbed(bed, device="linux", retries=9) as measure:
+                return wire_power_table(measure, load, settings=PowerTableSettings(stabilise_s=0.1))
+        except (CriterionFailed, ModelProblem) as problem:  # no trial of a line was valid, or every rate loses
+            return str(problem)
+
+    def judge(table: PowerTable | str) -> None:
+        assert isinstance(table, PowerTable), table
+        assert table.throughput_pps > 0.0
+
+    table = undisturbed(run, judge, trials=lambda _: trials, attempts=3)
     assert (table.scope, table.evaluator) == ("wall", "measure")
     _, idle, plus, *loaded = table.rows
     for row in (idle, plus, *loaded):
@@ -71,7 +90,7 @@ def test_the_table_of_a_real_router_has_its_meters_watts_in_every_line(bed: Path
     assert plus.intended_pps == 2.0
     # No more can come back than the wires of both ports carry (S1).
     most_pps = 2 * WIRE_BPS / (8 * (512 + 20))
-    assert 0.0 < table.throughput_pps <= most_pps * (1.0 + 1e-9)
+    assert table.throughput_pps <= most_pps * (1.0 + 1e-9)
     for row in loaded:
         assert row.packet_j * row.forwarded_pps == pytest.approx(row.power_w)
         assert row.intended_pps == pytest.approx(row.load_ratio * table.throughput_pps, rel=1e-3)
@@ -83,10 +102,7 @@ def test_a_benchmark_keeps_the_watts_of_the_meter_of_the_test_beds_file(bed: Pat
     goal = replace(read_profile("quick").throughput.goal[-1], width=0.2)
     patient = profile_with(trial={"attempts": 10}, throughput={"goal": (goal,), "base_goal": ""})
     out = tmp_path / "out"
-    try:
-        result = run_benchmark(plan_of(patient, procedures=("throughput",)), BedRig(bed, device="linux"), out=out)
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the test bed cannot be used here: {problem}")
+    result = run_benchmark(plan_of(patient, procedures=("throughput",)), BedRig(bed, device="linux"), out=out)
     table = polars.read_parquet(out / "trials.parquet")
     metered = table.filter(polars.col("power_mean_w").is_not_null())
     assert len(metered) == len(table)

@@ -112,6 +112,7 @@ def test_a_burst_that_no_limit_ends_is_at_its_limit() -> None:
     assert row.burst_frames.mean == pytest.approx(1e-4 * SLOW_LINE_PPS, abs=1)
 
 
+@pytest.mark.slow
 def test_a_full_queue_recovers_at_once_when_the_rate_is_cut_to_half() -> None:
     """Tail drop loses nothing once less arrives than leaves: the last loss is one gap of losses before the cut."""
     result = benchmark(one_core(), "recovery")
@@ -187,6 +188,7 @@ def test_latency_of_an_undisturbed_frame_is_its_service(solve: bool) -> None:
     assert "RFC 1242" in result.latency.definition
 
 
+@pytest.mark.slow
 def test_a_reset_takes_its_outage_and_loses_what_was_inside() -> None:
     """The stated 250 ms, plus the frames in service: D/D/1 below capacity holds one at most."""
     profile = profile_with(reset={"rate": 1.0, "repeats": 2})
@@ -246,6 +248,7 @@ def test_many_networks_are_as_many_flows() -> None:
     assert 4 / 1.5 * single <= result.throughput.rows[0].throughput_pps <= 4.1 * single
 
 
+@pytest.mark.slow
 def test_bursts_need_a_queue_as_long_as_they_are() -> None:
     """RFC 2544 sec. 21: a burst of 64 at line rate needs room for 64 (1 − C/line) frames at once."""
     burst = Stream(name="bursts of 64", burst_frames=64)
@@ -275,6 +278,7 @@ def test_loss_is_counted_by_frames_not_rates() -> None:
     assert result.throughput.rows[0].outcome == "found"
 
 
+@pytest.mark.slow
 def test_results_are_json() -> None:
     import json
 

@@ -6,32 +6,31 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmark_fakes import profile_with
 
 from routecast.benchmark import BenchmarkResult, Profile, Stream, plan_of, read_profile, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
-from routecast.errors import EnvironmentProblem
-from routecast.testbed.checks import disturbances
+from routecast.evaluate.trial import Trial
 
 pytestmark = pytest.mark.wire
-NAME = f"bench{os.getpid() % 100_000}"
-"""Of the test bed: others run these tests at the same time."""
 WIRE_BPS = 100e6  # 148,810 frames/s of 64 bytes: a rate that every machine keeps, and every kernel forwards
 LINE_PPS = WIRE_BPS / (8 * 84)
 
 
 @pytest.fixture
 def bed(tmp_path: Path) -> Iterator[Path]:
-    file = tmp_path / "wire.testbed.toml"
-    file.write_text(f'name = "{NAME}"\nkind = "namespaces"\nwire = "100 Mbit/s"\n', encoding="utf-8")
+    file, name = tmp_path / "wire.testbed.toml", f"b{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"
+    file.write_text(f'name = "{name}"\nkind = "namespaces"\nwire = "100 Mbit/s"\n', encoding="utf-8")
     yield file
     there = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
-    assert f"rc-{NAME}-" not in there
+    assert f"rc-{name}-" not in there
 
 
 def patient() -> Profile:
@@ -40,37 +39,42 @@ def patient() -> Profile:
     return profile_with(
         trial={"attempts": 10},
         throughput={"goal": (goal,), "base_goal": ""},
-        reset={"after": 5.0, "kinds": ("process",)},
+        reset={"after": 1.5, "kinds": ("process",)},
     )
 
 
 def benchmark(
     bed: Path, *procedures: str, dut: str = "linux", stream: Stream | None = None, **options: str
 ) -> BenchmarkResult:
-    try:
-        rig = BedRig(bed, device=dut, options=options)
-        plan = plan_of(patient(), procedures=procedures, streams=[stream] if stream else [])
-        return run_benchmark(plan, rig)
-    except EnvironmentProblem as problem:
-        pytest.skip(f"the test bed cannot be used here: {problem}")
+    rig = BedRig(bed, device=dut, options=options)
+    plan = plan_of(patient(), procedures=procedures, streams=[stream] if stream else [])
+    result = run_benchmark(plan, rig)
+    for trial in trials_of(result):
+        # S12 on the wire: every frame that was sent came back or is counted as lost.
+        assert trial.offered_frames == (trial.forwarded_frames or 0) + (trial.dropped_frames or 0) + (
+            trial.in_flight_frames or 0
+        )
+        assert trial.duplicated_frames == trial.corrupted_frames == 0
+    return result
 
 
-def test_a_router_faster_than_its_wire_has_the_wires_rate(bed: Path) -> None:
-    result = benchmark(bed)
+def trials_of(result: BenchmarkResult) -> list[Trial]:
+    return [record.trial for record in result.trials]
+
+
+def test_a_router_faster_than_its_wire_has_the_wires_rate(bed: Path, undisturbed: Callable[..., Any]) -> None:
+    def judge(result: BenchmarkResult) -> None:
+        assert result.throughput is not None
+        assert result.throughput.rows[0].throughput_pps > 0.0
+
+    result = undisturbed(lambda: benchmark(bed), judge, trials=trials_of, attempts=3)
     assert result.setup.evaluator == "measure"
     assert result.setup.device["name"] == "linux"
     assert result.setup.medium == "Ethernet, 100 Mbit/s (virtual)"
     assert result.throughput is not None
     row = result.throughput.rows[0]
     assert row.theoretical_pps == pytest.approx(LINE_PPS)
-    assert 0.0 < row.throughput_pps <= LINE_PPS * (1.0 + 1e-9)
-    for record in result.trials:
-        trial = record.trial
-        # S12 on the wire: every frame that was sent came back or is counted as lost.
-        assert trial.offered_frames == (trial.forwarded_frames or 0) + (trial.dropped_frames or 0) + (
-            trial.in_flight_frames or 0
-        )
-        assert trial.duplicated_frames == trial.corrupted_frames == 0
+    assert row.throughput_pps <= LINE_PPS * (1.0 + 1e-9)
     if result.latency is not None and result.latency.rows[0].outcome == "found":
         latency = result.latency.rows[0]
         assert 0.0 < latency.min_s <= latency.typical_s <= latency.worst_s <= latency.max_s
@@ -91,24 +95,22 @@ def test_a_router_faster_than_its_wire_has_the_wires_rate(bed: Path) -> None:
     ],
     ids=lambda stream: stream.name,
 )
-def test_every_kind_of_stream_is_forwarded(bed: Path, stream: Stream) -> None:
-    result = benchmark(bed, "throughput", stream=stream)
+def test_every_kind_of_stream_is_forwarded(bed: Path, stream: Stream, undisturbed: Callable[..., Any]) -> None:
+    def judge(result: BenchmarkResult) -> None:
+        forwarded = [trial for trial in trials_of(result) if trial.is_valid]
+        assert any((trial.forwarded_frames or 0) > 0.5 * (trial.offered_frames or 0) for trial in forwarded)
+
+    result = undisturbed(lambda: benchmark(bed, "throughput", stream=stream), judge, trials=trials_of, attempts=3)
     assert result.throughput is not None
     row = result.throughput.rows[-1]
     # IPv6 needs 84 bytes where IPv4 needs 64 (RFC 8219 sec. 5.1.1).
     assert row.frame_bytes == (84 if stream.protocol == "IPv6" else 64)
-    trials = [record.trial for record in result.trials]
-    assert all(trial.offered_frames == trial.forwarded_frames + trial.dropped_frames for trial in trials)  # S12
-    quiet = [trial for trial in trials if not disturbances(trial)]
-    if not quiet:
-        pytest.skip(f"DISTURBED in each of {len(trials)} trials: {disturbances(trials[-1])}")
-    assert any((trial.forwarded_frames or 0) > 0.5 * (trial.offered_frames or 0) for trial in quiet)
 
 
 def test_filters_are_set_on_the_packet_filter(bed: Path) -> None:
     stream = Stream(name="25 filters", modifier="25 filters")
     if shutil.which("nft") is None:
-        pytest.skip("needs nftables")
+        pytest.skip("needs nft: apt install nftables")
     result = benchmark(bed, "throughput", dut="nftables", stream=stream)
     # Sec. 11.4: 25 conditions, the last of which accepts: 24 that match nothing.
     assert '"rules": 24' in json.dumps(result.to_json()["setup"])

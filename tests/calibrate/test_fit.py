@@ -80,6 +80,7 @@ def test_growth_faster_than_the_cores_is_followed_where_it_was_measured() -> Non
     assert made.high_pps > 8 * quick[-1].throughput_pps / 4
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None:
     fitted = fit([machine(1), machine(2), machine(8)])
     (alone,) = fitted.predict([machine(5)])
@@ -91,6 +92,7 @@ def queued(cores: int, *, shared: bool | None) -> Point:
     return replace(machine(cores), layout=Layout(shared_queue=shared))
 
 
+@pytest.mark.slow
 def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_that_is_said() -> None:
     known, asked = [1, 2, 4], [5, 6, 8, 12]
     own, unsaid = (fit([queued(k, shared=said) for k in known], noise_ratio=0.01) for said in (False, None))
@@ -123,6 +125,7 @@ def test_a_lock_passes_what_its_time_and_its_handovers_allow() -> None:
     assert growth[2] == pytest.approx(1.0 / (share + handover / 2 * 4000.0), rel=0.03)
 
 
+@pytest.mark.slow
 def test_foreign_rings_cost_where_the_card_and_the_driver_deal_differently() -> None:
     ring = Layout(transmits_by_modulo=True)
     measured = {1: 1.0, 2: 2.0, 3: 3.0 / 1.2, 4: 4.0, 5: 5.0 / 1.24, 8: 8.0, 12: 12.0 / 1.2}  # a cost of 0.3 frames
@@ -137,6 +140,7 @@ def test_foreign_rings_cost_where_the_card_and_the_driver_deal_differently() -> 
     assert abs(worse.error_ratio) > 0.06
 
 
+@pytest.mark.slow
 def test_a_rate_of_one_port_where_the_table_says_two_is_pointed_at() -> None:
     full_pps = 10e9 / (8 * 84)
     points = [
@@ -175,6 +179,7 @@ def test_many_repetitions_tell_how_a_machine_strays_that_is_fast_or_slow_and_sel
     assert made.high_pps / made.low_pps < math.exp(0.6)  # a normal law of the same deviation is 0.9 wide
 
 
+@pytest.mark.slow
 def test_an_outlier_is_named_and_decides_nothing() -> None:
     points = [machine(k) for k in (1, 2, 4, 6, 8, 12)]
     points[3] = replace(points[3], throughput_pps=points[3].throughput_pps / 2)
@@ -197,6 +202,7 @@ def test_a_collapse_is_said_in_words() -> None:
     assert any("8 cores" in text and "fall further" in text for text in fit(fallen).warnings)
 
 
+@pytest.mark.slow
 def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> None:
     # Jagged by 5 % from one number of cores to the next: every law is smooth there.
     jagged = [
@@ -207,6 +213,7 @@ def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> Non
     assert sum(one.low_pps < one.point.throughput_pps < one.high_pps for one in made) >= 5
 
 
+@pytest.mark.slow
 def test_more_points_narrow_the_interval() -> None:
     few, many = fit([machine(1)]), fit([machine(1), machine(2), machine(8)])
     (wide,), (narrow,) = few.predict([machine(4)]), many.predict([machine(4)])
@@ -221,6 +228,7 @@ def test_rescaling_time_rescales_the_prediction_where_no_device_limits() -> None
     assert slow_made.throughput_pps * 7.0 == pytest.approx(fast_made.throughput_pps, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_result() -> None:
     points = [machine(1), machine(4)]
     assert fit(points, seed=3).predict([machine(2)]) == fit(points, seed=3).predict([machine(2)])
@@ -232,6 +240,7 @@ def test_a_fitted_router_crosses_process_borders() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_table_2_is_predicted_from_table_1_with_any_seed(seed: int, tables: Tables) -> None:
     # Linear contention alone, fitted by hand, errs by 0.74 % on average; eqs. 5-7 by 1.75 % on the same 16 rows.
     calibrating, held_out = tables
@@ -240,6 +249,7 @@ def test_table_2_is_predicted_from_table_1_with_any_seed(seed: int, tables: Tabl
     assert max(errors) <= 0.015
 
 
+@pytest.mark.slow
 def test_the_router_model_serves_frames_as_the_fit_predicts(tables: Tables) -> None:
     fitted = fit(tables[0])
     router = fitted.router_model(8, 64.0, link_bps=50e9)
@@ -250,6 +260,7 @@ def test_the_router_model_serves_frames_as_the_fit_predicts(tables: Tables) -> N
     assert contention.factor(1) == 1.0
 
 
+@pytest.mark.slow
 def test_the_next_point_of_a_router_known_on_1_and_4_cores_lies_between_them(tables: Tables) -> None:
     fitted = fit(tables[0])
     able = fitted.candidates(4)

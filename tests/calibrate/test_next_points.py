@@ -47,6 +47,7 @@ def test_what_tells_two_explanations_apart_is_preferred_to_what_narrows_each() -
     assert best.point.cores == 1
 
 
+@pytest.mark.slow
 def test_the_target_itself_is_asked_for_where_it_can_be_measured_and_what_is_left_is_then_narrow() -> None:
     fitted = fit([point(1, 1.7e6), point(2, 3.3e6), point(4, 6.3e6)])
     target = [point(16)]
@@ -62,6 +63,7 @@ def test_least_cores_for_a_goal_are_a_target() -> None:
     assert 6 <= best.point.cores <= 12
 
 
+@pytest.mark.slow
 def test_advice_goes_by_the_rows_that_do_not_calibrate_or_by_what_is_asked() -> None:
     rows = [point(1, 1.7e6), point(2, 3.3e6), point(8)]
     (by_rows,) = advise(rows)

@@ -57,6 +57,7 @@ def solved_pps(text: str, cores: int, frame_bytes: float = 64.0, **keys: object)
         pytest.param([point(k, r) for k, r in ((1, 2.0), (2, 2.2), (3, 5.5), (4, 5.6))], None, id="no law fits"),
     ],
 )
+@pytest.mark.slow
 def test_the_closed_form_of_the_file_is_the_calibrated_prediction_at_every_number_of_cores(
     points: list[Point], laws: list[str] | None
 ) -> None:
@@ -67,6 +68,7 @@ def test_the_closed_form_of_the_file_is_the_calibrated_prediction_at_every_numbe
         assert solved_pps(text, made.point.cores) == pytest.approx(made.throughput_pps, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_meyers_router_is_the_same_within_half_a_percent_at_every_frame_size(tables: Tables) -> None:
     calibrating, held_out = tables
     fitted = fit(calibrating)
@@ -92,6 +94,7 @@ def test_meyers_router_is_the_same_within_half_a_percent_at_every_frame_size(tab
     assert Solve(model=model).trial(load_of_file, 1.0).forwarded_pps == pytest.approx(made.throughput_pps, rel=0.005)
 
 
+@pytest.mark.slow
 def test_what_few_cores_or_polled_queues_cost_is_in_the_factors() -> None:
     layout = Layout(polls_ports=True)
     points = [replace(point(k, rate), layout=layout) for k, rate in ((1, 2.0), (2, 4.2), (4, 8.0))]
@@ -117,6 +120,7 @@ def test_the_file_says_where_it_is_from_and_what_it_cannot_say() -> None:
     assert all(f"# Not said here: {warning}." in head for warning in file.warnings)
 
 
+@pytest.mark.slow
 def test_a_difference_that_the_file_cannot_say_is_warned_of() -> None:
     # What the bus behind a fast link moves is a limit of its own, which no router file of this kind has.
     points = [replace(point(k, 2.0 * k), link_bps=100e9, ports=1) for k in (1, 2, 4)]
@@ -125,6 +129,7 @@ def test_a_difference_that_the_file_cannot_say_is_warned_of() -> None:
     assert "with 48 busy cores at 64 B" in warning
 
 
+@pytest.mark.slow
 def test_what_the_calibration_warns_of_stands_in_the_file() -> None:
     points = [point(1, 2.0), point(4, 7.9), point(1, 1.0, frame_bytes=1518), point(4, 1.6, frame_bytes=1518)]
     assert "# Mind: the rate of 4 cores at 1518 B (1.6 Mpps) is taken for an outlier" in saved(fit(points)).text
@@ -167,6 +172,7 @@ def test_a_study_saves_the_router_that_it_calibrates(tmp_path: Path, capsys: pyt
         (["validate", "four.csv", "--router", "eq5", "--save-router", "x.toml"], 'calibrate the router "multicore"'),
     ],
 )
+@pytest.mark.slow
 def test_what_no_router_file_can_hold_is_refused(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +186,7 @@ def test_what_no_router_file_can_hold_is_refused(
     assert not Path("x.toml").exists()
 
 
+@pytest.mark.slow
 def test_one_series_of_several_is_saved(tmp_path: Path) -> None:
     source = tmp_path / "two.csv"
     source.write_text("series,cores,frame_bytes,throughput_pps\na,1,64,2e6\na,4,64,7e6\nb,1,64,1e6\n", encoding="utf-8")

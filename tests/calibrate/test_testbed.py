@@ -31,6 +31,7 @@ def test_a_second_core_can_add_more_than_the_first_where_it_takes_a_port_over() 
     assert abs(made.error_ratio) < 0.02
 
 
+@pytest.mark.slow
 def test_many_series_tell_the_cost_of_polling_that_one_confuses_with_contention() -> None:
     series = [
         [poller(cores, service_s=100e-9 + 10e-9 * index, sigma=sigma) for cores in (1, 2, 4)]
@@ -68,6 +69,7 @@ def test_longer_frames_meet_the_bus_of_a_card_earlier() -> None:
     assert caps[78.0] == pytest.approx(1.0 / (1.0 / 23.8e6 + 3.5e-9))
 
 
+@pytest.mark.slow
 def test_priors_learnt_from_a_source_favour_the_law_that_made_it() -> None:
     series = [
         [Point(cores=k, frame_bytes=64.0, throughput_pps=speed * k / (1.0 + 0.15 * (k - 1))) for k in (1, 2, 4, 8)]

@@ -30,6 +30,7 @@ SUMMARY = {
 Tables = tuple[list[Point], list[Point]]
 
 
+@pytest.mark.slow
 def test_the_summary_covers_the_held_out_rows_alone(tables: Tables) -> None:
     calibrating, held_out = tables
     result = validate([*held_out, *calibrating])
@@ -41,6 +42,7 @@ def test_the_summary_covers_the_held_out_rows_alone(tables: Tables) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_result_is_plain_json_without_nan(tables: Tables) -> None:
     calibrating, held_out = tables
     for router in ("multicore", "eq5"):
@@ -50,6 +52,7 @@ def test_the_result_is_plain_json_without_nan(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("file", ["studies/meyer2014-table2.csv", "measured/meyer2014.csv"])
+@pytest.mark.slow
 def test_the_table_of_measurements_that_ships_is_validated_and_its_coverage_is_printed(
     file: str, capsys: pytest.CaptureFixture[str], tables: Tables
 ) -> None:

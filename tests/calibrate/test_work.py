@@ -33,6 +33,7 @@ def test_equation_3_of_paper_000_is_the_same_law_in_bytes() -> None:
         assert law.rate_pps(size) == pytest.approx(measured[size], rel=0.06)  # the copy is not quite linear
 
 
+@pytest.mark.slow
 def test_the_95_percent_interval_holds_95_percent_of_new_measurements() -> None:
     stream, scatter, inside, total = Random(7), 0.02, 0, 0
     for _ in range(300):

@@ -42,6 +42,7 @@ def test_help_names_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow
 def test_every_command_explains_itself(command: str) -> None:
     assert routecast_([command, "--help"]).returncode == 0
 
@@ -213,6 +214,7 @@ main()
 @pytest.mark.parametrize(
     "where", ["signal", "routecast.cli.run", "traceback", "typer.main", "rich", "routecast.cli.app", "numpy", "the end"]
 )
+@pytest.mark.slow
 def test_an_interrupt_leaves_with_130_and_one_line_wherever_it_strikes(where: str) -> None:
     router = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
     done = subprocess.run(

@@ -159,6 +159,7 @@ def test_wrong_options_are_told(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_a_matter_of_the_environment(
     asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_options_change_the_load_of_the_file(router: str, capsys: pytest.Capture
     assert changed["l1_bps"] == pytest.approx(1e6 * 532 * 8)
 
 
+@pytest.mark.slow
 def test_other_frames_count_in_the_buffers_of_a_chip_as_those_of_the_file_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +179,7 @@ def test_validate_prints_the_documented_summary(tmp_path: Path, capsys: pytest.C
     }
 
 
+@pytest.mark.slow
 def test_validate_leaves_with_1_when_the_error_is_larger_than_allowed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,6 +215,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_a_simulation_at_once_and_prints_no_data(
     router: str, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -258,6 +258,7 @@ def test_closed_form_and_simulation_draw_the_same_watts(
 
 @pytest.mark.parametrize("rate", [1e4, 1e5, 6e5])
 @pytest.mark.parametrize("activation", [Activation(), napi(linger_s=15 * US)], ids=["dedicated", "lingering"])
+@pytest.mark.slow
 def test_latency_of_a_core_that_sleeps_is_that_with_set_up_times(activation: Activation, rate: float) -> None:
     model = core(replace(LIGHT, after_s=1 * US), DEEP, activation=activation)
     formula = Solve(model).trial(at(rate), 1.0).latency

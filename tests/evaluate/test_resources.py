@@ -56,6 +56,7 @@ def evaluators(model: RouterModel) -> tuple[Evaluator, Evaluator]:
     arrivals=st.sampled_from([Arrivals.cbr(), Arrivals.poisson()]),
     rate_pps=st.floats(1e4, 3e7),
 )
+@pytest.mark.slow
 def test_nothing_carries_less_than_a_router_forwards(
     cores: int,
     flows: int,

@@ -70,6 +70,7 @@ def errors(models, over):
 
 @pytest.mark.parametrize("over", [0.5, 0.95, 1.3, 2.5])
 @pytest.mark.parametrize("cores", [1, 2, 4])
+@pytest.mark.slow
 def test_bound_threads_that_wait_for_room_forward_alike(cores, over):
     rates, used = errors([virtual_router(random.Random(seed), cores) for seed in range(4)], over)
     # 0.5 %: rings that fill in the first milliseconds; without costs of waking, shares alone decide.
@@ -78,6 +79,7 @@ def test_bound_threads_that_wait_for_room_forward_alike(cores, over):
 
 
 @pytest.mark.parametrize("over", [0.5, 0.95, 1.3])
+@pytest.mark.slow
 def test_bound_threads_that_drop_forward_alike(over):
     models = [virtual_router(random.Random(seed), 2, holds_back=False) for seed in range(8)]
     rates, used = errors(models, over)
@@ -95,6 +97,7 @@ def test_bound_threads_that_drop_in_deep_overload_forward_alike_as_a_rule():
 
 
 @pytest.mark.parametrize("over", [0.5, 0.9])
+@pytest.mark.slow
 def test_waking_and_switching_cost_what_they_do_frame_by_frame_below_overload(over):
     models = [virtual_router(random.Random(seed), 2, notify_us=0.3, switch_cost_s=0.5 * US) for seed in range(8)]
     rates, used = errors(models, over)
@@ -104,6 +107,7 @@ def test_waking_and_switching_cost_what_they_do_frame_by_frame_below_overload(ov
     assert max(used) < 0.15
 
 
+@pytest.mark.slow
 def test_waking_and_switching_in_overload_cost_about_what_they_do_frame_by_frame():
     models = [virtual_router(random.Random(seed), 2, notify_us=0.3, switch_cost_s=0.5 * US) for seed in range(8)]
     rates, _ = errors(models, 1.3)

@@ -170,6 +170,7 @@ def test_a_memory_that_engines_share_serves_what_it_can_and_is_named():
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
 def test_unlike_engines_that_share_a_memory_are_about_as_fast_as_simulated(seed):
     # Drawn with other seeds than those that the approximation was calibrated on.
     chance = random.Random(100 + seed)

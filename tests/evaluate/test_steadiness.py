@@ -49,6 +49,7 @@ def approach(time_s: float, seed: int = 0, *, noise: float = 0.02) -> list[float
 
 
 @pytest.mark.parametrize("coefficient", [-0.5, 0.0, 0.5, 0.9, 0.95])
+@pytest.mark.slow
 def test_one_in_twenty_series_without_drift_is_called_unsteady_however_alike_neighbours_are(coefficient: float) -> None:
     # 300 series: five standard deviations of the binomial with 5 % are 6.3 %. Plain regression would call 10 % of
     # the last ones drifting.
@@ -57,6 +58,7 @@ def test_one_in_twenty_series_without_drift_is_called_unsteady_however_alike_nei
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 0.9])
+@pytest.mark.slow
 def test_the_interval_holds_the_true_mean_in_nineteen_of_twenty_series(coefficient: float) -> None:
     verdicts = [steadiness(autoregressive(coefficient, 1000 + seed), PART_S) for seed in range(300)]
     steady = [one for one in verdicts if one.is_steady]
@@ -105,6 +107,7 @@ def test_the_reason_says_where_a_rate_falls_and_by_how_much() -> None:
 
 
 @pytest.mark.parametrize("coefficient", [0.0, 0.9])
+@pytest.mark.slow
 def test_chance_makes_no_steps(coefficient: float) -> None:
     found = [greatest_step(autoregressive(coefficient, 5000 + seed)).p < STEP_LEVEL for seed in range(300)]
     assert sum(found) <= 6  # drifts that the line shows are among them

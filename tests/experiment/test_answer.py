@@ -124,6 +124,7 @@ def test_common_random_numbers_give_all_rows_of_a_replication_one_seed() -> None
     assert len({run.key for run in runs}) == len(runs)
 
 
+@pytest.mark.slow
 def test_common_random_numbers_make_a_difference_vary_less() -> None:
     """Law, Simulation Modeling and Analysis, sec. 11.2: positively correlated runs make their difference vary less."""
     text = SIMULATED.replace('levels = ["64 B", "512 B"]', 'levels = ["64 B", "96 B"]')

@@ -236,6 +236,7 @@ def test_other_shapes_stay_within_the_levels() -> None:
 
 
 @given(st.integers(1, 6), st.integers(2, 40), st.integers(0, 2**40), st.sampled_from(["random", "even"]))
+@pytest.mark.slow
 def test_a_latin_hypercube_has_one_point_in_each_stratum_of_each_factor(
     factors: int, points: int, seed: int, spread: str
 ) -> None:

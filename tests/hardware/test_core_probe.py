@@ -58,6 +58,7 @@ def test_an_exception_in_progress_ends_the_work_and_is_raised(call: str, request
     assert 0.0 <= shares[0] <= 1.0
 
 
+@pytest.mark.slow
 def test_a_probe_of_the_clock_alone_measures_no_memory_and_no_operations() -> None:
     outcome = json.loads(core.probe_host('{"parts": ["clock"], "quick": true}'))
     assert outcome["latency"] == outcome["bandwidth"] == outcome["operations"] == []

@@ -106,6 +106,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("sizes", "streams"), CASES.values(), ids=CASES)
+@pytest.mark.slow
 def test_shares_are_those_of_an_exact_lru_simulation(sizes: list[int], streams: list[Stream]) -> None:
     found = residency(levels(*sizes), streams)
     for name, held in simulated(sizes, streams).items():

@@ -183,6 +183,7 @@ def archive_of(path: Path, name: str, size_bytes: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path: Path) -> None:
     bomb = archive_of(tmp_path / "bomb.tgz", "zeros.bin", 60_000_000)
     assert bomb.stat().st_size < 100_000

@@ -78,6 +78,7 @@ def test_capacities_without_a_common_quantum_are_dispatched_as_well(
 
 
 @given(problems(largest_group=3))
+@pytest.mark.slow
 def test_the_integer_program_of_a_step_agrees_with_the_tables(problem: ClusterProblem) -> None:
     dispatcher = Dispatcher(problem)
     powers_w = dispatcher.power_w() if dispatcher.tabulated else None

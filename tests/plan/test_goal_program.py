@@ -138,6 +138,7 @@ def test_the_program_over_all_steps_finds_the_same_energy(budget: float) -> None
 
 
 @pytest.mark.parametrize("spare", [0, 1])
+@pytest.mark.slow
 def test_more_money_never_costs_energy_and_no_money_limit_reaches_the_bound(spare: int) -> None:
     problem = ClusterProblem(groups=GROUPS, traffic_bps=day(24), step_s=3600.0, spare=spare)
     least, _ = least_budget(problem)

@@ -98,6 +98,7 @@ def test_bounds_spare_simulations_and_equal_loads_are_simulated_once() -> None:
     assert found.evaluated < found.places
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_plan_pass_their_checks() -> None:
     effort = replace(QUICK, replications=2)
     found = plan_of(WHOLE, (9e5, 2e5), effort=effort)

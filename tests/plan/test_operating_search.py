@@ -41,6 +41,7 @@ def fewest(judged: list[Judged]) -> float:
 
 @pytest.mark.parametrize("rate_pps", [2e4, 4e5, 1.5e6])
 @pytest.mark.parametrize("target", ["p99 < 100 us", "p99 < 12 us", "mean < 3 us", "loss < 5 %"])
+@pytest.mark.slow
 def test_the_search_finds_what_looking_at_everything_finds(rate_pps: float, target: str) -> None:
     load, targets = load_at(rate_pps), with_no_loss(parse_targets([target]))
     everything = every_trial(load, targets)

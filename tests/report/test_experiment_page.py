@@ -73,6 +73,7 @@ class Balance(HTMLParser):
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_every_page_is_well_formed_needs_no_network_and_no_script(name: str) -> None:
     html = render_page(page_of(results_named(name)))
     balance = Balance()

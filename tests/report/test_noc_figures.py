@@ -53,6 +53,7 @@ def corners(path: ElementTree.Element) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(4, 4), (16, 16), (5, 1), (1, 3)])
+@pytest.mark.slow
 def test_a_map_shows_every_link_once_apart_from_all_others(columns: int, rows: int) -> None:
     topology = Topology(kind=TopologyKind.MESH, columns=columns, rows=rows)
     count = len(links(topology))

@@ -25,6 +25,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize("time", LAWS, ids=lambda time: time.variation if time.mean_s else "table")
+@pytest.mark.slow
 def test_moments_are_those_of_the_quantiles(time):
     # E[X^n] is the integral of q(u)^n; 3 %: the last of 20,000 points stands for a long tail.
     points = [time.quantile_s((number + 0.5) / 20_000) for number in range(20_000)]

@@ -42,6 +42,7 @@ def test_a_minimal_study_gets_the_defaults(tmp_path: Path) -> None:
     assert study.evaluate.evaluators == ("solve", "simulate")
 
 
+@pytest.mark.slow
 def test_every_shipped_study_can_be_read() -> None:
     assert "meyer2014" in shipped_studies()
     for name in shipped_studies():

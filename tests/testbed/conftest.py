@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import what they share: testbed_fakes, testbed_rights, device_chain."""
+"""Lets the tests of this folder import what they share: testbed_fakes, device_chain."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Chain:
     sink: str
     spawned: dict[int, str] = field(default_factory=dict)
 
-    def forward(self, frames: list[bytes], *, reverse: bool = False, wait_s: float = 3.0) -> list[bytes]:
+    def forward(self, frames: list[bytes], *, reverse: bool = False, wait_s: float = 60.0) -> list[bytes]:
         """Send frames into one end and return those with our signature that come out at the other, in order.
 
         They are sent in bursts that the smallest buffer of a device holds, each after the last has arrived. It ends

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,14 +80,11 @@ def test_testpmd_without_a_wire_answers_through_a_test_bed(tmp_path: Any) -> Non
     if lacking:
         pytest.skip(f"needs {lacking[0].program}: apt install {lacking[0].package}")
     file = tmp_path / "own.testbed.toml"
-    file.write_text(
-        'kind = "namespaces"\nname = "timed' + f"{os.getpid() % 100_000}" + '"\npriority = 0\n', encoding="utf-8"
-    )
+    file.write_text('kind = "namespaces"\nname = "timed"\npriority = 0\n', encoding="utf-8")
     with open_testbed(file, device="testpmd", options={"driver": "null", "forward": "macswap"}) as evaluator:
         little = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.1)
         much = evaluator.trial(OfferedLoad(rate_pps=1e12), 0.1)
         facts = evaluator.facts()
-    # Its capacity is what it forwards in the time that it had, not in what others left of the trial.
     assert little.loss_ratio == 0.0
     assert much.loss_ratio > 0.9
     assert much.forwarded_pps > 1e5

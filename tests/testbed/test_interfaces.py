@@ -100,7 +100,9 @@ def test_an_address_outside_the_benchmarking_ranges_is_refused(lab: str) -> None
     assert "198.18.0.0/15" in text  # RFC 6815 sec. 3
 
 
-def test_an_interface_with_other_traffic_is_refused(lab: str, start: Callable[..., subprocess.Popen[str]]) -> None:
+def test_an_interface_with_other_traffic_is_refused(
+    lab: str, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
+) -> None:
     ping = (
         "import socket, time\n"
         "s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
@@ -111,8 +113,18 @@ def test_an_interface_with_other_traffic_is_refused(lab: str, start: Callable[..
     other = start(["ip", "netns", "exec", lab, sys.executable, "-c", ping], stdout=subprocess.PIPE)
     assert other.stdout is not None
     assert other.stdout.readline() == "sends\n"
-    # Longer than a busy machine keeps the sender from its core.
-    assert "carries other traffic" in refusal(lab, "e0", "e1", idle_s=1.5)
+
+    refusals: list[str] = []
+
+    def is_refused() -> bool:  # a busy machine may keep the sender from its core for as long as is listened
+        try:
+            inspect_ports([(lab, "e0"), (lab, "e1")], own_network=False, idle_s=0.2)
+        except FileProblem as problem:
+            refusals.append(str(problem))
+        return bool(refusals)
+
+    until(is_refused, "the sender was heard", other)
+    assert "carries other traffic" in refusals[0]
 
 
 def test_missing_interfaces_loopback_and_bridge_members_are_refused_all_at_once(lab: str) -> None:
@@ -168,20 +180,20 @@ def test_the_whole_command_runs_inside_a_namespace_of_its_own(
     done = subprocess.run(
         [
             *("ip", "netns", "exec", lab, *rights, sys.executable, "-m", "routecast", "measure"),
-            *("--testbed", file_of(None), "--load", "20 kpps", "--duration", "200 ms", "--json"),
+            *("--testbed", file_of(None), "--load", "20 kpps", "--duration", "200 ms", "--json", "--retries", "7"),
         ],
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode in {0, 1}, done.stderr
     trial = json.loads(done.stdout)
     # Without CAP_SYS_NICE the generator is an ordinary thread, which a busy machine may keep from its rate.
-    assert 0 < trial["offered_frames"] <= 4_000
+    assert trial["offered_frames"] <= 4_000
     assert trial["offered_frames"] == 4_000 or trial["invalid"]
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
-    assert trial["forwarded_frames"] > 0
+    assert trial["forwarded_frames"] > 0 or trial["invalid"]
     assert trial["facts"]["bed"]["kind"] == "interfaces"
     # What is sent where is said before it is sent.
     assert "sending from e0 (02:00:00:00:01:02, 198.18.1.2) to 02:00:00:00:01:01, 198.19.1.2" in done.stderr

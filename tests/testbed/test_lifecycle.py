@@ -29,7 +29,7 @@ with make_bed(sys.argv[1], said=lambda line: print(line, file=sys.stderr, flush=
     bed.site.spawn("sleep", sys.argv[2])
     bed.site.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
     print("up", flush=True)
-    for _ in range(6000):  # a signal that comes just before a sleep is heard after it
+    for _ in range(30_000):  # a signal that comes just before a sleep is heard after it
         time.sleep(0.01)
 """
 SLEEPS_S = f"1000.{os.getpid()}"
@@ -63,7 +63,7 @@ def up(start: Start) -> Up:
         command = [sys.executable, "-c", RUN, bed_file, SLEEPS_S]
         process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
-        assert process.stdout.readline() == "up\n", process.communicate(timeout=60)[1]
+        assert process.stdout.readline() == "up\n", process.communicate(timeout=120)[1]
         return process
 
     return start_up
@@ -108,7 +108,7 @@ def test_a_signal_that_ends_the_run_takes_the_bed_down(up: Up, bed_file: str, na
     assert len(left(name)["namespaces"]) == 3
     assert len(sleepers() - asleep) == 1
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode != 0
     assert left(name) == NOTHING
     assert sleepers() <= asleep
@@ -133,7 +133,7 @@ def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
     before, asleep = settings(), sleepers()
     process = up(bed_file)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert len(left(name)["namespaces"]) == 3
     assert len(sleepers() - asleep) == 1
     other = tmp_path / "other.testbed.toml"
@@ -150,7 +150,7 @@ def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
 def test_the_same_bed_starts_again_after_a_kill(up: Up, bed_file: str, name: str) -> None:
     process = up(bed_file)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     with make_bed(bed_file) as bed:
         assert len(netns.process_ids(bed.site.netns or "")) == 0
     assert left(name) == NOTHING
@@ -161,7 +161,7 @@ def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(up
     asleep = sleepers()
     process = up(bed_file)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     (state.FOLDER / f"{name}.json").unlink()
     with make_bed(bed_file):
         pass
@@ -179,7 +179,7 @@ def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(up: Up, be
             state.remove(name)
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert left(name) == NOTHING
 
 

@@ -16,17 +16,18 @@ import without_ebpf
 from routecast.testbed import netns
 
 pytestmark = [
-    pytest.mark.wire,
-    pytest.mark.skipif(not without_ebpf.IS_KNOWN, reason="the number of bpf(2) is not known for this architecture"),
+    pytest.mark.skipif(not without_ebpf.IS_KNOWN, reason="the number of bpf(2) is not known for this architecture")
 ]
 
 LAUNCHER = (sys.executable, without_ebpf.__file__)
 REFUSED = "the kernel does not permit bpf(2)"
 
 
-def run(*arguments: str, before: tuple[str, ...] = LAUNCHER) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, before: tuple[str, ...] = LAUNCHER, program: tuple[str, ...] = ("-m", "routecast")
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*before, sys.executable, "-m", "routecast", *arguments],
+        [*before, sys.executable, *program, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -43,7 +44,7 @@ def bed(tmp_path: Path) -> str:
 
 
 def measure(bed: str, *more: str) -> subprocess.CompletedProcess[str]:
-    load = ("--load", "20 kpps", "--duration", "200 ms")
+    load = ("--load", "20 kpps", "--duration", "200 ms", "--retries", "7")
     return run("measure", "--testbed", bed, *load, "--json", *more)
 
 
@@ -53,8 +54,9 @@ def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(be
     done = measure(bed, "--dut", "linux", "--back-end", back_end)
     assert done.returncode in {0, 1}, done.stderr  # 1: a busy machine held the tester up, which its own checks found
     trial = json.loads(done.stdout)
-    assert trial["offered_frames"] > 0
-    assert trial["forwarded_frames"] > 0
+    if done.returncode == 0:
+        assert trial["offered_frames"] == 4_000
+        assert trial["forwarded_frames"] > 0
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]  # S12
     tester = trial["facts"]["tester"]
     assert REFUSED in tester["no_ebpf"]
@@ -82,10 +84,25 @@ def test_a_device_that_needs_ebpf_is_no_defect_of_routecast(bed: str, device: tu
     assert REFUSED in done.stderr
 
 
+SHORT = """
+import sys
+from routecast.cli.run import run
+from routecast.testbed import selftest
+selftest.FRAME_BYTES, selftest.RATES_PPS, selftest._MAXIMUM_S, selftest._FLOOR_S = (64,), (1e3,), 0.05, 0.05
+sys.exit(run(sys.argv[1:]))
+"""
+
+
 @pytest.mark.wire
-@pytest.mark.thorough
-def test_the_selftest_measures_the_back_ends_that_are_left_and_says_why_others_are_not(bed: str) -> None:
-    done = run("testbed", "selftest", "--testbed", bed, "--json")
+@pytest.mark.parametrize(
+    "program",
+    [("-c", SHORT), pytest.param(("-m", "routecast"), marks=pytest.mark.thorough)],
+    ids=["one size and rate", "whole"],
+)
+def test_the_selftest_measures_the_back_ends_that_are_left_and_says_why_others_are_not(
+    bed: str, program: tuple[str, ...]
+) -> None:
+    done = run("testbed", "selftest", "--testbed", bed, "--json", program=program)
     found = json.loads(done.stdout)
     missing = {check["back_end"]: check["reason"] for check in found["checks"] if check["trial"] is None}
     assert set(missing) == {"live"}
@@ -103,7 +120,6 @@ def test_a_selftest_without_a_row_is_no_success(bed: str) -> None:
     assert "AF_PACKET" in done.stderr
 
 
-@pytest.mark.slow
 def test_the_devices_are_listed_with_the_back_ends_that_are_left() -> None:
     done = run("testbed", "devices")
     assert done.returncode == 0
@@ -117,7 +133,6 @@ def test_the_devices_are_listed_with_the_back_ends_that_are_left() -> None:
     assert not any(one["why"] for one in devices["linux"])
 
 
-@pytest.mark.slow
 def test_the_doctor_finds_the_back_ends_that_are_left() -> None:
     found = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}["back ends"]
     assert found["state"] == "missing"
@@ -189,5 +204,5 @@ def test_without_the_right_to_load_programs_frames_go_through_sockets(wire: str)
     assert found["facts"]["no_ebpf"] == "eBPF cannot be used here: this process lacks CAP_BPF, CAP_PERFMON"
     assert [port["receive"]["back_end"] for port in found["facts"]["ports"]] == ["af_packet"] * 2
     stream = found["stream"]
-    assert stream["received_frames"] > 0
+    assert stream["received_frames"] > 0 or stream["late_frames"] > 0
     assert stream["sent_frames"] == stream["received_frames"] + stream["lost_frames"]

@@ -53,6 +53,7 @@ def test_classes_of_instructions_add_up_to_all(crc: Characterisation) -> None:
         assert min(parts) >= 0.0
 
 
+@pytest.mark.slow
 def test_larger_caches_never_miss_more_and_the_largest_only_what_was_never_touched_before(
     crc: Characterisation,
 ) -> None:

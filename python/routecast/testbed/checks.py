@@ -18,7 +18,15 @@ from routecast.testbed.bed import TesterPort
 from routecast.testbed.counted import Counted, Slice
 from routecast.testbed.watch import Reading
 
-__all__ = ["Limits", "Seen", "disturbances", "notes_of", "reasons_against"]
+__all__ = ["BEFORE_THE_RESET", "Limits", "Seen", "disturbances", "notes_of", "reasons_against"]
+
+# The words of what other work on the machine did to a trial: sentences are made with them, and found again by them.
+_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"
+_DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
+_SHARED, _STOLEN, _OTHERS, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
+BEFORE_THE_RESET = "the trial ended before the reset"
+_REASONS_OF_OTHERS = (_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM, _DROPPED, _MISSED, _SHARED, _STOLEN, BEFORE_THE_RESET)
+_NOTES_OF_OTHERS = (_LATE, _STOLEN, _OTHERS, _STALLED)
 
 
 @value
@@ -38,37 +46,6 @@ class Limits:
     clock_step_s: float = field("Jump of the wall clock that is worth a note", default=1e-3)
     # Shortest pause in reception that is called a stall, if it is also far longer than the gap between frames.
     stall_s: float = 1e-3
-
-
-# What sentences say of other work on the machine, by which they are found again.
-_TOO_FEW = "the tester sent"
-_OFF_RATE = "frames/s instead of"
-_LATE = "left late"
-_SHARED = "share core"
-_NO_ROOM = "the tester's receiver had no room"
-_OWN_DROPS = "the tester itself"
-_STOLEN = "the hypervisor took"
-_STALLED = "disturbance: "
-_FOREIGN_WORK = "other work took"
-_REASONS = (_TOO_FEW, _OFF_RATE, _LATE, _SHARED, _NO_ROOM, _OWN_DROPS, _STOLEN)
-_NOTES = (_STOLEN, _STALLED, _FOREIGN_WORK)
-
-
-def disturbances(trial: Trial) -> tuple[str, ...]:
-    """Return what a measured trial says that other work on the machine did to it; empty for an undisturbed one.
-
-    Of a disturbed trial counts are exact and sums hold; its rates, losses and latencies may be the machine's and not
-    the device's, even where the trial is valid. Frames that left a fraction of a millisecond late are no disturbance.
-
-    Parameters
-    ----------
-    trial : Trial
-        Of :class:`~routecast.testbed.Measure`.
-    """
-    return (
-        *(reason for reason in trial.invalid if any(mark in reason for mark in _REASONS)),
-        *(note for note in trial.notes if any(mark in note for mark in _NOTES)),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +103,16 @@ def notes_of(seen: Seen) -> tuple[str, ...]:
     )
 
 
+def disturbances(trial: Trial) -> tuple[str, ...]:
+    """Return what a trial says that other work on the machine did to it; of the device it tells nothing then."""
+    return tuple(
+        said
+        for sentences, words in ((trial.invalid, _REASONS_OF_OTHERS), (trial.notes, _NOTES_OF_OTHERS))
+        for said in sentences
+        if any(word in said for word in words)
+    )
+
+
 def _rates(seen: Seen) -> Iterator[str]:
     for part in seen.slices:
         for number, stream in enumerate(part.outcome["streams"]):
@@ -142,7 +129,7 @@ def _rates(seen: Seen) -> Iterator[str]:
             frames = part.duration_s * abs(got - wanted)  # over the slice
             allowed = max(1.0, seen.limits.edge_s * wanted)
             if sent > 2 and abs(got / wanted - 1.0) > seen.limits.rate_ratio and frames > allowed:
-                yield f"stream {number}: sent {got:,.0f} {_OFF_RATE} {wanted:,.0f}"
+                yield f"stream {number}: sent {got:,.0f} {_WRONG_RATE} {wanted:,.0f}"
 
 
 def _lateness(seen: Seen) -> Iterator[str]:
@@ -174,8 +161,11 @@ def _a_little_late(seen: Seen) -> Iterator[str]:
     for part in seen.slices:
         for number, stream in enumerate(part.outcome["streams"]):
             share = int(stream["late_frames"]) / max(int(stream["sent_frames"]), 1)
-            is_reason = float(stream["latest_s"]) > seen.limits.late_s and not seen.is_reset
-            if share > seen.limits.late_ratio and not is_reason:
+            latest_s = float(stream["latest_s"])
+            is_reason = latest_s > seen.limits.late_s and not seen.is_reset
+            # Few late frames can be a burst that a ring of the device does not hold: where there is loss, it is said.
+            may_have_lost = seen.counted.lost_frames > 0 and latest_s > seen.limits.stall_s
+            if (share > seen.limits.late_ratio or may_have_lost) and not is_reason:
                 yield f"stream {number}: {_late(stream)}; what was held up followed faster than planned"
 
 
@@ -205,19 +195,19 @@ def _links(seen: Seen) -> Iterator[str]:
 def _own_drops(seen: Seen) -> Iterator[str]:
     overrun = sum(int(part.outcome["back_end"].get("overrun_frames", 0)) for part in seen.slices)
     if overrun:
-        yield f"{_NO_ROOM} for {overrun:,} frames: give it a core of its own (receive_cpu)"
+        yield f"the tester's receiver {_NO_ROOM} {overrun:,} frames: give it a core of its own (receive_cpu)"
     for number in seen.receiving:
         port = seen.ports[number]
         for what, name in (
-            ("dropped", "rx_dropped_frames"),
-            ("missed", "rx_missed_frames"),
-            ("found errors in", "rx_errors"),
+            (_DROPPED, "rx_dropped_frames"),
+            (_MISSED, "rx_missed_frames"),
+            ("the tester itself found errors in", "rx_errors"),
         ):
             count = seen.link_change(port, name)
-            if what == "dropped":
+            if what == _DROPPED:
                 count -= seen.counted.foreign_frames  # nobody here takes them, so the kernel drops them
             if count > 0:
-                yield f"port {port.name} ({port.interface}): {_OWN_DROPS} {what} {count:,} frames"
+                yield f"port {port.name} ({port.interface}): {what} {count:,} frames"
 
 
 def _conservation(seen: Seen) -> Iterator[str]:
@@ -304,7 +294,7 @@ def _stall(seen: Seen) -> Iterator[str]:
     gap_s = duration_s / counts.received_frames
     if counts.longest_gap_s > max(seen.limits.stall_s, 50.0 * gap_s):
         yield (
-            f"{_STALLED}nothing was received for {format_duration(counts.longest_gap_s)} from "
+            f"{_STALLED} nothing was received for {format_duration(counts.longest_gap_s)} from "
             f"{format_duration(counts.longest_gap_at_s)} on, so some of the loss may be a stall of the machine"
         )
 
@@ -326,7 +316,7 @@ def _other_load(seen: Seen) -> Iterator[str]:
             )
             other = busy - own_s / max(seen.after.at_s - seen.before.at_s, 1e-9)
             if other > 0.1:
-                yield f"core {number} ({role}): {_FOREIGN_WORK} {_percent(min(other, 1.0))} of the time"
+                yield f"core {number} ({role}): {_OTHERS} {_percent(min(other, 1.0))} of the time"
 
 
 def _foreign(seen: Seen) -> Iterator[str]:

@@ -18,7 +18,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.testbed.bed import Bed
-from routecast.testbed.checks import Limits, Seen, stream_ports
+from routecast.testbed.checks import BEFORE_THE_RESET, Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted, windows
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
@@ -370,7 +370,7 @@ class Measure:
         if failed:
             raise failed[0]
         if not happened.is_set():
-            trial = replace(trial, invalid=(*trial.invalid, "the trial ended before the reset"))
+            trial = replace(trial, invalid=(*trial.invalid, BEFORE_THE_RESET))
         return replace(trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes))
 
     def facts(self) -> Mapping[str, object]:

@@ -139,6 +139,7 @@ def test_a_chain_with_a_gap_is_refused(names: str) -> None:
     assert "one comma between two" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_who_leaves_is_no_failed_criterion() -> None:
     command = [sys.executable, "-m", "routecast", "function", "l2_switch", *PAPER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:

@@ -24,6 +24,7 @@ def short(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_plan_says_what_to_buy_what_it_needs_and_which_machines_are_on(
     short: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_budget_that_is_too_small_leaves_with_2_and_says_the_least(capsys: pyt
     assert "raise the budget to 2000" in " ".join(told.split())
 
 
+@pytest.mark.slow
 def test_the_folder_holds_plan_schedule_and_figures(short: Path, tmp_path: Path) -> None:
     out, figure = tmp_path / "out", tmp_path / "power.svg"
     assert run(["plan", "cluster", str(short), "--out", str(out), "--figure", str(figure), "--json"]) == 0
@@ -94,6 +96,7 @@ def test_a_trace_without_a_unit_and_one_with_a_gap_leave_with_2(
     assert json.loads(capsys.readouterr().out)["traffic"]["l2_bps"][7] == pytest.approx(50e9 * 7 / 24)
 
 
+@pytest.mark.slow
 def test_a_spare_machine_costs_more(short: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prices = []
     for spare in ("0", "1"):

@@ -44,6 +44,7 @@ def test_the_folder_holds_a_router_that_forwards_what_was_said(
     assert "Load by engine" in figure.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_mapping_that_is_mapped_again_is_not_bettered() -> None:
     case = read_mapping(EXAMPLE)
     first = answer(case, simulate=False)
@@ -114,6 +115,7 @@ def test_a_router_of_no_blocks_leaves_nothing_to_map(
     assert "block: there is nothing to map" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_router_of_a_mapping_is_the_one_that_was_compared(tmp_path: Path) -> None:
     from routecast.plan.mapping.writing import router_text
 

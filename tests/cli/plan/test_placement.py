@@ -13,6 +13,7 @@ from routecast.cli.run import run
 EXAMPLE = Path(__file__).parents[3] / "examples" / "li2012.placement.toml"
 
 
+@pytest.mark.slow
 def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes_next(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

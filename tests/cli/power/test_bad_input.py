@@ -105,11 +105,13 @@ def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
     assert 'samples.csv: c: is no device of the file: known are "a", "b"' in said
 
 
+@pytest.mark.slow
 def test_trials_too_short_for_a_frame_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "optimise", str(EXAMPLE), "--target", "p99 < 1 ms", "--duration", "1 us"]) == 1
     assert "--duration" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_no_p_state_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     router = tmp_path / "odd.router.toml"
     text = EXAMPLE.read_text(encoding="utf-8")
@@ -174,6 +176,7 @@ def bomb_of_aliases(lines: int) -> str:
     ],
     ids=["bomb", "itself", "merged", "deep", "wide", "large", "tag", "date"],
 )
+@pytest.mark.slow
 def test_yaml_that_stands_for_more_than_it_says_is_refused(
     command: str, content: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

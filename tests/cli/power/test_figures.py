@@ -30,6 +30,7 @@ def samples(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_the_front_says_for_every_bound_the_fewest_watts_that_a_real_setting_has() -> None:
     machine = machine_of(parse_toml(EXAMPLE.read_text(), "green"), lingers_s=(15e-6,))
     assert machine.load is not None

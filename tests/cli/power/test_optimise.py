@@ -20,6 +20,7 @@ def optimise(*arguments: str, expected: int = 0, router: Path = EXAMPLE) -> None
     assert run(["power", "optimise", str(router), *QUICK, *arguments]) == expected
 
 
+@pytest.mark.slow
 def test_the_example_is_answered_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
     optimise("--load", "1 Mpps", "--target", "p99 < 100 us", "--json")
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -41,6 +42,7 @@ def test_the_example_says_that_its_figures_are_nobodys_measurements() -> None:
     assert "replace" in head
 
 
+@pytest.mark.slow
 def test_the_table_names_the_setting_the_interval_and_the_front(capsys: pytest.CaptureFixture[str]) -> None:
     optimise("--target", "p99 < 100 us")
     shown = capsys.readouterr().out
@@ -49,6 +51,7 @@ def test_the_table_names_the_setting_the_interval_and_the_front(capsys: pytest.C
     assert "Watts against p99 latency" in shown
 
 
+@pytest.mark.slow
 def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(capsys: pytest.CaptureFixture[str]) -> None:
     optimise("--target", "p99 < 100 ns", "--json", expected=1)
     captured = capsys.readouterr()

@@ -54,6 +54,7 @@ def router(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_simulators_table_has_the_watts_of_the_cores_that_work(router: Path) -> None:
     table = document("table", router, "--evaluator", "simulate", "--frame", "64 B", "--duration", "500 ms")
     rows = {row["name"]: row for row in table["rows"]}

@@ -23,6 +23,7 @@ def doubtful(results: Results) -> set[str]:
     return {check.name for check in found.residuals.checks if check.is_doubtful}
 
 
+@pytest.mark.slow
 def test_the_durbin_watson_test_cries_wolf_as_rarely_as_its_p_values_say() -> None:
     random = np.random.default_rng(1)
     model = np.column_stack([np.ones(16), random.choice([-1.0, 1.0], (16, 3))])

@@ -38,6 +38,7 @@ def by_letter(screening: Screening | None) -> dict[str, Screened]:
 
 
 @pytest.mark.parametrize("kind", ["latin_hypercube", "sobol"])
+@pytest.mark.slow
 def test_the_indices_of_the_ishigami_function_are_its_closed_form(results_of: Make, kind: str) -> None:
     sampler = qmc.LatinHypercube(3, seed=1) if kind == "latin_hypercube" else qmc.Sobol(3, seed=1)
     x = 2 * sampler.random(512) - 1

@@ -133,6 +133,7 @@ def test_second_order_surfaces(results_of: Make, count: int, seed: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_statistics_of_the_residual_checks() -> None:
     from statsmodels.stats.diagnostic import het_breuschpagan
     from statsmodels.stats.stattools import durbin_watson as reference_d

@@ -207,6 +207,7 @@ def test_a_scheduler_without_workers_is_told_how_to_get_some(monkeypatch: pytest
             pass
 
 
+@pytest.mark.slow
 def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as bound:  # not listening: nothing can connect
         bound.bind(("127.0.0.1", 0))

@@ -55,6 +55,7 @@ def expected() -> tuple[Answer, ...]:
 
 
 @pytest.mark.parametrize(("spec", "workers"), [("threads", 1), ("threads", 5), ("processes", 1), ("processes", 3)])
+@pytest.mark.slow
 def test_answers_depend_on_neither_the_executor_nor_the_number_of_workers(
     spec: str, workers: int, expected: tuple[Answer, ...], tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_stopped_sweep_leaves_its_answers_and_no_process(
     assert answers_on_disk(out).keys() >= found.keys()
 
 
+@pytest.mark.slow
 def test_what_a_lost_worker_had_is_run_again(tmp_path: Path) -> None:
     runs = sweep_runs.runs_of(40, tmp_path)
     with open_executor("processes", 2) as executor:
@@ -214,6 +216,7 @@ def test_workers_that_cannot_even_start_are_not_started_for_ever() -> None:
     assert len(inline.batches) < 100
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_what_is_missing(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

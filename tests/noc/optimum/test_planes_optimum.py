@@ -231,6 +231,7 @@ def test_the_mpeg4_decoder_gains_what_li_2012_states():
 
 
 @pytest.mark.parametrize("traffic", [tornado(FIVE), uniform(FIVE)], ids=["tornado", "uniform"])
+@pytest.mark.slow
 def test_nearly_even_traffic_gains_little_more_than_four(traffic):
     # Sec. 7.4 states at most 4, since all links be loaded alike. Those of a mesh are not: its rim carries less than
     # its middle, so that a little concentration gains a little more.
@@ -280,6 +281,7 @@ def test_exactly_full_planes_are_no_overload():
     assert found.power == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_at_the_time_limit_it_answers_with_what_is_proven():
     demand = at_load(normal(FIVE, seed=3), FIVE, 1.0)
     hasty = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, time_limit_s=0.0)
@@ -291,6 +293,7 @@ def test_at_the_time_limit_it_answers_with_what_is_proven():
     assert_is_a_routing(FIVE, demand, hasty, (1.0, 1.0))
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_flows_and_what_is_proven():
     demand = at_load(uniform(FIVE), FIVE, 1.0)
     told = []

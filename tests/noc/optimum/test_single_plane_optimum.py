@@ -239,6 +239,7 @@ def test_the_interior_point_method_finds_what_the_simplex_method_finds(topology,
         assert by_interior_point.power == pytest.approx(by_simplex.power, rel=2e-6)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_long_search_and_leaves_the_next_one_alone():
     topology = mesh(16, 16)
     demand = hot_spot(topology).between_routers(topology)
@@ -263,6 +264,7 @@ def test_ctrl_c_ends_a_long_search_and_leaves_the_next_one_alone():
     assert optimum(mesh(2, 2), sparse_demand(mesh(2, 2), 1), LI2012).gap <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_time_limit_leaves_flows_that_fit_and_a_bound_that_holds():
     topology = mesh(12, 12)
     demand = normal(topology, permutations=144, seed=1).between_routers(topology)

@@ -108,6 +108,7 @@ def recomputed(allocation: Allocation, demand: NDArray[np.float64]) -> float:
 
 @pytest.mark.parametrize("freedom", [Freedom.PLANE, Freedom.PLANE_ORDER, Freedom.MINIMAL])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_on_tiny_cases_nothing_is_better(freedom: Freedom, seed: int) -> None:
     unequal = (Scaling(alpha_max=3), Scaling(alpha_max=2))
     flows = 8 if freedom is Freedom.MINIMAL else 12
@@ -253,6 +254,7 @@ def test_planes_with_the_same_paths_carry_what_one_as_wide_as_all_does() -> None
     assert relaxation.least_power(stretch * ratio * (1 - 1e-4)) is None
 
 
+@pytest.mark.slow
 def test_whole_flows_reach_the_greatest_gain_there_is_on_the_hot_spot() -> None:
     # alpha_max^2 = 9 is the most that scaling can save (sec. 7.4); Li's best is 4.7.
     demand, no_dvfs = at_load_1(MESH_5, hot_spot(MESH_5).between_routers(MESH_5))
@@ -260,6 +262,7 @@ def test_whole_flows_reach_the_greatest_gain_there_is_on_the_hot_spot() -> None:
     assert no_dvfs / ours.power == pytest.approx(9.0, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_normal_traffic_comes_more_than_half_way_from_li_2012_to_the_bound() -> None:
     demand, no_dvfs = at_load_1(MESH_5, normal(MESH_5, seed=1).between_routers(MESH_5))
     ours = allocate(MESH_5, demand, TWO, freedom=Freedom.DIMENSION_ORDER, steps=2000).power
@@ -271,6 +274,7 @@ def test_normal_traffic_comes_more_than_half_way_from_li_2012_to_the_bound() -> 
     assert no_dvfs / ours > 4.2
 
 
+@pytest.mark.slow
 def test_planes_of_their_own_dimension_order_need_no_virtual_channels() -> None:
     demand, no_dvfs = at_load_1(MESH_5, hot_spot(MESH_5).between_routers(MESH_5))
     for freedom in (Freedom.PLANE, Freedom.PLANE_ORDER):
@@ -300,6 +304,7 @@ def test_on_uniform_traffic_two_planes_gain_no_more_than_four() -> None:
     assert no_dvfs / ours.power == pytest.approx(4.0, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_one_seed_one_answer() -> None:
     demand = few_flows(MESH_3, 1, 40)
     first, second = (allocate(MESH_3, demand, TWO, freedom=Freedom.ANY, steps=800, seed=4) for _ in range(2))
@@ -352,6 +357,7 @@ def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:
     assert all(plane.demand.any() for plane in high.planes)
 
 
+@pytest.mark.slow
 def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> None:
     # Made up: idle power that grows with the square of the clock, switching with its cube.
     points = tuple(

@@ -62,6 +62,7 @@ def test_datelines_free_every_torus_from_deadlock(policy: str, wide: int, high: 
 
 @pytest.mark.parametrize("policy", ["4p_es", "romm", "valiant"])
 @pytest.mark.parametrize(("columns", "rows"), [(2, 2), (3, 2), (4, 4), (5, 3), (6, 2), (5, 5), (1, 7)])
+@pytest.mark.slow
 def test_datelines_free_routes_over_a_router_from_deadlock(policy: str, columns: int, rows: int) -> None:
     assert channel_cycle(routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))) is None
 

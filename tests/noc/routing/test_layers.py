@@ -62,6 +62,7 @@ def test_shortest_paths_on_a_torus_need_six_classes_at_most(given_routes: Routes
 
 @pytest.mark.parametrize("policy", ["o1turn", "4p_es", "romm", "valiant"])
 @pytest.mark.parametrize("kind", [TopologyKind.MESH, TopologyKind.TORUS])
+@pytest.mark.slow
 def test_paths_with_detours_are_freed_too(policy: str, kind: TopologyKind) -> None:
     found = routes(policy, Topology(kind=kind, columns=4, rows=4))
     freed = layered(found)

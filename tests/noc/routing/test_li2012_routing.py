@@ -65,6 +65,7 @@ def test_transpose_power_is_that_of_figure_6_5(on_transpose: dict[str, float]) -
     assert on_transpose["2p_es"] == pytest.approx(0.25, rel=0.03)
 
 
+@pytest.mark.slow
 def test_mean_power_of_normal_matrices_is_that_of_figure_6_4(on_normal: dict[str, float]) -> None:
     assert on_normal["xy"] == pytest.approx(0.91, rel=0.03)
     assert on_normal["2p_es"] == pytest.approx(0.80, rel=0.03)

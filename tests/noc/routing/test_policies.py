@@ -192,6 +192,7 @@ def test_romm_shares_are_those_of_all_intermediate_routers_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("k", [3, 5])
+@pytest.mark.slow
 def test_valiant_loads_every_link_of_a_torus_alike_whatever_the_permutation(k: int) -> None:
     # Two uniform phases; each moves (k^2 - 1) / (4 k) hops along a ring of odd length k, over 2 links per router.
     topology = torus(k, k)

@@ -16,6 +16,7 @@ def table() -> tuple[DvfsRow, ...]:
 
 
 @pytest.mark.parametrize("number", range(5))
+@pytest.mark.slow
 def test_power_falls_with_alpha_squared_within_5_percent(number: int) -> None:
     row = table()[number]
     assert row.ratio.value == pytest.approx(row.theory, rel=0.05)

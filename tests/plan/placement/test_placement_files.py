@@ -140,6 +140,7 @@ def test_a_target_beyond_all_cores_is_told_with_what_is_possible() -> None:
     assert "The most that any mapping carries without loss is" in said
 
 
+@pytest.mark.slow
 def test_a_target_that_only_a_rule_keeps_out_of_reach_names_the_rule_too() -> None:
     free = answer(parse_placement(small()).problems[0], simulate=False).best.value
     text = small(

@@ -187,6 +187,7 @@ def test_in_overload_the_answer_forwards_what_the_best_of_all_placements_forward
     assert [one.value for one in found.runners_up] == pytest.approx(sorted(tried, reverse=True)[1:3], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> None:
     fast = ServerGroup(name="fast", cores=2, technology=CROWDED, speed_ratio=1.4)
     first = multistage(3, 2, (*two(), fast))

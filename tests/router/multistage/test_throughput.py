@@ -66,6 +66,7 @@ def test_a_server_at_half_the_speed_forwards_half_as_much(kvm):
     assert answer.forwarded_pps == pytest.approx(0.5 / BALANCER_S, rel=0.03)
 
 
+@pytest.mark.slow
 def test_control_messages_take_their_part_of_the_fullest_core(kvm):
     """500 messages a second for each of 3 elements, spread over 8 cores: 187.5 messages of 400 us a second, 7.5 %."""
     model = elements(kvm, control=Control(rate_pps=500.0, message_s=400e-6))

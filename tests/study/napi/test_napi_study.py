@@ -136,6 +136,7 @@ def test_latency_in_overload_is_a_full_ring_and_falls_with_the_clock(toy_result:
     assert slowest.plateau_s * 0.95 <= plateaus[0] <= slowest.plateau_s * (ring + poll) / ring
 
 
+@pytest.mark.slow
 def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
     drawn = {path.stem for path in (toy_result.out / "figures").glob("*.svg")}
     assert drawn == {"idle", "time-toy", "inside", "form", "packet", "clock", "latency"}

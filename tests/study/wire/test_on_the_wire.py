@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import tomllib
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "testbed"))
-
-
-import polars
 import pytest
 
 from routecast.errors import EnvironmentProblem, FitProblem
+from routecast.evaluate.trial import Trial
 from routecast.study.document import StudyFile
 from routecast.study.engine import run_study
 from routecast.study.wire.document import WireStudy
 from routecast.study.wire.measure import TestbedBench
 from routecast.study.wire.run import WireResult
+from routecast.testbed import Measure
 
 STUDY = """
 kind = "wire"
@@ -52,37 +51,40 @@ calibrate = [0.1]
 
 
 @pytest.mark.wire
-def test_more_work_forwards_less_and_overload_loses_what_is_over(tmp_path: Path) -> None:
-    (tmp_path / "bed.testbed.toml").write_text(
-        f'name = "s{os.getpid() % 100_000}"\nkind = "namespaces"\nwire = "100 Gbit/s"\n'
-    )
+def test_more_work_forwards_less_and_overload_loses_what_is_over(
+    tmp_path: Path, undisturbed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bed.testbed.toml").write_text('name = "study-test"\nkind = "namespaces"\nwire = "100 Gbit/s"\n')
     study = WireStudy.model_validate(tomllib.loads(STUDY))
-    bench = TestbedBench(study.testbed.file, tmp_path)
-    disturbed = []
-    for attempt in range(3):
-        out = tmp_path / f"out {attempt}"
+    trials: list[Trial] = []
+    measure_trial = Measure.trial
+
+    def kept(evaluator: Measure, *arguments: Any) -> Trial:
+        trials.append(measure_trial(evaluator, *arguments))
+        return trials[-1]
+
+    monkeypatch.setattr(Measure, "trial", kept)
+    folders = (tmp_path / f"out {number}" for number in count())
+
+    def run() -> WireResult | str:
+        trials.clear()
+        bench = TestbedBench(study.testbed.file, tmp_path)
         try:
-            result = run_study(StudyFile(study=study, path=Path("x.study.toml")), out, bench=bench)
-            hold_physics(result)
-            break
-        except (AssertionError, FitProblem, EnvironmentProblem) as problem:
-            rows = polars.read_parquet(out / "results.parquet")
-            words = [said for said in (*rows["invalid"], *rows["notes"]) if said]
-            if not words:
-                raise
-            disturbed.append(f"{problem}: {words[0]}")
-    else:
-        pytest.skip(f"DISTURBED in each of 3 attempts: {'; '.join(disturbed)}")
+            return run_study(StudyFile(study=study, path=Path("x.study.toml")), next(folders), bench=bench)
+        except (FitProblem, EnvironmentProblem) as problem:  # no law goes through its points, or a trial is no result
+            return str(problem)
+
+    def judge(result: WireResult | str) -> None:
+        assert isinstance(result, WireResult), result
+        rates = [row.measured_pps.median for row in result.series[0].rows]
+        assert rates[0] > rates[1] > rates[2] > 10_000.0
+        assert result.series[0].law.per_work_s > 0.0
+        light, heavy = result.loss[0].rows
+        assert light.measured.median < 0.2
+        assert 0.4 < heavy.measured.median < 0.9
+        assert heavy.solved > 0.5
+        assert all(row.p50_s.median > result.series[0].law.per_work_s * 5000 for row in result.latency[0].rows)
+
+    result = undisturbed(run, judge, trials=lambda _: trials, attempts=3)
     assert "linux" in result.facts
     assert (result.out / "report.html").exists()
-
-
-def hold_physics(result: WireResult) -> None:
-    rates = [row.measured_pps.median for row in result.series[0].rows]
-    assert rates[0] > rates[1] > rates[2] > 10_000.0
-    assert result.series[0].law.per_work_s > 0.0
-    light, heavy = result.loss[0].rows
-    assert light.measured.median < 0.2
-    assert 0.4 < heavy.measured.median < 0.9
-    assert heavy.solved > 0.5
-    assert all(row.p50_s.median > result.series[0].law.per_work_s * 5000 for row in result.latency[0].rows)

@@ -46,6 +46,7 @@ def test_the_older_document_tells_the_whole_and_its_parts_are_not_added() -> Non
         assert read_once(mock) == {"chassis 1U": 344.0}
 
 
+@pytest.mark.slow
 def test_all_is_asked_over_one_connection() -> None:
     with controller(Mock(RACK)) as mock:
         source = RedfishSource(mock.url, credentials=NOBODY)
@@ -68,6 +69,7 @@ def test_the_newer_document_goes_before_the_older() -> None:
         assert read_once(mock) == {"chassis 1U": 374.0}
 
 
+@pytest.mark.slow
 def test_the_older_document_stands_in_where_the_newer_is_linked_but_not_there_or_empty() -> None:
     for change in ({}, {"/redfish/v1/Chassis/1U/EnvironmentMetrics": environment(None)}):
         documents = {**ENVIRONMENT, **change}
@@ -84,6 +86,7 @@ def test_one_chassis_can_be_named() -> None:
         assert "/redfish/v1/Chassis" not in mock.asked
 
 
+@pytest.mark.slow
 def test_an_enclosure_holds_the_power_of_what_is_in_it_and_neighbours_add_up() -> None:
     documents = {
         "/redfish/v1/Chassis": members("box", "blade", "shelf", "empty"),
@@ -184,6 +187,7 @@ def test_a_document_cannot_send_the_password_to_another_host() -> None:
     assert "looked at none" in refusal(Mock(documents), ADMIN)
 
 
+@pytest.mark.slow
 def test_a_controller_that_fails_on_the_way_leaves_a_note_and_what_was_read() -> None:
     clock = Clock()
     with controller(Mock(RACK)) as mock:
@@ -234,6 +238,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_certificate_that_nobody_vouches_for_is_refused_unless_told_or_trusted(
     certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
