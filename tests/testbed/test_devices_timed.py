@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from routecast.errors import ModelProblem
+from routecast.evaluate.trial import Trial
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed.devices import make_device
@@ -74,18 +76,24 @@ def test_a_device_on_a_wire_is_measured_by_frames() -> None:
     assert measure_of(bed) is Measure
 
 
+def judge(trials: list[Trial]) -> None:
+    little, much = trials
+    assert little.loss_ratio == 0.0
+    assert much.loss_ratio > 0.9
+    assert much.forwarded_pps > 1e5
+
+
 @pytest.mark.wire
-def test_testpmd_without_a_wire_answers_through_a_test_bed(tmp_path: Any) -> None:
+def test_testpmd_without_a_wire_answers_through_a_test_bed(tmp_path: Any, undisturbed: Any) -> None:
     lacking = make_device("testpmd", {}).missing()
     if lacking:
         pytest.skip(f"needs {lacking[0].program}: apt install {lacking[0].package}")
     file = tmp_path / "own.testbed.toml"
-    file.write_text('kind = "namespaces"\nname = "timed"\npriority = 0\n', encoding="utf-8")
+    name = f"timed{os.getpid() % 100_000}"
+    file.write_text(f'kind = "namespaces"\nname = "{name}"\npriority = 0\n', encoding="utf-8")
     with open_testbed(file, device="testpmd", options={"driver": "null", "forward": "macswap"}) as evaluator:
-        little = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.1)
-        much = evaluator.trial(OfferedLoad(rate_pps=1e12), 0.1)
+        undisturbed(
+            lambda: [evaluator.trial(OfferedLoad(rate_pps=rate), 0.1) for rate in (1e5, 1e12)], judge, trials=list
+        )
         facts = evaluator.facts()
-    assert little.loss_ratio == 0.0
-    assert much.loss_ratio > 0.9
-    assert much.forwarded_pps > 1e5
     assert facts["device"]["options"]["driver"] == "null"  # type: ignore[index]  # plain data

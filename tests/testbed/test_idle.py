@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_a_bed_says_what_its_idle_cores_do(idle: str, tmp_path: Path, undisturbe
         assert trial.offered_frames == 1000
 
     path = tmp_path / "bed.testbed.toml"
-    path.write_text(f'name = "idle-{idle}"\nkind = "namespaces"\nidle = "{idle}"\n')
+    path.write_text(f'name = "{idle}{os.getpid() % 100_000}"\nkind = "namespaces"\nidle = "{idle}"\n')
     with open_testbed(path, device="linux", retries=0) as evaluator:
         undisturbed(lambda: evaluator.trial(OfferedLoad(rate_pps=5_000.0), 0.2), judge)
         facts = evaluator.facts()

@@ -179,9 +179,14 @@ def test_a_measurement_says_whether_it_was_steady_and_draws_it(
     bed.write_text(f'name = "c{os.getpid() % 100_000}"\nkind = "namespaces"\n')
     figure = tmp_path / "rate.svg"
     arguments = ["measure", "--testbed", str(bed), "--load", "20 kpps", "--duration", "500 ms", "--json"]
-    # 1: the machine was too busy for a valid trial, which is printed all the same.
-    assert run([*arguments, "--read-at", "100 ms", "--figure", str(figure)]) in {0, 1}
-    document = json.loads(capsys.readouterr().out)
+    for _ in range(8):
+        # 1: the machine was too busy for a valid trial, which is printed all the same.
+        assert run([*arguments, "--read-at", "100 ms", "--figure", str(figure)]) in {0, 1}
+        document = json.loads(capsys.readouterr().out)
+        if document["over_time"]:
+            break
+    else:
+        pytest.skip("disturbed by other work in each of 8 attempts: trials began later than they were to end")
     assert len(document["over_time"]) == 1000
     assert isinstance(document["steadiness"]["is_steady"], bool)
     assert document["readings"][0]["counted"] <= 20e3 * 0.5

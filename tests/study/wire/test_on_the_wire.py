@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable
 from itertools import count
@@ -19,6 +20,7 @@ from routecast.study.wire.measure import TestbedBench
 from routecast.study.wire.run import WireResult
 from routecast.testbed import Measure
 
+BED = f'name = "s{os.getpid() % 100_000}"\nkind = "namespaces"\nwire = "100 Gbit/s"\n'
 STUDY = """
 kind = "wire"
 name = "wire"
@@ -54,7 +56,7 @@ calibrate = [0.1]
 def test_more_work_forwards_less_and_overload_loses_what_is_over(
     tmp_path: Path, undisturbed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "bed.testbed.toml").write_text('name = "study-test"\nkind = "namespaces"\nwire = "100 Gbit/s"\n')
+    (tmp_path / "bed.testbed.toml").write_text(BED)
     study = WireStudy.model_validate(tomllib.loads(STUDY))
     trials: list[Trial] = []
     measure_trial = Measure.trial
