@@ -163,6 +163,7 @@ def test_every_package_that_is_asked_for_is_imported() -> None:
     assert {"yaml" if name == "pyyaml" else name for name in names} <= imported
 
 
+@pytest.mark.slow
 def test_tables_are_values_of_the_report() -> None:
     """A command asks ``report`` for a table and prints it: none makes one, or a column, and none draws with rich."""
     for path in (PACKAGE / "cli").rglob("*.py"):

@@ -44,6 +44,7 @@ def benchmark(
 
 
 @pytest.mark.parametrize("solve", [True, False])
+@pytest.mark.slow
 def test_throughput_is_the_capacity(solve: bool) -> None:
     result = benchmark(one_core(), "throughput", solve=solve)
     assert result.throughput is not None
@@ -86,6 +87,7 @@ def test_frame_loss_is_one_less_capacity_over_rate(solve: bool) -> None:
     assert [row.loss_ratio == 0.0 for row in rows] == [False, False, False, False, True, True]
 
 
+@pytest.mark.slow
 def test_the_longest_burst_fills_the_queue_while_it_drains() -> None:
     profile = profile_with(back_to_back={"width": 0.001, "repeats": 2})
     result = benchmark(one_core(), "back_to_back", profile=profile)
@@ -180,6 +182,7 @@ def test_latency_of_even_arrivals_at_an_exponential_server_is_that_of_d_m_1() ->
 
 
 @pytest.mark.parametrize("solve", [True, False])
+@pytest.mark.slow
 def test_latency_of_an_undisturbed_frame_is_its_service(solve: bool) -> None:
     result = benchmark(one_core(), "latency", solve=solve)
     assert result.latency is not None
@@ -206,6 +209,7 @@ def test_a_reset_takes_its_outage_and_loses_what_was_inside() -> None:
     assert {"RFC 6201 sec. 4.1.1", "RFC 6201 sec. 4.1.2", "RFC 6201 sec. 4.3"} <= left_out
 
 
+@pytest.mark.slow
 def test_a_router_that_does_not_come_back_has_no_reset_time() -> None:
     profile = profile_with(reset={"after": 1.0, "rate": 0.5})
     outages = {"process": 0.999}
@@ -224,6 +228,7 @@ def test_closed_forms_leave_out_what_they_cannot_answer() -> None:
         assert "use simulate" in reasons[name]
 
 
+@pytest.mark.slow
 def test_both_ways_share_one_core_evenly() -> None:
     both = Stream(name="both ways", bidirectional=True)
     result = benchmark(one_core(), "throughput", streams=(both,))
@@ -261,6 +266,7 @@ def test_bursts_need_a_queue_as_long_as_they_are() -> None:
     assert less.throughput.rows[0].outcome == "below"
 
 
+@pytest.mark.slow
 def test_what_a_model_cannot_be_asked_is_listed_as_not_run() -> None:
     streams = (Stream(name="IPv4"), Stream(name="IPv6", protocol="IPv6"), Stream(name="f", modifier="25 filters"))
     result = benchmark(one_core(), "throughput", streams=streams)

@@ -162,6 +162,7 @@ def test_a_run_that_is_interrupted_or_killed_goes_on(
     assert document["throughput"]["rows"]
 
 
+@pytest.mark.slow
 def test_the_extension_is_not_needed_for_a_fake() -> None:
     code = """
     import sys

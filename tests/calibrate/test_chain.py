@@ -23,6 +23,7 @@ def settings(points: list[ChainPoint]) -> set[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("series", SERIES)
+@pytest.mark.slow
 def test_six_settings_of_the_quotas_tell_the_others_of_every_order_within_six_percent(series: str) -> None:
     points = [point for point in POINTS if point.series == series]
     told = [point for point in points if point.quotas in settings(points)]

@@ -35,6 +35,7 @@ def test_one_point_decides_one_parameter_and_predicts_itself() -> None:
 
 
 @pytest.mark.parametrize("points", [2, 3, 4])
+@pytest.mark.slow
 def test_the_points_never_decide_more_parameters_than_there_are_points(points: int) -> None:
     assert fit([machine(k) for k in range(1, points + 1)]).effective_parameters <= points + 1e-6
 
@@ -59,6 +60,7 @@ def test_the_law_that_made_the_points_gets_more_weight_than_its_rivals() -> None
     assert weights.get("serial", 0.0) + weights.get("coherent", 0.0) > 0.9
 
 
+@pytest.mark.slow
 def test_intervals_widen_away_from_the_points() -> None:
     fitted = fit([machine(1), machine(2), machine(4)])
     near, far = fitted.predict([machine(4), machine(16)])
@@ -234,6 +236,7 @@ def test_one_seed_gives_one_result() -> None:
     assert fit(points, seed=3).predict([machine(2)]) == fit(points, seed=3).predict([machine(2)])
 
 
+@pytest.mark.slow
 def test_a_fitted_router_crosses_process_borders() -> None:
     fitted = fit([machine(1), machine(4)])
     assert pickle.loads(pickle.dumps(fitted)).predict([machine(2)]) == fitted.predict([machine(2)])

@@ -57,6 +57,7 @@ def test_the_target_itself_is_asked_for_where_it_can_be_measured_and_what_is_lef
     assert after.half_width_ratio(target) < 0.1 < fitted.half_width_ratio(target)
 
 
+@pytest.mark.slow
 def test_least_cores_for_a_goal_are_a_target() -> None:
     fitted = fit([point(1, 1.7e6), point(4, 6.6e6), point(16, 21e6)])
     (best,) = fitted.next_points(1, able=fitted.candidates(16), targets=[point(16)], goal_pps=12e6)

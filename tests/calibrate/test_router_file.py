@@ -104,6 +104,7 @@ def test_what_few_cores_or_polled_queues_cost_is_in_the_factors() -> None:
         assert solved_pps(text, made.point.cores) == pytest.approx(made.throughput_pps, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_file_says_where_it_is_from_and_what_it_cannot_say() -> None:
     points = [replace(point(k, rate), series="lab") for k, rate in ((1, 2.0), (2, 3.9), (4, 7.0))]
     held_out = replace(point(3, 5.0), series="lab")

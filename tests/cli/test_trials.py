@@ -136,6 +136,7 @@ def test_messages_can_be_traced(router: str, capsys: pytest.CaptureFixture[str])
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
+@pytest.mark.slow
 def test_a_wrong_option_is_a_usage_error_that_names_it(
     router: str, option: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_wrong_router_file_lists_every_fault_with_its_place(
     assert "load.rate" in err
 
 
+@pytest.mark.slow
 def test_validate_prints_the_documented_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "points.csv"
     path.write_text(POINTS)

@@ -155,6 +155,7 @@ def test_a_polling_core_burns_its_active_power_at_any_load(evaluator: type[Simul
 
 
 @pytest.mark.parametrize("activation", [Activation(), napi(), napi(linger_s=5 * US)])
+@pytest.mark.slow
 def test_racing_to_idle_the_power_falls_with_the_load(activation: Activation) -> None:
     model = core(LIGHT, DEEP, activation=activation)
     for evaluator in (Simulate(model, seed=1), Solve(model)):
@@ -240,6 +241,7 @@ def test_even_frames_may_wake_a_core_every_other_time() -> None:
     ids=["dedicated", "NAPI", "moderated", "exhaustive", "lingering"],
 )
 @pytest.mark.parametrize("sleep", [(), (replace(LIGHT, after_s=1 * US), DEEP)], ids=["awake", "asleep"])
+@pytest.mark.slow
 def test_closed_form_and_simulation_draw_the_same_watts(
     sleep: tuple[SleepState, ...], activation: Activation, arrivals: str
 ) -> None:

@@ -125,6 +125,7 @@ def test_frames_are_conserved_and_one_seed_gives_one_trace():
     assert len({fate.number for fate in first.fates}) == len(first.fates)
 
 
+@pytest.mark.slow
 def test_recursion_and_events_give_one_trace_with_interruptions():
     service = ServiceCost(per_packet_s=SERVICE_S, variation="exponential")
     router = multicore(3, service, interruptions=TAKEN, queue_frames=32)

@@ -29,6 +29,7 @@ def faults(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.experiment.toml")), ids=lambda path: path.name)
+@pytest.mark.slow
 def test_every_example_is_an_experiment(path: Path) -> None:
     experiment = read_experiment(path)
     assert all(len(row) == len(experiment.factors) for row in experiment.design.coded)

@@ -347,6 +347,7 @@ def hosts(draw: st.DrawFn) -> Hardware:
 
 
 @given(hardware=hosts())
+@pytest.mark.slow
 def test_what_is_written_reads_back_as_the_same_value(hardware: Hardware) -> None:
     assert parse_hardware(hardware_text(hardware)) == hardware
 

@@ -200,6 +200,7 @@ def test_a_name_that_is_neither_file_nor_shipped_lists_the_shipped_ones() -> Non
     assert "abilene" in faults(Path("no-such-series"))
 
 
+@pytest.mark.slow
 def test_the_shipped_series_are_whole_and_say_their_source() -> None:
     shipped = shipped_series()
     assert set(shipped) == {"abilene", "geant"}

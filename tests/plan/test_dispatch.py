@@ -59,6 +59,7 @@ def test_energies_of_the_search_enclose_that_of_the_schedule(case: tuple[Cluster
 
 
 @given(fleets())
+@pytest.mark.slow
 def test_capacities_without_a_common_quantum_are_dispatched_as_well(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:

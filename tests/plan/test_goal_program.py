@@ -44,6 +44,7 @@ def test_no_fleet_that_is_tried_out_beats_the_goal_program(problem: ClusterProbl
 
 
 @given(problems(largest_group=3, steps=3, spares=(1, 2), idles=True))
+@pytest.mark.slow
 def test_spares_with_idle_power_are_planned_as_well_as_trying_out_every_fleet(problem: ClusterProblem) -> None:
     least_j, least_price = best_fleet(problem)
     assume(math.isfinite(least_j))

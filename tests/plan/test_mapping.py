@@ -147,6 +147,7 @@ def fits(mapping):
 
 
 @pytest.mark.parametrize("seed", range(14))
+@pytest.mark.slow
 def test_no_mapping_of_all_is_better_than_the_optimum(seed):
     one = drawn(seed)
     most = max((mapping.expectation().pps for mapping in every_mapping(one) if fits(mapping)), default=0.0)

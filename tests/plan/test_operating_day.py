@@ -49,6 +49,7 @@ def energy_of(one: Candidate, load: OfferedLoad, peak_pps: float) -> float:
 
 @pytest.mark.parametrize("energy_j", [0.0, 2e3, 1e5])
 @pytest.mark.parametrize("dwell_s", [0.0, 2 * HOUR_S, 3 * HOUR_S])
+@pytest.mark.slow
 def test_no_other_plan_takes_less_energy(energy_j: float, dwell_s: float) -> None:
     router = few(WHOLE, 6)
     found = plan_of(router, DAY_PPS, Switching(energy_j=energy_j, dwell_s=dwell_s))
@@ -117,6 +118,7 @@ def test_a_step_that_nothing_carries_is_named() -> None:
         optimise_day(few(WHOLE, 3), load_at(1e5), (2e5,), impossible, QUICK, step_s=HOUR_S)
 
 
+@pytest.mark.slow
 def test_a_step_without_traffic_draws_little_and_is_no_fault() -> None:
     found = plan_of(WHOLE, (9e5, 0.0))
     busy_w, quiet_w = found.plan.power_w

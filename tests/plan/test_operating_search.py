@@ -79,6 +79,7 @@ def test_no_simulation_draws_less_than_its_bound(rate_pps: float, overrides: dic
         assert trial.power.mean_w >= one.outlook.least_w, one.candidate.setting
 
 
+@pytest.mark.slow
 def test_what_is_called_overloaded_loses_frames() -> None:
     load = load_at(2.2e6)
     ruled_out = [one for one in appraised(SMALL, load, SIMULATING) if one.outlook.is_overloaded]
@@ -106,6 +107,7 @@ def test_a_tighter_target_never_takes_fewer_watts() -> None:
     assert searched[0] < searched[-2]
 
 
+@pytest.mark.slow
 def test_more_load_never_takes_fewer_watts() -> None:
     targets = parse_targets(["p99 < 150 us"])
     watts = []

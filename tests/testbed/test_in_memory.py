@@ -162,6 +162,7 @@ class TestForReal:
         if rate_pps > 1e9:
             assert trial.loss_ratio > 0.5
 
+    @pytest.mark.slow
     def test_saturated_it_loses_nothing(self) -> None:
         trial = InMemory(function="ipv4_router", tables={"fib": 1000}, cores=_one_core()).capacity(
             OfferedLoad(rate_pps=1.0), 0.02

@@ -65,6 +65,7 @@ def test_larger_caches_never_miss_more_and_the_largest_only_what_was_never_touch
     assert next(one.other_data for one in crc.misses if one.cache_bytes == 2048) == 0.0
 
 
+@pytest.mark.slow
 def test_half_of_all_executed_instructions_are_not_more_code_than_nine_tenths(crc: Characterisation) -> None:
     assert 0 < crc.for_90_percent <= crc.for_99_percent <= crc.static_instructions
     # x86-64 instructions have 1 to 15 bytes (Intel SDM vol. 2, sec. 2.3.11).

@@ -49,6 +49,7 @@ def test_the_plan_says_what_to_buy_what_it_needs_and_which_machines_are_on(
     assert "9 $: the budget 9 is 1991 too small" in printed.err
 
 
+@pytest.mark.slow
 def test_the_json_has_base_units_and_a_plan_for_every_step(short: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "cluster", str(short), "--budget", "2000", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)

@@ -120,6 +120,7 @@ def test_a_meter_that_cannot_be_read_leaves_with_3_before_the_test_bed_is_made(t
     assert "cannot be read: No such file" in done.stderr
 
 
+@pytest.mark.slow
 def test_base_is_what_the_user_says_and_is_marked_as_told(router: Path) -> None:
     table = document("table", router, "--base-watts", "7.5")
     assert table["rows"][0]["power_w"] == 7.5

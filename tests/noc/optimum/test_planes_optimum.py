@@ -72,6 +72,7 @@ def assert_is_a_routing(topology, demand, found, widths):
 @pytest.mark.parametrize("paths", list(PathSet))
 @pytest.mark.parametrize(("alphas", "widths"), [((3.0, 3.0), (1.0, 1.0)), ((3.0, 2.0), (1.0, 0.5))])
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.slow
 def test_no_pair_of_clocks_on_a_grid_needs_less_than_the_bound(paths, alphas, widths, seed):
     demand = random_demand(SQUARE, seed, load=1.1)
     found = optimum_of_planes(

@@ -139,6 +139,7 @@ def test_power_is_what_its_paths_burn_and_never_above_li_2012(
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_no_move_of_one_flow_improves_the_answer(seed: int) -> None:
     demand = few_flows(MESH_3, seed, 50)
     ours = allocate(MESH_3, demand, TWO, freedom=Freedom.PLANE, steps=1000)

@@ -53,6 +53,7 @@ def test_shortest_paths_on_a_mesh_need_two_classes_at_most(given_routes: Routes)
 
 
 @given(shortest_routes(TopologyKind.TORUS))
+@pytest.mark.slow
 def test_shortest_paths_on_a_torus_need_six_classes_at_most(given_routes: Routes) -> None:
     freed = layered(given_routes)
     assert channel_cycle(freed) is None

@@ -71,6 +71,7 @@ def test_mean_power_of_normal_matrices_is_that_of_figure_6_4(on_normal: dict[str
     assert on_normal["2p_es"] == pytest.approx(0.80, rel=0.03)
 
 
+@pytest.mark.slow
 def test_even_split_over_two_paths_is_the_best_load_balancing_on_normal_traffic(on_normal: dict[str, float]) -> None:
     assert on_normal["2p_es"] < min(on_normal["2p_rs"], on_normal["4p_es"])
 

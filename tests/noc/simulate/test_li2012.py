@@ -23,6 +23,7 @@ def test_power_falls_with_alpha_squared_within_5_percent(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(5))
+@pytest.mark.slow
 def test_powers_are_those_of_the_printed_table_within_its_5_percent(number: int) -> None:
     # Li (2012) states its figures with a precision of 5 % at 95 %.
     row = table()[number]

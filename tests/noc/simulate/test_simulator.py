@@ -97,6 +97,7 @@ def test_packets_pass_as_many_routers_as_the_grid_says(topology: Topology, route
 
 
 @pytest.mark.parametrize(("policy", "alpha"), [("xy", 1.0), ("xy", 1.5), ("o1turn", 1.0)])
+@pytest.mark.slow
 def test_link_loads_are_those_of_the_flow_level_within_their_intervals(policy: str, alpha: float) -> None:
     topology = mesh(5, 5)
     routing = routes(policy, topology)

@@ -54,6 +54,7 @@ def conflict(text: str) -> tuple[set[str], str]:
     return {one.place for one in told.value.conflict}, str(told.value)
 
 
+@pytest.mark.slow
 def test_every_example_is_as_the_schema_says_and_can_be_read() -> None:
     files = sorted(EXAMPLES.glob("*.placement.toml"))
     assert files

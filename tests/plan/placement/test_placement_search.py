@@ -102,6 +102,7 @@ def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
 
 @pytest.mark.parametrize("balancing", ["round_robin", "local"])
 @pytest.mark.parametrize("switch_cost", [0.0, 0.5])
+@pytest.mark.slow
 def test_a_placement_carries_what_the_fullest_of_its_servers_carries_alone(balancing: str, switch_cost: float) -> None:
     technique = technology(sigma=0.15, switch_cost=switch_cost)
     problem = multistage(2, 2, two(technique), balancing=balancing, joined=Joined(link_bps=1e9))

@@ -158,6 +158,7 @@ def test_the_answer_claims_of_the_closed_form_what_the_closed_form_reaches(toy_r
     assert "**25.00 percentage points**" in page(found).answer
 
 
+@pytest.mark.slow
 def test_interrupts_per_packet_fall_with_load_under_poisson_arrivals(toy_result: NapiResult) -> None:
     assert toy_result.form is not None
     curve = toy_result.form.curves[1]
