@@ -16,7 +16,8 @@ import without_ebpf
 from routecast.testbed import netns
 
 pytestmark = [
-    pytest.mark.skipif(not without_ebpf.IS_KNOWN, reason="the number of bpf(2) is not known for this architecture")
+    pytest.mark.wire,
+    pytest.mark.skipif(not without_ebpf.IS_KNOWN, reason="the number of bpf(2) is not known for this architecture"),
 ]
 
 LAUNCHER = (sys.executable, without_ebpf.__file__)
@@ -48,7 +49,6 @@ def measure(bed: str, *more: str) -> subprocess.CompletedProcess[str]:
     return run("measure", "--testbed", bed, *load, "--json", *more)
 
 
-@pytest.mark.wire
 @pytest.mark.parametrize("back_end", ["auto", "af_packet"])
 def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(bed: str, back_end: str) -> None:
     done = measure(bed, "--dut", "linux", "--back-end", back_end)
@@ -67,7 +67,6 @@ def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(be
     assert REFUSED in note
 
 
-@pytest.mark.wire
 def test_a_back_end_that_needs_ebpf_is_refused_and_another_advised(bed: str) -> None:
     done = measure(bed, "--dut", "linux", "--back-end", "live")
     assert done.returncode == 3
@@ -75,7 +74,6 @@ def test_a_back_end_that_needs_ebpf_is_refused_and_another_advised(bed: str) -> 
     assert "back end auto" in done.stderr
 
 
-@pytest.mark.wire
 @pytest.mark.parametrize("device", [("--dut", "xdp"), ("--dut", "linux", "--dut-option", "slowdown=10")])
 def test_a_device_that_needs_ebpf_is_no_defect_of_routecast(bed: str, device: tuple[str, ...]) -> None:
     done = measure(bed, *device, "--back-end", "af_packet")
@@ -93,7 +91,6 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-@pytest.mark.wire
 @pytest.mark.parametrize(
     "program",
     [("-c", SHORT), pytest.param(("-m", "routecast"), marks=pytest.mark.thorough)],
@@ -111,7 +108,6 @@ def test_the_selftest_measures_the_back_ends_that_are_left_and_says_why_others_a
     assert REFUSED in found["facts"]["tester"]["no_ebpf"]
 
 
-@pytest.mark.wire
 def test_a_selftest_without_a_row_is_no_success(bed: str) -> None:
     # Neither kind of socket either: the filter of sockets that systemd's RestrictAddressFamilies= makes.
     done = run("testbed", "selftest", "--testbed", bed, before=(*LAUNCHER, "--no-sockets"))
@@ -179,7 +175,6 @@ with _core.Tester(json.dumps({"ports": ports, "priority": 0})) as tester:
 """
 
 
-@pytest.mark.wire
 def test_without_the_right_to_load_programs_frames_go_through_sockets(wire: str) -> None:
     # capabilities(7): CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON, so all three go.
     done = subprocess.run(
