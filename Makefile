@@ -41,16 +41,19 @@ quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answ
 	@$(BIN)/ruff format --check --quiet && $(BIN)/ruff check --quiet
 	@$(PYTEST) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk
 
+# Side by side, for both wait for wires much of the time; what Rust says comes in one piece.
 .PHONY: test
-test: test-rust test-python ## run every test but the thorough ones: Rust, Python, doctests, the commands of README and docs
+test: $(DONE)/extension $(DONE)/group-test ## run every test but the thorough ones: Rust, Python, doctests, the commands of README and docs
+	@$(MAKE) --jobs=2 test-rust test-python
 
 # The profile is the extension's, so that cargo compiles no crate twice. What debug assertions and checks of overflow
 # find is for test-thorough.
 .PHONY: test-rust
 test-rust: ## run the Rust tests and doctests
-	@echo '── cargo test'
-	@cargo test --quiet --release --workspace --tests
-	@cargo test --quiet --release --workspace --doc
+	@said=$$(mktemp); exec 3>&1 > $$said 2>&1; trap 'cat $$said >&3; rm -f $$said' EXIT; \
+	echo '── cargo test'; \
+	cargo test --quiet --release --workspace --tests; \
+	cargo test --quiet --release --workspace --doc
 
 .PHONY: test-python
 test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, doctests and documented commands

@@ -164,7 +164,8 @@ def study(once: Once) -> Study:
     """Run a shipped study once for all processes of a run, and give its folder.
 
     Beside the folder's own files lie what ``routecast study NAME --json`` left: ``stdout.txt``, ``stderr.txt`` and
-    ``exit_code.txt``. Who wants the result as an object runs the study in a copy: it resumes from its ledger.
+    ``exit_code.txt``. Who wants the result as an object, or runs the study again, does so in a copy
+    (``in_process.copy_to_go_on``).
     """
 
     def folder_of(name: str) -> Path:

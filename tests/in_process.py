@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from unittest import mock
 
 from routecast.cli.run import run
 
-__all__ = ["Completed", "completed"]
+__all__ = ["Completed", "completed", "copy_to_go_on"]
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,8 @@ def completed(*arguments: str | Path, folder: Path | None = None, **environment:
     with there[0], there[1], redirect_stdout(out), redirect_stderr(err):
         code = run([str(each) for each in arguments])
     return Completed(code, out.getvalue(), err.getvalue())
+
+
+def copy_to_go_on(done: Path, out: Path) -> Path:
+    """Copy the folder of a finished study; run there, it takes what it has done from its ledger instead of again."""
+    return shutil.copytree(done, out, ignore=shutil.ignore_patterns("summary.json"))

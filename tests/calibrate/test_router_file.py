@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
+from in_process import copy_to_go_on
 
 from routecast.calibrate.fit import FittedRouter, fit
 from routecast.calibrate.packs import DATA
@@ -154,7 +155,10 @@ def test_validate_saves_a_router_that_solves_and_simulates(
 
 
 @pytest.mark.slow
-def test_a_study_saves_the_router_that_it_calibrates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_saves_the_router_that_it_calibrates(
+    study: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy_to_go_on(study("meyer2014"), tmp_path / "out")
     path = tmp_path / "out" / "linux.router.toml"
     assert run(["study", "meyer2014", "--out", str(tmp_path / "out"), "--save-router", str(path)]) == 0
     model, _ = read_router_and_load(path)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import completed
+from in_process import completed, copy_to_go_on
 
 from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 
@@ -130,9 +130,15 @@ Typed = Callable[[Path, str], Any]
 OTHER_PROGRAMS = re.compile(r"[|<>&;$*`]")
 
 
+SHIPPED_STUDY = re.compile(r"routecast study (?P<name>\w+)")
+
+
 @pytest.fixture
-def in_the_checkout(tmp_path: Path) -> Typed:
-    """Run commands with the package of this checkout: in this process, unless they are more than one of ours."""
+def in_the_checkout(tmp_path: Path, study: Callable[[str], Path]) -> Typed:
+    """Run commands with the package of this checkout: in this process, unless they are more than one of ours.
+
+    A shipped study that a page runs goes on from the folder of the one that all tests of a run share.
+    """
     script = tmp_path / "bin" / "routecast"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m routecast "$@"\n')
@@ -140,6 +146,8 @@ def in_the_checkout(tmp_path: Path) -> Typed:
     environment = {**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1"}
 
     def run(folder: Path, typed: str) -> Any:
+        if shipped := SHIPPED_STUDY.fullmatch(typed):
+            copy_to_go_on(study(shipped["name"]), folder / shipped["name"])
         if typed.startswith("routecast ") and not OTHER_PROGRAMS.search(typed):
             return completed(*shlex.split(typed)[1:], folder=folder)
         return subprocess.run(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import polars
 import pytest
+from in_process import copy_to_go_on
 
 from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def result(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> TablesResult:
-    out = tmp_path_factory.mktemp("meyer2014") / "out"
-    shutil.copytree(study("meyer2014"), out)
+    out = copy_to_go_on(study("meyer2014"), tmp_path_factory.mktemp("meyer2014") / "out")
     return run_study(read_study(find_study("meyer2014")), out)
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -69,7 +69,7 @@ class FittedLaw:
     cells: NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FittedRouter:
     """A router calibrated by :func:`fit`; predicts maximum throughputs and makes router models.
 
@@ -129,7 +129,7 @@ class FittedRouter:
         most: dict[float, int] = {}
         for point in points:
             most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
-        core_pps = {size: np.exp(-self._log_service(np.arange(1.0, count + 1.0), size)) for size, count in most.items()}
+        core_pps = {size: 1.0 / self._service_s(count, size) for size, count in most.items()}
         return tuple(
             Prediction(
                 point=point,
@@ -217,7 +217,7 @@ class FittedRouter:
         """Seconds (average over the laws) that a core needs for a frame while ``cores`` cores are busy."""
         return math.exp(float(self._log_service(np.array([cores]), frame_bytes)[0]))
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Values over all laws, then the shapes of the heaviest law (named ``law.shape``)."""
         weights = self._weights()
@@ -258,7 +258,7 @@ class FittedRouter:
         """
         values = self.parameters
         per_packet_s, per_byte_s = values["T_c"].value, values["T_d"].value
-        seconds = np.exp(self._log_service(np.arange(1.0, cores + 1.0), frame_bytes))
+        seconds = self._service_s(cores, frame_bytes)
         exact = float(seconds[0]) / (per_packet_s + per_byte_s * frame_bytes)
         service = ServiceCost(per_packet_s=per_packet_s * exact, per_byte_s=per_byte_s * exact)
         table = seconds / seconds[0]
@@ -353,10 +353,7 @@ class FittedRouter:
         faster than their cores: what more cores share can only slow them down. And all together do no less than there
         unless the law says that they do; then they lose at most twice (in logarithms) what it says.
         """
-        theta = each.posterior.samples[1:]
-        residuals = np.log([point.throughput_pps for point in self.points]) - log_throughput(
-            each.law, theta, Conditions.of(self.points)
-        )
+        theta, residuals = each.posterior.samples[1:], self._residuals[each]
         mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
         most = self._most_cores
         beyond = sites.cores > most
@@ -372,7 +369,15 @@ class FittedRouter:
             least[:, beyond] = (at_most - np.abs(grown))[:, beyond]
         return mean, deviation, least, bound
 
-    @property
+    @cached_property
+    def _residuals(self) -> dict[FittedLaw, Floats]:
+        """Logarithm of measured over law at the calibrated points, (J, n) for the draws of each law."""
+        measured, conditions = np.log([point.throughput_pps for point in self.points]), Conditions.of(self.points)
+        return {
+            each: measured - log_throughput(each.law, each.posterior.samples[1:], conditions) for each in self.fitted
+        }
+
+    @cached_property
     def _most_cores(self) -> float:
         """Cores beyond which the router grows at most as its cores do; infinite if its points grew faster than that."""
         each = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
@@ -385,6 +390,21 @@ class FittedRouter:
         return np.concatenate(
             [np.full(n, each.weight / n) for each in self.fitted for n in (len(each.posterior.samples) - 1,)]
         )
+
+    def _service_s(self, cores: int, frame_bytes: float) -> Floats:
+        """Seconds that one of 1, 2, …, ``cores`` busy cores needs for a frame, average over laws.
+
+        Kept: who makes router models goes through many loads of few frame sizes.
+        """
+        known = self._known_service_s.get((cores, frame_bytes))
+        if known is None:
+            known = np.exp(self._log_service(np.arange(1.0, cores + 1.0), frame_bytes))
+            self._known_service_s[cores, frame_bytes] = known
+        return known
+
+    @cached_property
+    def _known_service_s(self) -> dict[tuple[int, float], Floats]:
+        return {}
 
     def _log_service(self, busy: Floats, frame_bytes: float) -> Floats:
         """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""

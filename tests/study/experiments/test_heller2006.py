@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from in_process import copy_to_go_on
 
 from routecast.study.engine import run_study
 from routecast.study.experiments.document import ExperimentsStudy
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def result_of(name: str, done: Path, out: Path) -> ExperimentsResult:
-    shutil.copytree(done, out)
+    copy_to_go_on(done, out)
     file = read_study(find_study(name))
     assert isinstance(file.study, ExperimentsStudy)
     return run_study(file, out)
