@@ -190,7 +190,7 @@ class TestForReal:
         quick = profile.changed("throughput", repeats=1, goal=short)
         # A long queue: other work on the core for a few milliseconds fills it, but does not overflow it.
         function = InMemory(function="l2_switch", tables={"mac": 1024}, queue_frames=1 << 17)
-        rig = PlainRig(evaluator=function, link=200e9)
+        rig = PlainRig(evaluator=function, link=50e9)
         result = run_benchmark(plan_of(quick, procedures=("throughput",), frame_bytes=(64,)), rig)
         found = [row for row in result.throughput.rows if row.lower_pps > 0.0] if result.throughput else []
         if not found:
