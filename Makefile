@@ -17,6 +17,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OUT ?= meyer2014
 # The tests of a file share what its fixtures make, so they run in one process.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+COVERED = --cov=routecast --cov-report= -W default
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
@@ -59,6 +60,14 @@ test-rust: ## run the Rust tests and doctests
 test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, doctests and documented commands
 	@echo '── pytest'
 	@$(PYTEST) --hypothesis-profile=ci --durations=25
+
+.PHONY: coverage
+coverage: $(DONE)/extension $(DONE)/group-test $(DONE)/group-coverage ## print the share of the lines that test covers which quick covers
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@COVERAGE_FILE=build/coverage/quick $(PYTEST) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk $(COVERED)
+	@COVERAGE_FILE=build/coverage/test $(PYTEST) --hypothesis-profile=ci $(COVERED)
+	@for tier in quick test; do COVERAGE_FILE=build/coverage/$$tier $(BIN)/coverage report --format=total --precision=2; done \
+	  | paste -s | awk '{ printf "quick covers %s %% of the lines, test %s %%; quick over test: %.1f %%\n", $$1, $$2, 100 * $$1 / $$2 }'
 
 .PHONY: test-thorough
 test-thorough: $(DONE)/extension $(DONE)/group-test $(DONE)/group-bench dist/.done ## run every test at full length, from the wheel too, and benches on little work
