@@ -29,7 +29,7 @@ python_sources := $(shell find python -type f -not -name '*.so' -not -path '*/__
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
@@ -110,6 +110,26 @@ check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the ext
 docs: $(DONE)/extension $(DONE)/group-docs ## build the documentation into build/docs
 	@echo '── sphinx'
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
+
+# Which ns-3 the module is built against, out of tree: debian (libns3-dev), or a wheel of PyPI: wheel-3.42, -3.43, -3.44.
+NS3 ?= debian
+NS3_STANDARD = $(if $(findstring wheel,$(NS3)),20,17)
+
+.PHONY: ns3
+ns3: $(DONE)/pip ## build the ns-3 module, its examples and tests out of tree, and run them (NS3=wheel-3.44: another ns-3)
+	@echo '── ns-3 module ($(NS3))'
+	@mkdir -p build
+	@prefix=$$(ns3/get $(NS3) $(BIN)/python $(CURDIR)/build) && \
+	cmake -S ns3 -B build/ns3-$(NS3) -DNS3_PREFIX=$$prefix -DCMAKE_CXX_STANDARD=$(NS3_STANDARD) > build/ns3.log || { cat build/ns3.log; exit 1; }
+	@cmake --build build/ns3-$(NS3) --parallel $(JOBS) -- --quiet
+	@ns3/check build/ns3-$(NS3)
+
+.PHONY: ns3-contrib
+ns3-contrib: ## put the module into contrib/ of a source tree of ns-3 (NS3_SOURCE=DIR), build it there and run its tests
+	@[ -x "$(NS3_SOURCE)/ns3" ] || { echo 'make ns3-contrib: say NS3_SOURCE=DIR, a source tree of ns-3 (Debian: apt-get source ns3)' >&2; exit 2; }
+	@rm -rf "$(NS3_SOURCE)/contrib/router-resources" && cp -r ns3/router-resources "$(NS3_SOURCE)/contrib/"
+	@cd "$(NS3_SOURCE)" && ./ns3 configure --enable-examples --enable-tests --enable-modules=router-resources && ./ns3 build
+	@cd "$(NS3_SOURCE)" && ./test.py --no-build --suite=router-resources
 
 .PHONY: bench
 bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on the same work and print the ratios

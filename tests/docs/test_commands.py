@@ -209,8 +209,8 @@ def test_every_piece_of_python_of_a_page_runs(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
-    targets = set(re.findall(r"^\.PHONY: ([a-z-]+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    named = set(re.findall(r"^(?:\$ )?make ([a-z-]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    targets = set(re.findall(r"^\.PHONY: ([a-z0-9-]+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"^(?:\$ )?make ([a-z0-9-]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert named <= targets
 
 
