@@ -99,7 +99,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/peers/*.py
+	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/peers/*.py ns3/side_by_side.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension
@@ -116,13 +116,13 @@ NS3 ?= debian
 NS3_STANDARD = $(if $(findstring wheel,$(NS3)),20,17)
 
 .PHONY: ns3
-ns3: $(DONE)/pip ## build the ns-3 module, its examples and tests out of tree, and run them (NS3=wheel-3.44: another ns-3)
+ns3: $(DONE)/extension ## build the ns-3 module, its examples and tests out of tree, and run them (NS3=wheel-3.44: another ns-3)
 	@echo '── ns-3 module ($(NS3))'
 	@mkdir -p build
 	@prefix=$$(ns3/get $(NS3) $(BIN)/python $(CURDIR)/build) && \
 	cmake -S ns3 -B build/ns3-$(NS3) -DNS3_PREFIX=$$prefix -DCMAKE_CXX_STANDARD=$(NS3_STANDARD) > build/ns3.log || { cat build/ns3.log; exit 1; }
 	@cmake --build build/ns3-$(NS3) --parallel $(JOBS) -- --quiet
-	@ns3/check build/ns3-$(NS3)
+	@ns3/check build/ns3-$(NS3) $(BIN)/python
 
 .PHONY: ns3-contrib
 ns3-contrib: ## put the module into contrib/ of a source tree of ns-3 (NS3_SOURCE=DIR), build it there and run its tests

@@ -6,7 +6,8 @@
 /**
  * \file
  * Does wrong things to the module, one a run: each has to end with a message that says where, what was got and what is
- * allowed. With no argument it lists them: name, tab, what the message must hold.
+ * allowed. With no argument it lists them: name, tab, what the message must hold. A second argument
+ * is where wrong files are written.
  */
 
 #include "ns3/applications-module.h"
@@ -16,6 +17,7 @@
 #include "ns3/point-to-point-module.h"
 #include "ns3/resource-helper.h"
 
+#include <fstream>
 #include <functional>
 #include <iostream>
 
@@ -72,6 +74,30 @@ InstallChanged(const std::function<void(ResourceHelper&)>& change)
     auto helper = OneCore();
     change(helper);
     helper.Install(pair.nodes.Get(0));
+}
+
+/// Where files are written that are wrong.
+std::string g_file = "bad-input.json";
+
+/// A router that is right, but for its last brace.
+const std::string HEAD = R"({"format": "routecast router for ns-3", "version": 1, "name": "x", "pools": [], )";
+
+/// A task unit without units.
+const std::string TASK =
+    R"({"name": "core", "needs": [], "per_packet_s": 1e-6, "per_byte_s": 0, "per_batch_s": 0, "variation": "",)"
+    R"( "queue": 512, "parallel": 1, "batch": 1, "priority": 0, "weight": 1, "activation": "dedicated", "budget": 64,)"
+    R"( "interrupt_cost_s": 0, "moderation_s": 0, "route": {"kind": "out", "to": [], "weights": [], "indirection": []}})";
+
+/**
+ * Reads a text as a router's file, and installs it.
+ * \param text the text
+ */
+void
+InstallText(const std::string& text)
+{
+    std::ofstream(g_file) << text;
+    Pair pair;
+    ResourceHelper::InstallFromFile(g_file, pair.nodes.Get(0));
 }
 
 /// What can be done wrong.
@@ -213,6 +239,42 @@ const std::vector<Case> CASES{
          auto router = OneCore().Install(pair.nodes.Get(0));
          router->AddPool(CreateObjectWithAttributes<ResourcePool>("Name", StringValue("gpu")));
      }},
+    {"no-file",
+     "cannot be read; it is what \"routecast export --format ns3\" writes",
+     [] { ResourceHelper::FromFile("none/such.json"); }},
+    {"no-json", "line 2: no JSON: expected :", [] { InstallText("{\n\"format\" 1}"); }},
+    {"half-a-file", "no JSON: a text has no end", [] { InstallText(HEAD + "\"tas"); }},
+    {"too-deep", "no JSON: values within values are deeper than 32", [] { InstallText(std::string(100000, '[')); }},
+    {"other-file", "format: got \"uti\"; expected what", [] { InstallText(R"({"format": "uti"})"); }},
+    {"other-version",
+     "version: expected a whole number from 1 to 1, got 2",
+     [] { InstallText(R"({"format": "routecast router for ns-3", "version": 2})"); }},
+    {"missing-key", "there is no key \"tasks\"", [] { InstallText(HEAD + R"("ports": []})"); }},
+    {"unknown-key",
+     "key \"sleep\" is unknown to this version of the module",
+     [] { InstallText(HEAD + R"("tasks": [], "ports": [], "sleep": 1})"); }},
+    {"wrong-kind", "tasks: expected an array", [] { InstallText(HEAD + R"("tasks": 1, "ports": []})"); }},
+    {"out-of-range",
+     "tasks[0].queue: expected a whole number from 1 to 1048576, got 0",
+     [] {
+         std::string task = TASK;
+         task.replace(task.find("512"), 3, "0");
+         InstallText(HEAD + R"("tasks": [)" + task + R"(], "ports": []})");
+     }},
+    {"unknown-activation",
+     "tasks[0].activation: got \"thread\"; allowed are dedicated, polling, interrupt",
+     [] {
+         std::string task = TASK;
+         task.replace(task.find("dedicated"), 9, "thread");
+         InstallText(HEAD + R"("tasks": [)" + task + R"(], "ports": []})");
+     }},
+    {"ports-and-devices",
+     "node 0: it has 1 devices, and the router of",
+     [] {
+         InstallText(HEAD + R"("tasks": [)" + TASK +
+                     R"(], "ports": [{"name": "a", "link_bps": 1e9, "tx_ring": 512, "entry": "core"},)"
+                     R"( {"name": "b", "link_bps": 1e9, "tx_ring": 512, "entry": "core"}]})");
+     }},
     {"rss-key", "RSS key of 3 bytes: allowed is 40, or none", [] { CreateObject<RouterResources>()->SetRss({1, 2, 3}); }},
 };
 
@@ -221,6 +283,7 @@ const std::vector<Case> CASES{
 int
 main(int argc, char* argv[])
 {
+    g_file = argc > 2 ? argv[2] : g_file;
     for (const Case& each : CASES)
     {
         if (argc < 2)

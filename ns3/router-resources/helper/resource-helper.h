@@ -122,6 +122,30 @@ class ResourceHelper
     void AddReceiveSideScaling(const std::string& pool, uint32_t cores, double perPacket, double perByte = 0.0);
 
     /**
+     * Read a router that routecast exported ("routecast export FILE.router.toml --format ns3").
+     *
+     * Entries of its ports are those of the node's devices, in their order, loopback not counted. Rates and rings of its
+     * links are the simulation's to set: a node has the devices that it has.
+     *
+     * \param path path of the file
+     * \return a helper that installs it
+     */
+    static ResourceHelper FromFile(const std::string& path);
+
+    /**
+     * \return how many entries were said, which of a file are as many as its ports
+     */
+    uint32_t GetNEntries() const;
+
+    /**
+     * Put the router of a file into a node, which has as many devices as the router has ports.
+     * \param path path of the file
+     * \param node a node with devices, an IP stack and addresses
+     * \return what was put there
+     */
+    static Ptr<RouterResources> InstallFromFile(const std::string& path, Ptr<Node> node);
+
+    /**
      * Put resources into a node.
      * \param node a node with devices, an IP stack and addresses
      * \return what was put there
@@ -176,6 +200,8 @@ class ResourceHelper
      */
     Unit& FindUnit(const std::string& name);
 
+    std::string m_file;                                      //!< Path of the file it was read from; empty: none.
+    std::vector<uint32_t> m_indirection;                     //!< Table of receive-side scaling; empty: even.
     ObjectFactory m_factory;                                 //!< Attributes of each RouterResources.
     std::vector<Pool> m_pools;                               //!< Pools.
     std::vector<Unit> m_units;                               //!< Task units.

@@ -423,7 +423,8 @@ ResourceManager::TakeBack(uint32_t lane, ResourceMessage kind)
 {
     Lane& own = m_lanes[lane];
     const Time held = Simulator::Now() - own.heldSince;
-    m_accounts[own.claim].virtualRuntime += held.GetSeconds() / m_claims[own.claim].weight;
+    // In ticks, which are whole: equals stay equal, and the oldest of them comes first.
+    m_accounts[own.claim].virtualRuntime += static_cast<double>(held.GetTimeStep()) / m_claims[own.claim].weight;
     for (const auto& [number, unit] : own.held)
     {
         ResourcePool& pool = *m_pools[number];

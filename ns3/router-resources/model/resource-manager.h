@@ -211,7 +211,7 @@ class ResourceManager : public Object
     /// What is kept of each task unit.
     struct Account
     {
-        double virtualRuntime{0.0};  //!< Service received over its weight [s] (policy FAIR).
+        double virtualRuntime{0.0};  //!< Service received over its weight [ticks] (FAIR).
         uint32_t lastUnit{NO_UNIT};  //!< Unit of its first pool that it used last.
     };
 

@@ -78,7 +78,7 @@ TaskUnit::GetTypeId()
                           "Packets (or batches) in service at once, each on units of its own.",
                           UintegerValue(1),
                           MakeUintegerAccessor(&TaskUnit::m_parallel),
-                          MakeUintegerChecker<uint32_t>(1, 4096))
+                          MakeUintegerChecker<uint32_t>(1, 1 << 21))
             .AddAttribute("Activation",
                           "When it works.",
                           EnumValue(DEDICATED),
@@ -322,10 +322,17 @@ TaskUnit::Start(RouterResources& router)
     }
     if (m_activation == POLLING)
     {
-        Lane* lane = m_idle.back();
-        m_idle.pop_back();
-        Request(*lane);
+        // Within the simulation, where traces hear of it.
+        m_timer = Simulator::ScheduleNow(&TaskUnit::BeginToPoll, this);
     }
+}
+
+void
+TaskUnit::BeginToPoll()
+{
+    Lane* lane = m_idle.back();
+    m_idle.pop_back();
+    Request(*lane);
 }
 
 Time

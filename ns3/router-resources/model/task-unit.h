@@ -208,6 +208,9 @@ class TaskUnit : public Object
      */
     void Receive(RouterPacket&& packet);
 
+    /// Asks for the units that it will never give back.
+    void BeginToPoll();
+
     /// Sees to it that the packets of the queue will be served.
     void Wake();
 

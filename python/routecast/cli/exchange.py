@@ -39,9 +39,13 @@ class ExportFormat(StrEnum):
     UTI = "uti"
     CSV = "csv"
     VALIDATE = "validate"
+    NS3 = "ns3"
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Results of a tool.", dir_okay=False)]
+FileOrRouter = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Results of a tool; for ns3 a router file.", dir_okay=False)
+]
 ReadOption = Annotated[ImportFormat, typer.Option("--from", help="Format of FILE; auto tells it by its keys.")]
 FrameOption = Annotated[
     str | None, typer.Option("--frame", metavar="SIZE", help="Frame size, for files that do not say it.")
@@ -75,7 +79,7 @@ def import_trials(
 
 
 def export_trials(
-    file: File,
+    file: FileOrRouter,
     *,
     format_name: Annotated[ExportFormat, typer.Option("--format", help="What to write.")],
     source: ReadOption = ImportFormat.AUTO,
@@ -97,7 +101,10 @@ def export_trials(
         str, typer.Option("--calibrate", metavar="SIZES", help="validate: frame sizes whose rows calibrate, '64,1518'.")
     ] = "",
 ) -> None:
-    """Write the trials of a file as CSIT UTI 1.5.1, as CSV, or as a table for `routecast validate`."""
+    """Write trials as CSIT UTI 1.5.1, CSV, or a table for `routecast validate`; a router for ns-3."""
+    if format_name is ExportFormat.NS3:
+        _give(_router_for_ns3(file), out)
+        return
     from routecast.benchmark.exchange import csv_text, uti_documents, validate_text
 
     records = _records(file, source, frame)
@@ -129,6 +136,13 @@ def export_trials(
             for name, text in texts.items():
                 (out / f"{name}.json").write_text(text, encoding="utf-8")
             remark(f"Wrote {len(texts)} test cases to {out}")
+
+
+def _router_for_ns3(file: Path) -> str:
+    from routecast.router.files import read_router
+    from routecast.router.ns3 import ns3_document
+
+    return json.dumps(ns3_document(read_router(file)), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _records(file: Path, format_name: ImportFormat, frame: str | None) -> tuple[Record, ...]:

@@ -1,0 +1,328 @@
+"""Plays the same frames into a router in ns-3 and in routecast's simulator, and prints what becomes of them.
+
+    python ns3/side_by_side.py BUILD
+
+BUILD holds the programs of the ns-3 module. Frames come at random (Poisson), at the same instants for both, over links
+that take no time. Where no service time and no way is drawn, every frame has to leave at the same picosecond or be
+dropped at the same place, and every message of the managers has to be the same. Elsewhere throughput, loss and mean
+sojourn time of REPETITIONS pairs of runs may differ by what their spread explains (99.9 %). Leaves with 1 if a router
+does not agree.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from routecast.errors import ModelProblem
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import Solve
+from routecast.load import Arrivals, FlowSet, OfferedLoad
+from routecast.router.files import parse_router, read_router_and_load
+from routecast.router.model import RouterModel
+from routecast.router.ns3 import ns3_document
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FRAMES = 4000
+REPETITIONS = 10
+T_999 = 4.781
+"""Student's t of nine degrees of freedom, 99.9 % two-sided."""
+MESSAGES = 200_000
+ROUNDING_PS = 2
+"""Instants are whole picoseconds, which each engine rounds a service time to by itself."""
+PS = 1e12
+
+PORTS = """
+[[port]]
+name = "a"
+link = "1 Tbit/s"
+entry = "spread"
+[[port]]
+name = "b"
+link = "1 Tbit/s"
+entry = "{other}"
+"""
+OWN = {
+    "preemptive": PORTS.format(other="high")
+    + """
+[[pool]]
+name = "cpu"
+units = 2
+policy = { kind = "preemptive" }
+switch_cost = "100 ns"
+migration_cost = "50 ns"
+contention = { sigma = 0.1 }
+[[task]]
+name = "spread"
+route = { kind = "rss", to = ["low", "middle"] }
+[[task]]
+name = "low"
+needs = [{ pool = "cpu" }]
+parallel = 2
+service = { per_packet = "2 us" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "middle"
+needs = [{ pool = "cpu" }]
+priority = 1
+batch = "8 frames"
+service = { per_packet = "1 us", per_batch = "300 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "high"
+needs = [{ pool = "cpu" }]
+priority = 2
+queue = "32 frames"
+service = { per_packet = "700 ns", per_byte = "1 ns/B" }
+route = { kind = "egress", to = ["a", "b"] }
+""",
+    "round robin": PORTS.format(other="spread")
+    + """
+[[pool]]
+name = "cpu"
+units = 1
+policy = { kind = "round_robin", quantum = "900 ns" }
+switch_cost = "20 ns"
+[[task]]
+name = "spread"
+route = { kind = "rss", to = ["x", "y", "z"] }
+[[task]]
+name = "x"
+needs = [{ pool = "cpu" }]
+service = { per_packet = "2 us" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "y"
+needs = [{ pool = "cpu" }]
+service = { per_packet = "500 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "z"
+needs = [{ pool = "cpu" }]
+batch = "4 frames"
+service = { per_packet = "400 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+""",
+    "fair": PORTS.format(other="spread")
+    + """
+[[pool]]
+name = "cpu"
+units = 2
+policy = { kind = "fair", quantum = "5 us" }
+[[task]]
+name = "spread"
+route = { kind = "round_robin", to = ["x", "y", "z"] }
+[[task]]
+name = "x"
+needs = [{ pool = "cpu" }]
+weight = 3.0
+batch = "16 frames"
+service = { per_packet = "900 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "y"
+needs = [{ pool = "cpu" }]
+batch = "16 frames"
+service = { per_packet = "900 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "z"
+needs = [{ pool = "cpu" }]
+activation = { kind = "interrupt", budget = "8 frames", interrupt_cost = "300 ns" }
+service = { per_packet = "1.1 us" }
+route = { kind = "egress", to = ["a", "b"] }
+""",
+    "polling": PORTS.format(other="spread")
+    + """
+[[pool]]
+name = "cpu"
+units = 2
+[[task]]
+name = "spread"
+route = { kind = "rss", to = ["x", "y"] }
+[[task]]
+name = "x"
+needs = [{ pool = "cpu" }]
+activation = { kind = "polling" }
+batch = "32 frames"
+service = { per_packet = "600 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+[[task]]
+name = "y"
+needs = [{ pool = "cpu" }]
+activation = { kind = "polling" }
+batch = "32 frames"
+service = { per_packet = "600 ns" }
+route = { kind = "egress", to = ["a", "b"] }
+""",
+}
+"""Routers of which the examples have none, without anything drawn."""
+
+Fates = list[tuple[int, str]]
+"""Of each frame the instant when it left, ps, or below 0; where it was dropped."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of the frames of a run."""
+
+    fates: Fates
+    messages: Sequence[tuple[int, str, str, str, str]]
+
+    def figures(self, arrivals_ps: Sequence[int]) -> np.ndarray:
+        """Share that left, share that was lost, mean sojourn time in us."""
+        left = [(at, came) for (at, _), came in zip(self.fates, arrivals_ps, strict=True) if at >= 0]
+        lost = sum(1 for _, where in self.fates if where)
+        sojourn = np.mean([at - came for at, came in left]) * 1e-6 if left else 0.0
+        return np.array([len(left) / len(self.fates), lost / len(self.fates), sojourn])
+
+
+def routers() -> Iterator[tuple[str, RouterModel, FlowSet, int]]:
+    """Every router that both can express, with its flows and its frame size."""
+    for path in sorted(EXAMPLES.glob("*.router.toml")):
+        model, load = read_router_and_load(path)
+        try:
+            ns3_document(model)
+        except ModelProblem:
+            continue
+        assert load is not None
+        yield path.name.removesuffix(".router.toml"), model, load.flows, round(load.frames.mean_bytes)
+    for name, text in OWN.items():
+        model, _ = parse_router(text, subject=name)
+        yield name, model, FlowSet.random(24), 128
+
+
+def without_links(model: RouterModel) -> RouterModel:
+    """The router with links that take next to no time, and never drop."""
+    ports = tuple(replace(port, link_bps=1e18, tx_ring_frames=1 << 20) for port in model.ports)
+    return replace(model, ports=ports)
+
+
+def poisson(flows: FlowSet, frame_bytes: int, rate_pps: float, seed: int) -> OfferedLoad:
+    """Frames at random instants that are whole picoseconds, of random flows."""
+    random = np.random.default_rng(seed)
+    times_ps = np.cumsum(np.ceil(random.exponential(PS / rate_pps, FRAMES)).astype(np.int64))
+    arrivals = Arrivals(
+        kind="trace",
+        trace_time_s=tuple(int(at) / PS for at in times_ps),
+        trace_frame_bytes=(frame_bytes,) * FRAMES,
+        trace_flow=tuple(int(flow) for flow in random.integers(len(flows.flows), size=FRAMES)),
+    )
+    return OfferedLoad(rate_pps=rate_pps, flows=flows, arrivals=arrivals)
+
+
+def instants_ps(load: OfferedLoad) -> list[int]:
+    return [round(at * PS) for at in load.arrivals.trace_time_s]
+
+
+def in_ns3(build: Path, model: RouterModel, load: OfferedLoad, duration_s: float, seed: int) -> Played:
+    with tempfile.TemporaryDirectory() as folder:
+        router, trace = Path(folder) / "router.json", Path(folder) / "trace.csv"
+        router.write_text(json.dumps(ns3_document(model)))
+        rows = ["time_ps,frame_bytes,ingress,egress,entry"]
+        for at, size, number in zip(
+            instants_ps(load), load.arrivals.trace_frame_bytes, load.arrivals.trace_flow, strict=True
+        ):
+            flow = load.flows.flows[number]
+            rows.append(f"{at},{size},{flow.ingress},{flow.egress},{flow.rss_hash % 128}")
+        trace.write_text("\n".join(rows) + "\n")
+        command: list[str | Path] = [
+            build / "router-resources-replay",
+            f"--router={router}",
+            f"--trace={trace}",
+            "--messages",
+        ]
+        done = subprocess.run(
+            [*command, f"--duration={duration_s!r}", f"--RngRun={seed + 1}"], check=True, capture_output=True, text=True
+        ).stdout
+    fates: Fates = []
+    messages = []
+    for line in done.splitlines():
+        kind, *cells = line.split(",")
+        if kind == "message":
+            when, what, task, pool, unit = cells
+            messages.append((int(when), what, task, pool, unit))
+        else:
+            end = cells[1]
+            fates.append((int(end), "") if end.isdigit() else (-1, "" if end == "inside" else end))
+    return Played(fates, messages)
+
+
+def in_routecast(model: RouterModel, load: OfferedLoad, duration_s: float, seed: int) -> Played:
+    traced = Simulate(model, seed=seed).trace(load, duration_s, message_limit=MESSAGES)
+    fates: Fates = [(-1, "")] * FRAMES
+    # Frames are numbered in the order in which they came.
+    for fate in traced.fates:
+        fates[fate.number] = (-1, fate.dropped_at) if fate.dropped_at else (round(fate.end_s * PS), "")
+    messages = [
+        (round(m.at_s * PS), m.kind, m.task, m.pool, "" if m.unit is None else str(m.unit)) for m in traced.messages
+    ]
+    return Played(fates, messages)
+
+
+def is_drawn(model: RouterModel) -> bool:
+    return any(task.service.variation != "deterministic" or task.route.kind == "random" for task in model.tasks)
+
+
+def main(build: Path) -> int:
+    print("routecast simulate and ns-3, the same frames, Poisson")
+    print(f"{'router':<14}{'load':>5}  {'left, %':>15}  {'lost, %':>15}  {'sojourn, us':>19}  agreement")
+    agree = True
+    for name, original, flows, frame_bytes in routers():
+        model = without_links(original)
+        probe = OfferedLoad(rate_pps=1e5, flows=flows)
+        capacity_pps = min(one.capacity_pps for one in Solve(model=model).trial(probe, 1.0).resources)
+        for share in (0.7, 1.5):
+            rate_pps = share * capacity_pps
+            drawn = is_drawn(model)
+            figures, verdict = [], ""
+            for seed in range(REPETITIONS if drawn else 1):
+                load = poisson(flows, frame_bytes, rate_pps, seed)
+                duration_s = (instants_ps(load)[-1] + 1) / PS
+                there = in_ns3(build, model, load, duration_s, seed)
+                here = in_routecast(model, load, duration_s, seed)
+                figures.append((here.figures(instants_ps(load)), there.figures(instants_ps(load))))
+                if not drawn:
+                    verdict = compared(here, there)
+            pairs = np.array(figures)
+            if drawn:
+                difference = pairs[:, 1] - pairs[:, 0]
+                bound = T_999 * difference.std(axis=0, ddof=1) / np.sqrt(len(pairs)) + 1e-12
+                outside = np.abs(difference.mean(axis=0)) > bound
+                verdict = "" if not outside.any() else "outside the 99.9 % interval"
+            agree = agree and not verdict
+            here_mean, there_mean = pairs.mean(axis=0)
+            columns = "  ".join(
+                f"{scale * a:7.{digits}f} {scale * b:{width}.{digits}f}"
+                for a, b, scale, digits, width in zip(
+                    here_mean, there_mean, (100, 100, 1), (2, 2, 3), (7, 7, 11), strict=True
+                )
+            )
+            said = verdict or (f"within the spread of {REPETITIONS}" if drawn else "every frame and message")
+            print(f"{name:<14}{share:>5}  {columns}  {said}")
+    print("all agree" if agree else "not all agree")
+    return 0 if agree else 1
+
+
+def compared(here: Played, there: Played) -> str:
+    """Say what differs first; empty: nothing."""
+    for number, (a, b) in enumerate(zip(here.fates, there.fates, strict=True)):
+        if a[1] != b[1] or abs(a[0] - b[0]) > ROUNDING_PS:
+            return f"frame {number}: {a} and {b}"
+    for number, (one, other) in enumerate(zip(here.messages, there.messages, strict=False)):
+        if one[1:] != other[1:]:
+            return f"message {number}: {one} and {other}"
+    if len(here.messages) != len(there.messages):
+        return f"{len(here.messages)} and {len(there.messages)} messages"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
