@@ -20,6 +20,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <sstream>
 
 using namespace ns3;
 
@@ -98,6 +99,20 @@ InstallText(const std::string& text)
     std::ofstream(g_file) << text;
     Pair pair;
     ResourceHelper::InstallFromFile(g_file, pair.nodes.Get(0));
+}
+
+/**
+ * Reads a router with one task unit in which something is changed.
+ * \param what a text of it
+ * \param by what stands there instead
+ */
+void
+InstallTask(const std::string& what, const std::string& by)
+{
+    const auto at = TASK.find(what);
+    std::ostringstream text;
+    text << HEAD << R"("tasks": [)" << TASK.substr(0, at) << by << TASK.substr(at + what.size()) << R"(], "ports": []})";
+    InstallText(text.str());
 }
 
 /// What can be done wrong.
@@ -243,7 +258,7 @@ const std::vector<Case> CASES{
      "cannot be read; it is what \"routecast export --format ns3\" writes",
      [] { ResourceHelper::FromFile("none/such.json"); }},
     {"no-json", "line 2: no JSON: expected :", [] { InstallText("{\n\"format\" 1}"); }},
-    {"half-a-file", "no JSON: a text has no end", [] { InstallText(HEAD + "\"tas"); }},
+    {"half-a-file", "no JSON: a text has no end", [] { InstallText(HEAD + R"("tas)"); }},
     {"too-deep", "no JSON: values within values are deeper than 32", [] { InstallText(std::string(100000, '[')); }},
     {"other-file", "format: got \"uti\"; expected what", [] { InstallText(R"({"format": "uti"})"); }},
     {"other-version",
@@ -256,18 +271,10 @@ const std::vector<Case> CASES{
     {"wrong-kind", "tasks: expected an array", [] { InstallText(HEAD + R"("tasks": 1, "ports": []})"); }},
     {"out-of-range",
      "tasks[0].queue: expected a whole number from 1 to 1048576, got 0",
-     [] {
-         std::string task = TASK;
-         task.replace(task.find("512"), 3, "0");
-         InstallText(HEAD + R"("tasks": [)" + task + R"(], "ports": []})");
-     }},
+     [] { InstallTask("512", "0"); }},
     {"unknown-activation",
      "tasks[0].activation: got \"thread\"; allowed are dedicated, polling, interrupt",
-     [] {
-         std::string task = TASK;
-         task.replace(task.find("dedicated"), 9, "thread");
-         InstallText(HEAD + R"("tasks": [)" + task + R"(], "ports": []})");
-     }},
+     [] { InstallTask("dedicated", "thread"); }},
     {"ports-and-devices",
      "node 0: it has 1 devices, and the router of",
      [] {

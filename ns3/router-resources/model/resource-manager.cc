@@ -325,6 +325,7 @@ ResourceManager::TryGrant(uint32_t lane)
         {
             const uint32_t unit = Choose(pool, number, need);
             pool.m_free &= ~(uint64_t{1} << unit);
+            pool.m_held++;
             pool.m_holder[unit] = lane;
             if (pool.m_lastTask[unit] != number)
             {
@@ -430,6 +431,7 @@ ResourceManager::TakeBack(uint32_t lane, ResourceMessage kind)
         ResourcePool& pool = *m_pools[number];
         pool.Book();
         pool.m_free |= uint64_t{1} << unit;
+        pool.m_held--;
         pool.m_holder[unit] = NOBODY;
         Tell(kind, lane, number, unit);
     }

@@ -86,7 +86,8 @@ ResourcePool::GetTypeId()
 }
 
 ResourcePool::ResourcePool()
-    : m_bookedAt(Simulator::Now())
+    : m_madeAt(Simulator::Now().GetTimeStep()),
+      m_bookedAt(m_madeAt)
 {
     NS_LOG_FUNCTION(this);
 }
@@ -124,32 +125,24 @@ double
 ResourcePool::GetEnergy() const
 {
     Book();
-    return m_energy;
+    const double second = static_cast<double>(Seconds(1).GetTimeStep());
+    const double all = static_cast<double>(m_bookedAt - m_madeAt) / second;
+    const double held = static_cast<double>(m_heldTicks) / second;
+    return all * (m_basePower + m_units * m_idlePower) + held * (m_activePower - m_idlePower);
 }
 
 Time
 ResourcePool::GetHeldTime() const
 {
     Book();
-    return m_heldTime;
+    return TimeStep(static_cast<uint64_t>(m_heldTicks));
 }
 
 void
 ResourcePool::Book() const
 {
-    const Time now = Simulator::Now();
-    if (now == m_bookedAt)
-    {
-        return;
-    }
-    uint32_t held = 0;
-    for (std::size_t unit = 0; unit < m_holder.size(); unit++)
-    {
-        held += (m_free >> unit & 1) ? 0 : 1;
-    }
-    const Time span = now - m_bookedAt;
-    m_energy += span.GetSeconds() * (m_basePower + held * m_activePower + (m_units - held) * m_idlePower);
-    m_heldTime += static_cast<int64_t>(held) * span;
+    const int64_t now = Simulator::Now().GetTimeStep();
+    m_heldTicks += m_held * (now - m_bookedAt);
     m_bookedAt = now;
 }
 

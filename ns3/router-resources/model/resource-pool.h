@@ -86,7 +86,7 @@ class ResourcePool : public Object
     friend class ResourceManager;
 
     /**
-     * Books energy and time up to now.
+     * Books the time of units granted up to now.
      */
     void Book() const;
 
@@ -107,9 +107,10 @@ class ResourcePool : public Object
     std::vector<uint32_t> m_lastTask;    //!< Task unit that each unit worked for last.
     std::vector<uint32_t> m_holder;      //!< Lane that holds each unit.
     std::vector<uint32_t> m_waiting;     //!< Lanes that wait for units, in order of request.
-    mutable Time m_bookedAt;             //!< Until when energy is booked.
-    mutable double m_energy{0.0};        //!< Energy [J].
-    mutable Time m_heldTime;             //!< Time of units granted.
+    int64_t m_held{0};                   //!< Units that are granted.
+    int64_t m_madeAt;                    //!< When the pool was made [ticks].
+    mutable int64_t m_bookedAt;          //!< Until when time is booked [ticks].
+    mutable int64_t m_heldTicks{0};      //!< Time of units granted, summed over units [ticks].
 };
 
 } // namespace ns3

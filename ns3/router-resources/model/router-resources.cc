@@ -7,7 +7,6 @@
 
 #include "ns3/arp-l3-protocol.h"
 #include "ns3/boolean.h"
-#include "ns3/ipv4-header.h"
 #include "ns3/ipv4-l3-protocol.h"
 #include "ns3/ipv6-header.h"
 #include "ns3/ipv6-l3-protocol.h"
@@ -69,6 +68,41 @@ Toeplitz(const uint8_t* data, std::size_t length, const std::vector<uint8_t>& ke
         }
     }
     return hash;
+}
+
+/// Bytes that receive-side scaling hashes at most: two IPv6 addresses and two ports.
+constexpr std::size_t MOST_HASHED = 36;
+
+/**
+ * Reads what receive-side scaling hashes off the headers of a packet.
+ * \param packet a packet that begins with an IP header
+ * \param protocol its Ethertype
+ * \param data where addresses and ports are put
+ * \return how many bytes that are
+ */
+std::size_t
+GetHashed(Ptr<const Packet> packet, uint16_t protocol, std::array<uint8_t, MOST_HASHED>& data)
+{
+    constexpr uint8_t TCP = 6;
+    constexpr uint8_t UDP = 17;
+    std::array<uint8_t, 64> head{};
+    const std::size_t size = packet->CopyData(head.data(), head.size());
+    const bool isIpv4 = protocol == Ipv4L3Protocol::PROT_NUMBER;
+    if (!isIpv4 && protocol != Ipv6L3Protocol::PROT_NUMBER)
+    {
+        return 0;
+    }
+    const std::size_t addresses = isIpv4 ? 8 : 32;
+    std::copy_n(&head[isIpv4 ? 12 : 8], addresses, data.begin());
+    const std::size_t ports = isIpv4 ? 4 * (head[0] & 0xf) : 40;
+    const uint8_t above = head[isIpv4 ? 9 : 6];
+    const bool isFragment = isIpv4 && ((head[6] & 0x3f) != 0 || head[7] != 0);
+    if ((above != TCP && above != UDP) || isFragment || ports + 4 > size)
+    {
+        return addresses;
+    }
+    std::copy_n(&head[ports], 4, &data[addresses]);
+    return addresses + 4;
 }
 
 } // namespace
@@ -202,6 +236,7 @@ RouterResources::SetRss(const std::vector<uint8_t>& key, const std::vector<uint3
                                                     << ", or none");
     m_key = key.empty() ? GetMicrosoftKey() : key;
     m_indirection = indirection;
+    m_hashOf.clear();
 }
 
 uint32_t
@@ -288,12 +323,24 @@ RouterResources::Install(Ptr<Node> node)
         const std::string& entry = own == m_entries.end() ? m_entry : own->second;
         const std::string name = "entry of device " + std::to_string(device->GetIfIndex());
         NS_ABORT_MSG_IF(entry.empty(), where << ": " << name << " is not said (SetEntry)");
-        m_first[PeekPointer(device)] = FindTaskUnit(entry, name);
+        m_first.resize(std::max<std::size_t>(m_first.size(), device->GetIfIndex() + 1), nullptr);
+        m_first[device->GetIfIndex()] = FindTaskUnit(entry, name);
     }
     m_node = node;
     for (const auto& unit : m_units)
     {
         unit->Start(*this);
+    }
+    // The hash is linear: that of a text is the sum of those of its bytes.
+    m_hashOf.resize(MOST_HASHED);
+    for (std::size_t byte = 0; byte < MOST_HASHED; byte++)
+    {
+        std::array<uint8_t, MOST_HASHED> data{};
+        for (uint32_t value = 0; value < 256; value++)
+        {
+            data[byte] = static_cast<uint8_t>(value);
+            m_hashOf[byte][value] = Toeplitz(data.data(), MOST_HASHED, m_key);
+        }
     }
     // A circle of ways that take no time would go on for ever within an instant; any circle would never end.
     for (const auto& unit : m_units)
@@ -391,7 +438,7 @@ RouterResources::Receive(Ptr<NetDevice> device,
     own.received = Simulator::Now();
     own.frameBytes = std::max(packet->GetSize() + m_overhead, m_leastFrame);
     m_offered++;
-    m_first[PeekPointer(device)]->Receive(std::move(own));
+    m_first[device->GetIfIndex()]->Receive(std::move(own));
 }
 
 bool
@@ -408,9 +455,9 @@ RouterResources::TakesResources(Ptr<NetDevice> device, Ptr<const Packet> packet,
     bool isOwn = false;
     if (protocol == Ipv4L3Protocol::PROT_NUMBER)
     {
-        Ipv4Header header;
-        packet->PeekHeader(header);
-        const Ipv4Address to = header.GetDestination();
+        std::array<uint8_t, 20> head{};
+        packet->CopyData(head.data(), head.size());
+        const Ipv4Address to = Ipv4Address::Deserialize(&head[16]);
         const int32_t interface = m_ipv4->GetInterfaceForDevice(device);
         isOwn = to.IsMulticast() || interface < 0 || m_ipv4->IsDestinationAddress(to, interface);
     }
@@ -488,7 +535,14 @@ RouterResources::GetRssQueue(RouterPacket& packet, uint32_t queues)
 {
     if (packet.hash < 0)
     {
-        packet.hash = Hash(packet.packet, packet.protocol, m_key);
+        std::array<uint8_t, MOST_HASHED> data{};
+        const std::size_t size = GetHashed(packet.packet, packet.protocol, data);
+        uint32_t hash = 0;
+        for (std::size_t byte = 0; byte < size; byte++)
+        {
+            hash ^= m_hashOf[byte][data[byte]];
+        }
+        packet.hash = hash;
     }
     const uint32_t entry = static_cast<uint32_t>(packet.hash) % INDIRECTION;
     return (m_indirection.empty() ? entry : m_indirection[entry]) % queues;
@@ -508,38 +562,8 @@ RouterResources::GetMicrosoftKey()
 uint32_t
 RouterResources::Hash(Ptr<const Packet> packet, uint16_t protocol, const std::vector<uint8_t>& key)
 {
-    constexpr uint8_t TCP = 6;
-    constexpr uint8_t UDP = 17;
-    std::array<uint8_t, 36> data{};
-    std::array<uint8_t, 64> head{};
-    std::size_t length = 0;
-    bool hasPorts = false;
-    uint32_t headerBytes = 0;
-    if (protocol == Ipv4L3Protocol::PROT_NUMBER)
-    {
-        Ipv4Header header;
-        headerBytes = packet->PeekHeader(header);
-        header.GetSource().Serialize(&data[0]);
-        header.GetDestination().Serialize(&data[4]);
-        length = 8;
-        hasPorts = (header.GetProtocol() == TCP || header.GetProtocol() == UDP) && header.IsLastFragment() &&
-                   header.GetFragmentOffset() == 0;
-    }
-    else if (protocol == Ipv6L3Protocol::PROT_NUMBER)
-    {
-        Ipv6Header header;
-        headerBytes = packet->PeekHeader(header);
-        header.GetSource().Serialize(&data[0]);
-        header.GetDestination().Serialize(&data[16]);
-        length = 32;
-        hasPorts = header.GetNextHeader() == TCP || header.GetNextHeader() == UDP;
-    }
-    if (hasPorts && headerBytes + 4 <= head.size() && packet->CopyData(head.data(), headerBytes + 4) == headerBytes + 4)
-    {
-        std::copy_n(&head[headerBytes], 4, &data[length]);
-        length += 4;
-    }
-    return Toeplitz(data.data(), length, key);
+    std::array<uint8_t, MOST_HASHED> data{};
+    return Toeplitz(data.data(), GetHashed(packet, protocol, data), key);
 }
 
 uint32_t

@@ -287,8 +287,9 @@ class RouterResources : public Object
     std::vector<Ptr<TaskUnit>> m_units;                     //!< Task units.
     std::string m_entry;                                    //!< Entry of devices without one of their own.
     std::map<Ptr<NetDevice>, std::string> m_entries;        //!< Entries of devices.
-    std::map<const NetDevice*, TaskUnit*> m_first;          //!< The same, resolved.
+    std::vector<TaskUnit*> m_first;                         //!< The same, resolved, by number of the device.
     std::vector<uint8_t> m_key;                             //!< Toeplitz key.
+    std::vector<std::array<uint32_t, 256>> m_hashOf;        //!< Hash of each value of each byte with it.
     std::vector<uint32_t> m_indirection;                    //!< Queue numbers.
     bool m_isHandingUp{false};                              //!< Whether the stack above is called from here.
     bool m_isInstalled{false};                              //!< Whether devices may no longer be added.
