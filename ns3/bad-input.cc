@@ -11,10 +11,12 @@
  */
 
 #include "ns3/applications-module.h"
+#include "ns3/basic-energy-source-helper.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
 #include "ns3/point-to-point-module.h"
+#include "ns3/resource-energy-model.h"
 #include "ns3/resource-helper.h"
 
 #include <fstream>
@@ -254,6 +256,25 @@ const std::vector<Case> CASES{
          auto router = OneCore().Install(pair.nodes.Get(0));
          router->AddPool(CreateObjectWithAttributes<ResourcePool>("Name", StringValue("gpu")));
      }},
+    {"energy-of-another-node",
+     "the source is of node 1, the router of node 0: allowed is the same node",
+     [] {
+         Pair pair;
+         auto router = OneCore().Install(pair.nodes.Get(0));
+         ResourceEnergyModel::Install(router, BasicEnergySourceHelper().Install(pair.nodes.Get(1)).Get(0));
+     }},
+    {"energy-twice",
+     R"(pool "cpu" draws from a source already: allowed is one)",
+     [] {
+         Pair pair;
+         auto router = OneCore().Install(pair.nodes.Get(0));
+         auto source = BasicEnergySourceHelper().Install(pair.nodes.Get(0)).Get(0);
+         ResourceEnergyModel::Install(router, source);
+         ResourceEnergyModel::Install(router, source);
+     }},
+    {"energy-before-install",
+     "the router is on no node: install it first",
+     [] { ResourceEnergyModel::Install(CreateObject<RouterResources>(), nullptr); }},
     {"no-file",
      "cannot be read; it is what \"routecast export --format ns3\" writes",
      [] { ResourceHelper::FromFile("none/such.json"); }},

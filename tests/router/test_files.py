@@ -85,7 +85,6 @@ def test_a_trace_is_looked_for_beside_the_file(tmp_path):
     ("old", "new", "place", "says"),
     [
         ("link =", "lnk =", "port[0].lnk", 'did you mean "link"'),
-        ("link =", "lnk =", "port[0].link", "is missing: Rate of the link"),
         ('"10 Gbit/s"', '"10 GB"', "port[0].link", "a number of bytes"),
         ('"256 frames"', '"0 frames"', "task[0].queue", "more than 0"),
         ('"256 frames"', "256", "task[0].queue", "no unit"),
@@ -98,7 +97,6 @@ def test_a_trace_is_looked_for_beside_the_file(tmp_path):
         ('"IMIX"', '"60 B"', "load.frames", "64 to 65535"),
         ("peak = 4.0", "peak = 0.5", "load.arrivals.peak", "a number >= 1"),
         ("peak = 4.0", "peak = nan", "load.arrivals.peak", "finite"),
-        ("[load]", "[lod]", "lod", 'did you mean "load"'),
     ],
 )
 def test_each_fault_has_its_place_and_its_reason(old, new, place, says):

@@ -320,7 +320,7 @@ ResourceManager::TryGrant(uint32_t lane)
     {
         const Need& need = claim.needs[i];
         ResourcePool& pool = *m_pools[need.pool];
-        pool.Book();
+        pool.BeforeChange();
         for (uint32_t n = 0; n < need.units; n++)
         {
             const uint32_t unit = Choose(pool, number, need);
@@ -429,7 +429,7 @@ ResourceManager::TakeBack(uint32_t lane, ResourceMessage kind)
     for (const auto& [number, unit] : own.held)
     {
         ResourcePool& pool = *m_pools[number];
-        pool.Book();
+        pool.BeforeChange();
         pool.m_free |= uint64_t{1} << unit;
         pool.m_held--;
         pool.m_holder[unit] = NOBODY;

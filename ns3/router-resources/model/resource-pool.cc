@@ -131,6 +131,12 @@ ResourcePool::GetEnergy() const
     return all * (m_basePower + m_units * m_idlePower) + held * (m_activePower - m_idlePower);
 }
 
+double
+ResourcePool::GetPower() const
+{
+    return m_basePower + m_units * m_idlePower + static_cast<double>(m_held) * (m_activePower - m_idlePower);
+}
+
 Time
 ResourcePool::GetHeldTime() const
 {
@@ -144,6 +150,16 @@ ResourcePool::Book() const
     const int64_t now = Simulator::Now().GetTimeStep();
     m_heldTicks += m_held * (now - m_bookedAt);
     m_bookedAt = now;
+}
+
+void
+ResourcePool::BeforeChange() const
+{
+    Book();
+    if (!m_beforeChange.IsNull())
+    {
+        m_beforeChange();
+    }
 }
 
 } // namespace ns3

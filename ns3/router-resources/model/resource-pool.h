@@ -7,6 +7,7 @@
 #ifndef RESOURCE_POOL_H
 #define RESOURCE_POOL_H
 
+#include "ns3/callback.h"
 #include "ns3/nstime.h"
 #include "ns3/object.h"
 
@@ -78,17 +79,28 @@ class ResourcePool : public Object
     double GetEnergy() const;
 
     /**
+     * \return power that the units draw now [W]
+     */
+    double GetPower() const;
+
+    /**
      * \return time of units granted, summed over units
      */
     Time GetHeldTime() const;
 
   private:
     friend class ResourceManager;
+    friend class ResourceEnergyModel;
 
     /**
      * Books the time of units granted up to now.
      */
     void Book() const;
+
+    /**
+     * Books the time of units granted, and the energy, before a unit is granted or given back.
+     */
+    void BeforeChange() const;
 
     std::string m_name;               //!< Name.
     uint32_t m_units;                 //!< How many units.
@@ -110,6 +122,7 @@ class ResourcePool : public Object
     int64_t m_held{0};                   //!< Units that are granted.
     int64_t m_madeAt;                    //!< When the pool was made [ticks].
     mutable int64_t m_bookedAt;          //!< Until when time is booked [ticks].
+    Callback<void> m_beforeChange;       //!< Called before units are granted or given back; null: nobody asks.
     mutable int64_t m_heldTicks{0};      //!< Time of units granted, summed over units [ticks].
 };
 

@@ -34,4 +34,13 @@
 #define ROUTER_RESOURCES_UNIT TestSuite::UNIT
 #endif
 
+namespace ns3
+{
+/// Where the energy framework is from 3.42 on; before that it is in ns3 itself.
+namespace energy
+{
+}
+using namespace energy;
+} // namespace ns3
+
 #endif // ROUTER_RESOURCES_COMPAT_H

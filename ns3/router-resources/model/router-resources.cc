@@ -438,6 +438,11 @@ RouterResources::Receive(Ptr<NetDevice> device,
     own.received = Simulator::Now();
     own.frameBytes = std::max(packet->GetSize() + m_overhead, m_leastFrame);
     m_offered++;
+    if (!m_isPowered)
+    {
+        Drop(own, "power");
+        return;
+    }
     m_first[device->GetIfIndex()]->Receive(std::move(own));
 }
 
@@ -489,10 +494,22 @@ RouterResources::Deliver(RouterPacket&& packet)
 }
 
 void
-RouterResources::Drop(const RouterPacket& packet, const TaskUnit& unit)
+RouterResources::Drop(const RouterPacket& packet, const std::string& place)
 {
     m_dropped++;
-    m_drop(packet.packet, unit.m_name);
+    m_drop(packet.packet, place);
+}
+
+Ptr<Node>
+RouterResources::GetNode() const
+{
+    return m_node;
+}
+
+void
+RouterResources::SetPowered(bool isPowered)
+{
+    m_isPowered = isPowered;
 }
 
 uint64_t

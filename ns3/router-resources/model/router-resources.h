@@ -195,6 +195,17 @@ class RouterResources : public Object
      */
     int64_t AssignStreams(int64_t stream);
 
+    /**
+     * \return the node that it is installed on, or null
+     */
+    Ptr<Node> GetNode() const;
+
+    /**
+     * Without power, packets that would take resources are dropped, at "power"; units finish what they hold.
+     * \param isPowered whether there is power
+     */
+    void SetPowered(bool isPowered);
+
   protected:
     void DoDispose() override;
 
@@ -238,11 +249,11 @@ class RouterResources : public Object
     void Deliver(RouterPacket&& packet);
 
     /**
-     * A packet found a queue full.
+     * A packet is lost.
      * \param packet the packet
-     * \param unit whose queue
+     * \param place the task unit whose queue was full, or "power"
      */
-    void Drop(const RouterPacket& packet, const TaskUnit& unit);
+    void Drop(const RouterPacket& packet, const std::string& place);
 
     /**
      * \param packet a packet
@@ -292,6 +303,7 @@ class RouterResources : public Object
     std::vector<std::array<uint32_t, 256>> m_hashOf;        //!< Hash of each value of each byte with it.
     std::vector<uint32_t> m_indirection;                    //!< Queue numbers.
     bool m_isHandingUp{false};                              //!< Whether the stack above is called from here.
+    bool m_isPowered{true};                                 //!< Whether packets that come are taken.
     bool m_isInstalled{false};                              //!< Whether devices may no longer be added.
     uint64_t m_offered{0};                                  //!< Packets that came.
     uint64_t m_served{0};                                   //!< Packets handed up after service.

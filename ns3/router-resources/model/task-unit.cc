@@ -348,7 +348,7 @@ TaskUnit::Receive(RouterPacket&& packet)
     if (m_queue.size() >= m_queueSize)
     {
         m_dropped++;
-        m_router->Drop(packet, *this);
+        m_router->Drop(packet, m_name);
         return;
     }
     m_queue.push_back(std::move(packet));

@@ -4,14 +4,20 @@
  * SPDX-License-Identifier: GPL-2.0-only
  */
 #include "ns3/applications-module.h"
+#include "ns3/basic-energy-source-helper.h"
 #include "ns3/core-module.h"
 #include "ns3/csma-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
 #include "ns3/point-to-point-module.h"
+#include "ns3/resource-energy-model.h"
 #include "ns3/resource-helper.h"
 #include "ns3/router-resources-compat.h"
+#include "ns3/simple-device-energy-model.h"
+#include "ns3/traffic-control-module.h"
 
+#include <array>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -82,6 +88,23 @@ class Topology
         client.SetAttribute("Interval", TimeValue(gap));
         client.SetAttribute("PacketSize", UintegerValue(payload));
         client.Install(nodes.Get(0)).Start(start);
+    }
+
+    /**
+     * Send packets of UDP from the second host to the first, at equal gaps.
+     * \param count how many
+     * \param gap time between two
+     * \param payload bytes of each
+     * \param start time of the first
+     */
+    void SendBack(uint32_t count, Time gap, uint32_t payload, Time start)
+    {
+        PacketSinkHelper("ns3::UdpSocketFactory", InetSocketAddress(Ipv4Address::GetAny(), 9)).Install(nodes.Get(0));
+        UdpClientHelper client(leftAddress.GetAddress(0), 9);
+        client.SetAttribute("MaxPackets", UintegerValue(count));
+        client.SetAttribute("Interval", TimeValue(gap));
+        client.SetAttribute("PacketSize", UintegerValue(payload));
+        client.Install(nodes.Get(2)).Start(start);
     }
 
     /**
@@ -588,6 +611,180 @@ class EnergyTestCase : public TestCase
 
 /**
  * \ingroup router-resources-tests
+ * Pools draw from an energy source of ns-3 beside another device; without energy nothing is taken.
+ */
+class EnergySourceTestCase : public TestCase
+{
+  public:
+    EnergySourceTestCase()
+        : TestCase("pools and another device on one energy source")
+    {
+    }
+
+  private:
+    void DoRun() override
+    {
+        for (const double joules : {100.0, 6.0})
+        {
+            Topology net;
+            auto helper = OneCore(100e-6);
+            helper.SetPoolAttribute("cpu", "ActivePower", DoubleValue(11.0));
+            helper.SetPoolAttribute("cpu", "IdlePower", DoubleValue(1.0));
+            auto router = helper.Install(net.nodes.Get(1));
+            BasicEnergySourceHelper energy;
+            energy.Set("BasicEnergySourceInitialEnergyJ", DoubleValue(joules));
+            energy.Set("BasicEnergyLowBatteryThreshold", DoubleValue(0.01));
+            auto source = energy.Install(net.nodes.Get(1)).Get(0);
+            auto lamp = CreateObject<SimpleDeviceEnergyModel>();
+            lamp->SetEnergySource(source);
+            source->AppendDeviceEnergyModel(lamp);
+            lamp->SetCurrentA(2.0 / source->GetSupplyVoltage());
+            source->TraceConnectWithoutContext("RemainingEnergy",
+                                               Callback<void, double, double>([lamp, joules](double, double left) {
+                                                   if (left < 0.01 * joules)
+                                                   {
+                                                       Simulator::ScheduleNow(&SimpleDeviceEnergyModel::SetCurrentA, lamp, 0.0);
+                                                   }
+                                               }));
+            auto core = ResourceEnergyModel::Install(router, source);
+            net.Send(5000, MicroSeconds(200)); // a second, busy for half of it
+            Simulator::Stop(Seconds(3));
+            Simulator::Run();
+            NS_TEST_EXPECT_MSG_EQ(router->GetOffered(), 5000, "all came");
+            if (joules > 10.0)
+            {
+                // Three seconds of lamp and idle core, and half a second of 10 W more.
+                NS_TEST_EXPECT_MSG_EQ_TOL(source->GetRemainingEnergy(), joules - 3 * (2.0 + 1.0) - 0.5 * 10.0, 1e-9, "exact");
+                NS_TEST_EXPECT_MSG_EQ_TOL(core->GetTotalEnergyConsumption(), 3.0 + 5.0, 1e-9, "the core's part");
+                NS_TEST_EXPECT_MSG_EQ(router->GetForwarded(), 5000, "all were served");
+            }
+            else
+            {
+                // 3 J go in the first second; 8 W take the rest, down to 1 %, in 2.94/8 s, which is 1837 packets.
+                NS_TEST_EXPECT_MSG_EQ_TOL(router->GetForwarded(), 1838, 1, "until the source was empty");
+                NS_TEST_EXPECT_MSG_EQ_TOL(core->GetTotalEnergyConsumption(), 1.0 + 0.3675 * 6.0, 2e-3, "and draws no more");
+                NS_TEST_EXPECT_MSG_EQ(router->GetForwarded() + router->GetDropped(), 5000, "the others were dropped");
+            }
+        }
+    }
+};
+
+/**
+ * \ingroup router-resources-tests
+ * A queue disc behind the module and a capture of its ports see what it forwarded.
+ */
+class QueueDiscTestCase : public TestCase
+{
+  public:
+    QueueDiscTestCase()
+        : TestCase("queue discs and captures behind the module")
+    {
+    }
+
+  private:
+    void DoRun() override
+    {
+        const std::string name = CreateTempDirFilename("out");
+        uint64_t received = 0;
+        {
+            // The core forwards 100 Mbit/s to a link of 10: a disc of 50 packets drops what it cannot hold, and the module none.
+            Topology net(false, 0.01);
+            net.left.Get(0)->SetAttribute("DataRate", StringValue("1Gbps"));
+            net.right.Get(0)->GetObject<PointToPointNetDevice>()->GetQueue()->SetMaxSize(QueueSize("1p"));
+            TrafficControlHelper control;
+            control.Uninstall(net.right.Get(0));
+            control.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", StringValue("50p"));
+            auto disc = control.Install(net.right.Get(0)).Get(0);
+            auto router = OneCore(1e-6).Install(net.nodes.Get(1));
+            PointToPointHelper().EnablePcap(name, net.right.Get(0), false, true);
+            net.Send(500, MicroSeconds(20));
+            Simulator::Run();
+            const auto stats = disc->GetStats();
+            NS_TEST_EXPECT_MSG_EQ(router->GetForwarded(), 500, "the module serves all");
+            NS_TEST_EXPECT_MSG_EQ(stats.nTotalReceivedPackets, 500, "and all come to the disc");
+            NS_TEST_EXPECT_MSG_EQ((stats.nTotalDroppedPackets > 300), true, "which drops most");
+            NS_TEST_EXPECT_MSG_EQ(net.Received() + stats.nTotalDroppedPackets, 500, "and nobody else drops any");
+            received = net.Received();
+        }
+        // Written to its end now that the port is gone.
+        PcapFile capture;
+        capture.Open(name, std::ios::in);
+        uint64_t captured = 0;
+        std::array<uint8_t, 2048> bytes{};
+        uint32_t seconds = 0;
+        uint32_t fraction = 0;
+        uint32_t included = 0;
+        uint32_t original = 0;
+        uint32_t read = 0;
+        for (capture.Read(bytes.data(), bytes.size(), seconds, fraction, included, original, read); !capture.Eof();
+             capture.Read(bytes.data(), bytes.size(), seconds, fraction, included, original, read))
+        {
+            captured++;
+        }
+        NS_TEST_EXPECT_MSG_EQ(captured, received, "the capture of the port holds what arrived");
+    }
+};
+
+/**
+ * \ingroup router-resources-tests
+ * Eq. 4: in overload the mean sojourn time is the mean number of packets inside over the rate of those accepted, both from
+ * counters that are sampled.
+ */
+class SampledCountersTestCase : public TestCase
+{
+  public:
+    SampledCountersTestCase()
+        : TestCase("eq. 4 from sampled counters, in overload")
+    {
+    }
+
+  private:
+    void DoRun() override
+    {
+        Topology net;
+        ResourceHelper helper;
+        helper.AddPool("cpu", 2, {1.0, 1.3});
+        helper.AddReceiveSideScaling("cpu", 2, 8e-6);
+        for (const std::string unit : {"core 0", "core 1"})
+        {
+            helper.SetTaskUnitAttribute(unit, "QueueSize", UintegerValue(64));
+        }
+        auto router = helper.Install(net.nodes.Get(1));
+        net.Watch(router);
+        for (uint16_t flow = 0; flow < 8; flow++)
+        {
+            net.Send(20000, MicroSeconds(20), 100, Seconds(1) + NanoSeconds(1300 * flow), 1000 + flow);
+        }
+        double inside = 0.0;
+        uint64_t samples = 0;
+        uint64_t servedBefore = 0;
+        std::size_t sojournsBefore = 0;
+        std::function<void()> sample = [&] {
+            inside += router->GetInside();
+            samples++;
+            Simulator::Schedule(MicroSeconds(37), [&] { sample(); });
+        };
+        Simulator::Schedule(Seconds(1) + MilliSeconds(50), [&] {
+            servedBefore = router->GetForwarded();
+            sojournsBefore = net.sojourns.size();
+            sample();
+        });
+        Simulator::Stop(Seconds(1) + MilliSeconds(350));
+        Simulator::Run();
+        const double rate = (router->GetForwarded() - servedBefore) / 0.3;
+        Time sum;
+        for (std::size_t i = sojournsBefore; i < net.sojourns.size(); i++)
+        {
+            sum += net.sojourns[i];
+        }
+        const double mean = sum.GetSeconds() / (net.sojourns.size() - sojournsBefore);
+        NS_TEST_EXPECT_MSG_EQ((router->GetDropped() > 10000), true, "overloaded");
+        NS_TEST_EXPECT_MSG_EQ_TOL(inside / samples / rate / mean, 1.0, 0.005, "N over lambda+ is T");
+    }
+};
+
+/**
+ * \ingroup router-resources-tests
  * Which packets take resources; TCP, ARP, IPv6 and its neighbour discovery work through the router.
  */
 class StackTestCase : public TestCase
@@ -769,6 +966,42 @@ class EventsTestCase : public TestCase
         four.AddPool("cpu", 4, {1.0, 1.1, 1.2, 1.3});
         four.AddReceiveSideScaling("cpu", 4, 1e-6);
         NS_TEST_EXPECT_MSG_EQ_TOL(EventsOf(&four) - plain, 1.0, 0.01, "a distributor, contention and four cores");
+
+        // Two classes at one core; the urgent come while others are served, and revoke the core each time.
+        double events[2];
+        uint64_t revoked = 0;
+        for (const bool isConstrained : {false, true})
+        {
+            Topology net;
+            ResourceHelper helper;
+            helper.AddPool("cpu", 1);
+            helper.SetPoolAttribute("cpu", "Policy", EnumValue(ResourcePool::PREEMPTIVE));
+            for (const std::string unit : {"bulk", "urgent"})
+            {
+                helper.AddTaskUnit(unit);
+                helper.AddNeed(unit, "cpu");
+                helper.SetTaskUnitAttribute(unit, "PerPacket", DoubleValue(unit == "bulk" ? 10e-6 : 1e-6));
+                helper.SetTaskUnitAttribute(unit, "Priority", IntegerValue(unit == "bulk" ? 0 : 1));
+            }
+            helper.SetEntry("bulk", 0);
+            helper.SetEntry("urgent", 1);
+            if (isConstrained)
+            {
+                auto router = helper.Install(net.nodes.Get(1));
+                net.Watch(router);
+            }
+            net.Send(10000, MicroSeconds(20));
+            net.SendBack(10000, MicroSeconds(20), 100, Seconds(1) + MicroSeconds(5));
+            Simulator::Stop(Seconds(2));
+            Simulator::Run();
+            events[isConstrained] = Simulator::GetEventCount() / 20000.0;
+            for (const auto& message : net.messages)
+            {
+                revoked += message.substr(0, 3) == "REV" ? 1 : 0;
+            }
+        }
+        NS_TEST_EXPECT_MSG_EQ(revoked, 10000, "each urgent packet revokes the core");
+        NS_TEST_EXPECT_MSG_EQ((events[1] - events[0] <= 2.0), true, "at most two events a packet where units are revoked");
     }
 };
 
@@ -845,6 +1078,9 @@ class RouterResourcesTestSuite : public TestSuite
         AddTestCase(new TwoPoolsTestCase, ROUTER_RESOURCES_QUICK);
         AddTestCase(new ActivationTestCase, ROUTER_RESOURCES_QUICK);
         AddTestCase(new EnergyTestCase, ROUTER_RESOURCES_QUICK);
+        AddTestCase(new EnergySourceTestCase, ROUTER_RESOURCES_QUICK);
+        AddTestCase(new QueueDiscTestCase, ROUTER_RESOURCES_QUICK);
+        AddTestCase(new SampledCountersTestCase, ROUTER_RESOURCES_QUICK);
         AddTestCase(new StackTestCase, ROUTER_RESOURCES_QUICK);
         AddTestCase(new RssTestCase, ROUTER_RESOURCES_QUICK);
         AddTestCase(new EventsTestCase, ROUTER_RESOURCES_QUICK);
