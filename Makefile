@@ -45,7 +45,7 @@ quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answ
 # Side by side, for both wait for wires much of the time; what Rust says comes in one piece.
 .PHONY: test
 test: $(DONE)/extension $(DONE)/group-test ## run every test but the thorough ones: Rust, Python, doctests, the commands of README and docs
-	@$(MAKE) --jobs=2 test-rust test-python
+	+@$(MAKE) --jobs=2 test-rust test-python
 
 # The profile is the extension's, so that cargo compiles no crate twice. What debug assertions and checks of overflow
 # find is for test-thorough.
@@ -99,7 +99,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/peers/*.py ns3/side_by_side.py
+	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/peers/*.py ns3/side_by_side.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension

@@ -28,7 +28,7 @@ FLOORS = (
     ("router",),
     ("evaluate",),
     ("testbed", "power", "noc"),
-    ("benchmark", "calibrate", "experiment"),
+    ("benchmark", "calibrate", "experiment", "multistage"),
     ("plan",),
     ("report",),
     ("study",),

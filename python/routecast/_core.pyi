@@ -5,6 +5,8 @@ from types import TracebackType
 from typing import Self, final
 
 __all__ = [
+    "LoadBalancer",
+    "MemberGate",
     "NocError",
     "ProbeError",
     "SimulationError",
@@ -14,6 +16,8 @@ __all__ = [
     "__version__",
     "attach_xdp",
     "back_ends",
+    "flow_row",
+    "flow_table",
     "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
@@ -347,4 +351,118 @@ def trace_workload(request: str, progress: Callable[[float], object] | None = No
     ------
     ProbeError
         The request is wrong, the program fails, or it may not be traced.
+    """
+
+@final
+class LoadBalancer:
+    """The eBPF programs of a multistage router's load balancer, attached until it is closed or its pins are removed.
+
+    Parameters
+    ----------
+    config : str
+        Interfaces, scheme and detector as JSON; ``crates/multistage/src/plane.rs`` documents each field.
+
+    Raises
+    ------
+    TesterError
+        The text is wrong, a right or an interface is missing, or the kernel refuses. The same holds for each call.
+    """
+
+    def __new__(cls, config: str) -> Self: ...
+    def publish(self, members: Sequence[tuple[int, float]], seed: int, epoch: int) -> str:
+        """Switch to the table of these members (number, weight) at once; return its digest."""
+
+    def set_member(self, number: int, mac: Sequence[int] | None) -> None:
+        """Say who a member is, by a MAC address that ends in its number; None takes it out."""
+
+    def set_silent(self, number: int, is_silent: bool) -> None:
+        """Say whether a member does not answer the process's own frames: it then gets no others."""
+
+    def set_role(self, role: str) -> None:
+        """Make the load balancer one that works, stands_by or hangs (a fault)."""
+
+    def answers(self) -> list[int]:
+        """Return how often the working load balancer answered: by the inside interface, by each outside one."""
+
+    def drain(self, number: int, idle_s: float, deadline_s: float) -> None:
+        """Let a member keep the rows it owned before the last table, until they are idle or the deadline comes, s."""
+
+    def set_neighbour(self, mac: Sequence[int], interface: str | None) -> None:
+        """Say behind which outside interface a neighbour is; None forgets it."""
+
+    def add_own(self, address: str) -> None:
+        """Add an address of the router itself, which the load balancer's kernel answers for."""
+
+    def beat(self) -> None:
+        """Say that the process which holds the router lives."""
+
+    def status(self) -> str:
+        """Return epoch, digest, members with counts and health, and reasons of what was not forwarded, as JSON."""
+
+    def audit(self) -> str:
+        """Return digests of the rows in the kernel, of those that should be there, and of the neighbours, as JSON."""
+
+    def close(self) -> None:
+        """Take the programs off."""
+
+@final
+class MemberGate:
+    """The eBPF program before a back-end router: a cap that emulates a slower machine, and a silent hang.
+
+    Parameters
+    ----------
+    interface : str
+        Its interface.
+    netns : str, optional
+        Path of its network namespace.
+    pins : str, optional
+        Folder in a BPF file system where the program and its maps stay when this process ends.
+
+    Raises
+    ------
+    TesterError
+        As of :class:`LoadBalancer`.
+    """
+
+    def __new__(cls, interface: str, netns: str | None = None, pins: str | None = None) -> Self: ...
+    def set(self, *, cap_pps: float, queue_frames: int, hangs: bool) -> None:
+        """Set the cap, frames/s (0: none), how many frames may wait, and whether everything is dropped silently."""
+
+    def counters(self) -> str:
+        """Return frames passed, dropped over the cap, and dropped by the hang, as JSON."""
+
+    def close(self) -> None:
+        """Take the program off."""
+
+def flow_row(source: str, destination: str, protocol: int, ports: tuple[int, int] | None, is_fragment: bool) -> int:
+    """Return the row of a flow: as the load balancer computes it of a frame's headers.
+
+    Parameters
+    ----------
+    source, destination : str
+        Addresses of one version of IP.
+    protocol : int
+        Its number (IANA): 6 TCP, 17 UDP.
+    ports : (int, int), optional
+        Source and destination port.
+    is_fragment : bool
+        Whether it is a fragment: ports then do not count.
+    """
+
+def flow_table(members: Sequence[tuple[int, float]], seed: int, rows: Sequence[int]) -> list[list[int]]:
+    """Return the members of some rows of a table, in the order in which they take the row.
+
+    Parameters
+    ----------
+    members : sequence of (int, float)
+        Number (0 to 63) and weight of each.
+    seed : int
+        Of the hash.
+    rows : sequence of int
+        0 to 65535.
+
+    Raises
+    ------
+    TesterError
+        There is no such row.
     """

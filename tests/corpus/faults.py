@@ -16,6 +16,7 @@ from routecast.errors import RoutecastError
 from routecast.experiment.file.reading import read_experiment
 from routecast.function.catalogue import read_function
 from routecast.hardware.catalogue import read_hardware
+from routecast.multistage.reading import read_multistage
 from routecast.noc.file.reading import read_noc
 from routecast.plan.cluster.reading import read_cluster
 from routecast.plan.placement.reading import read_placement
@@ -31,6 +32,7 @@ __all__ = ["faults", "files", "subject"]
 _READERS: dict[str, Callable[[Path], object]] = {
     "router": read_router_and_load,
     "testbed": read_testbed,
+    "multistage": read_multistage,
     "noc": read_noc,
     "experiment": read_experiment,
     "cluster": read_cluster,

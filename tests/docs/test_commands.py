@@ -33,7 +33,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 REWRITE = bool(os.environ.get("ROUTECAST_REWRITE_PAGES"))
 NOT_RUN_HERE = ("git ", "cd ", "make ", "pip ")
-NEEDS_NAMESPACES = re.compile(r"routecast (measure|testbed (up|down|selftest)|benchmark .*--testbed)")
+NEEDS_NAMESPACES = re.compile(
+    r"routecast (measure|testbed (devices|up|down|selftest)|multistage|benchmark .*--testbed)"
+)
 FENCE = re.compile(r"^```(?P<kind>\S.*?)\n(?P<body>.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLE = re.compile(r"\{literalinclude\} \.\./examples/(?P<name>\S+)")
 CAPTION = re.compile(r"^:caption: (?P<name>\S+)\n+", re.MULTILINE)

@@ -183,6 +183,28 @@ def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(up: Up, be
     assert left(name) == NOTHING
 
 
+def test_a_lock_that_a_command_of_a_killed_owner_still_holds_is_waited_for(name: str) -> None:
+    hold = (
+        "import os, sys, time\n"
+        "from routecast.testbed import state\n"
+        "lock = state.BedLock(sys.argv[1])\n"
+        "bed = state.BedState(bed=sys.argv[1], pid_start_ticks=state.start_ticks(os.getpid()))\n"
+        "bed.write()\n"
+        "if os.fork() == 0:\n"
+        "    time.sleep(0.3)\n"
+        "    os._exit(0)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", hold, name], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    lock = state.BedLock(name)
+    left = state.BedState.read(name)
+    assert left is not None
+    state.clean(left)
+    lock.release()
+    assert name not in state.beds()
+
+
 def test_a_bed_that_was_put_up_stays_until_it_is_taken_down(bed_file: str, name: str) -> None:
     with make_bed(bed_file) as bed:
         bed.keep()

@@ -294,14 +294,16 @@ def test_a_receiver_on_the_generators_core_takes_its_turns(opened: Opened) -> No
 @pytest.mark.parametrize("kind", ["process", "link"])
 def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: str, undisturbed: Undisturbed) -> None:
     def until_it_happens() -> Trial:
-        trial = evaluator.reset_trial(load(), 1.0, kind=kind, at_s=0.3)
+        trial = evaluator.reset_trial(load(), 1.0, kind=kind, at_s=0.5)
         assert conserved(trial)
         assert not any("link" in reason for reason in trial.invalid)  # it went down on purpose
         # A reset looks like a stall: the same sentence is said of both, so the notes say nothing here.
         return replace(trial, notes=())
 
     def judge(trial: Trial) -> None:
-        assert trial.last_loss_s >= 0.29  # a stall of the machine may lose frames before
+        # A stall of the machine may lose frames before. The thread that resets and the tester wait for their turns each by
+        # itself, so the instant is not known better than that.
+        assert trial.last_loss_s >= 0.25
 
     with opened(retries=0) as evaluator:
         undisturbed(until_it_happens, judge)

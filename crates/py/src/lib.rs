@@ -6,6 +6,7 @@
 //! and reports progress.
 
 mod listen;
+mod multistage;
 mod noc;
 mod probe;
 mod tester;
@@ -99,6 +100,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tester::XdpProgram>()?;
     module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
     module.add_function(wrap_pyfunction!(tester::back_ends, module)?)?;
+    module.add_class::<multistage::LoadBalancer>()?;
+    module.add_class::<multistage::MemberGate>()?;
+    module.add_function(wrap_pyfunction!(multistage::flow_row, module)?)?;
+    module.add_function(wrap_pyfunction!(multistage::flow_table, module)?)?;
     module.add("ProbeError", module.py().get_type::<probe::ProbeError>())?;
     module.add_function(wrap_pyfunction!(probe::probe_host, module)?)?;
     module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;

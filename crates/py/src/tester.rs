@@ -15,7 +15,7 @@ pyo3::create_exception!(
     "A tester that cannot be opened or a trial that cannot be run. Arguments: kind, message."
 );
 
-fn convert(error: &Refusal) -> PyErr {
+pub(crate) fn convert(error: &Refusal) -> PyErr {
     TesterError::new_err((error.kind(), error.to_string()))
 }
 

@@ -1,8 +1,11 @@
 //! The eBPF programs: embedded objects, loading, attaching.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use aya::maps::{Map, MapData};
+use aya::programs::links::FdLink;
+use aya::programs::xdp::XdpLinkId;
 use aya::programs::{Xdp, XdpMode};
 use aya::{Ebpf, EbpfLoader};
 
@@ -68,6 +71,73 @@ fn bpf_error(what: String, error: &(dyn std::error::Error + 'static)) -> TesterE
     TesterError::Bpf { what, message: lines[lines.len().saturating_sub(12)..].join("\n") }
 }
 
+/// Loads an object and some XDP programs of it, after `prepare` has set the sizes of its maps and its constants.
+///
+/// # Errors
+///
+/// A right is missing, this build has no programs, or the kernel refuses.
+pub fn load<'a>(name: &str, programs: &[&str], prepare: impl FnOnce(&mut EbpfLoader<'a>)) -> Result<Ebpf> {
+    let missing = capabilities::missing_for_ebpf();
+    if !missing.is_empty() {
+        return Err(TesterError::Rights { missing });
+    }
+    let object = OBJECTS.iter().find(|(known, _)| *known == name).ok_or(TesterError::NoPrograms)?.1;
+    let what = |program: &str| format!("loading the eBPF program `{program}`");
+    let mut loader = EbpfLoader::new();
+    prepare(&mut loader);
+    let mut ebpf = loader.load(object).map_err(|error| bpf_error(what(name), &error))?;
+    for name in programs {
+        let program: &mut Xdp = xdp(&mut ebpf, name)?;
+        program.load().map_err(|error| bpf_error(what(name), &error))?;
+    }
+    Ok(ebpf)
+}
+
+/// An XDP program of a loaded object.
+///
+/// # Errors
+///
+/// It has none of that name.
+pub fn xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp> {
+    let program = ebpf.program_mut(name).ok_or(TesterError::NoPrograms)?;
+    program.try_into().map_err(|error| bpf_error(format!("using the eBPF program `{name}`"), &error))
+}
+
+/// Attaches a program to an interface of the calling thread's namespace, until it is dropped.
+///
+/// # Errors
+///
+/// The interface has a program already, or the kernel refuses.
+pub fn attach(program: &mut Xdp, name: &str, index: u32, interface: &str) -> Result<Mode> {
+    linked(program, name, index, interface).map(|(mode, _)| mode)
+}
+
+/// Attaches a program to an interface of the calling thread's namespace, until a file of a BPF file system is removed.
+///
+/// # Errors
+///
+/// The interface has a program already, the kernel refuses, or the file is there.
+pub fn attach_pinned(program: &mut Xdp, name: &str, index: u32, interface: &str, pin: &Path) -> Result<Mode> {
+    let what = format!("keeping the eBPF program `{name}` on `{interface}` as {}", pin.display());
+    let (mode, link) = linked(program, name, index, interface)?;
+    let link = program.take_link(link).map_err(|error| bpf_error(what.clone(), &error))?;
+    let link = FdLink::try_from(link).map_err(|error| bpf_error(what.clone(), &error))?;
+    link.pin(pin).map(|_| mode).map_err(|error| bpf_error(what, &error))
+}
+
+fn linked(program: &mut Xdp, name: &str, index: u32, interface: &str) -> Result<(Mode, XdpLinkId)> {
+    let what = format!("attaching the eBPF program `{name}` to `{interface}`");
+    match program.attach_to_if_index(index, XdpMode::Driver) {
+        Ok(link) => return Ok((Mode::Driver, link)),
+        Err(error) if matches!(code(&error), Some(libc::EBUSY | libc::EEXIST)) => {
+            return Err(TesterError::Occupied { interface: interface.to_owned() });
+        }
+        Err(_) => {}
+    }
+    let generic = program.attach_to_if_index(index, XdpMode::Skb);
+    generic.map(|link| (Mode::Generic, link)).map_err(|error| bpf_error(what, &error))
+}
+
 impl Loaded {
     /// Loads the object `name` after `prepare` has set the sizes of its maps and its constants.
     ///
@@ -75,25 +145,11 @@ impl Loaded {
     ///
     /// A right is missing, this build has no programs, or the kernel refuses.
     pub fn new<'a>(name: &'static str, prepare: impl FnOnce(&mut EbpfLoader<'a>)) -> Result<Self> {
-        let missing = capabilities::missing_for_ebpf();
-        if !missing.is_empty() {
-            return Err(TesterError::Rights { missing });
-        }
-        let object = OBJECTS.iter().find(|(known, _)| *known == name).ok_or(TesterError::NoPrograms)?.1;
-        let what = || format!("loading the eBPF program `{name}`");
-        let mut loader = EbpfLoader::new();
-        prepare(&mut loader);
-        let mut ebpf = loader.load(object).map_err(|error| bpf_error(what(), &error))?;
-        let program = ebpf.program_mut(name).ok_or(TesterError::NoPrograms)?;
-        let program: &mut Xdp = program.try_into().map_err(|error| bpf_error(what(), &error))?;
-        program.load().map_err(|error| bpf_error(what(), &error))?;
-        Ok(Self { name, ebpf })
+        Ok(Self { name, ebpf: load(name, &[name], prepare)? })
     }
 
     fn program(&mut self) -> Result<&mut Xdp> {
-        let what = format!("using the eBPF program `{}`", self.name);
-        let program = self.ebpf.program_mut(self.name).ok_or(TesterError::NoPrograms)?;
-        program.try_into().map_err(|error| bpf_error(what, &error))
+        xdp(&mut self.ebpf, self.name)
     }
 
     /// Attaches the program to an interface of the calling thread's namespace, until it is dropped.
@@ -102,17 +158,8 @@ impl Loaded {
     ///
     /// The interface has a program already, or the kernel refuses.
     pub fn attach(&mut self, index: u32, interface: &str) -> Result<Mode> {
-        let what = format!("attaching the eBPF program `{}` to `{interface}`", self.name);
-        let program = self.program()?;
-        match program.attach_to_if_index(index, XdpMode::Driver) {
-            Ok(_) => return Ok(Mode::Driver),
-            Err(error) if matches!(code(&error), Some(libc::EBUSY | libc::EEXIST)) => {
-                return Err(TesterError::Occupied { interface: interface.to_owned() });
-            }
-            Err(_) => {}
-        }
-        let generic = program.attach_to_if_index(index, XdpMode::Skb);
-        generic.map(|_| Mode::Generic).map_err(|error| bpf_error(what, &error))
+        let name = self.name;
+        attach(self.program()?, name, index, interface)
     }
 
     /// Takes the program off its interface.
@@ -179,6 +226,7 @@ fn code(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
 }
 
 /// Turns an error of a map into ours.
-pub(crate) fn map_error(what: &str, error: &(dyn std::error::Error + 'static)) -> TesterError {
+#[must_use]
+pub fn map_error(what: &str, error: &(dyn std::error::Error + 'static)) -> TesterError {
     bpf_error(what.to_owned(), error)
 }

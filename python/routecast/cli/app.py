@@ -52,6 +52,23 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
                 "selftest": "testbed:selftest",
             },
         ),
+        "multistage": Group(
+            "A router of many machines, in network namespaces: put it up, watch it, change it, let parts of it fail.",
+            {
+                "predict": "multistage:predict",
+                "up": "multistage:up",
+                "status": "multistage:status",
+                "drain": "multistage:drain",
+                "add": "multistage:add",
+                "remove": "multistage:remove",
+                "weight": "multistage:weight",
+                "fail": "multistage:fail",
+                "restore": "multistage:restore",
+                "trace": "multistage:trace",
+                "audit": "multistage:audit",
+                "down": "multistage:down",
+            },
+        ),
     },
     "Functions and hosts": {
         "workload": "workload:workload",

@@ -30,6 +30,7 @@ SCHEMAS = {
     "cluster": "plan.cluster.reading:cluster_schema",
     "placement": "plan.placement.reading:placement_schema",
     "power": "power.files:power_schema",
+    "multistage": "multistage.reading:multistage_schema",
     "noc": "noc.file.reading:noc_schema",
     "virtualisation": "router.virtual.catalogue:technology_schema",
     "processor": "router.network_processor.catalogue:processor_schema",

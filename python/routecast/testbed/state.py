@@ -34,6 +34,7 @@ PINS = Path("/sys/fs/bpf/routecast")
 
 _END_WITHIN_S = 2.0
 _TRIES = 100
+_LOOKS_AGAIN_AFTER_S = 0.01
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class BedState:
     cores : list of int
         Cores that the bed works on.
     namespaces, pins : list of str
+    mounts : list of str
+        File systems of the bed's own.
     processes : list of dict
         ``pid``, ``start_ticks``, ``command``.
     settings : list of dict
@@ -68,6 +71,7 @@ class BedState:
     processes: list[dict[str, Any]] = field(default_factory=list)
     settings: list[dict[str, Any]] = field(default_factory=list)
     pins: list[str] = field(default_factory=list)
+    mounts: list[str] = field(default_factory=list)
     folder: str = ""
 
     @property
@@ -126,12 +130,17 @@ class BedLock:
     def __init__(self, bed: str) -> None:
         self.bed = bed
         self._path = FOLDER / f"{bed}.lock"
+        # A command that a killed owner had begun may hold its lock until that command is under way.
+        deadline_s = time.monotonic() + _END_WITHIN_S
         while True:
             file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as problem:
                 file.close()
+                if time.monotonic() < deadline_s and _owner_is_dead(bed):
+                    time.sleep(_LOOKS_AGAIN_AFTER_S)
+                    continue
                 raise EnvironmentProblem(
                     f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, end it, or give this one another name"
                 ) from problem
@@ -265,7 +274,14 @@ def clean(state: BedState) -> None:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             path.unlink(missing_ok=True)
-    if state.folder:
+    for mount in state.mounts:
+        while os.path.ismount(mount):
+            try:
+                run_command(["umount", mount])
+            except EnvironmentProblem as problem:
+                problems.append(str(problem))
+                break
+    if state.folder and not any(map(os.path.ismount, state.mounts)):
         shutil.rmtree(state.folder, ignore_errors=True)
     if problems:
         raise EnvironmentProblem(f"test bed {state.bed!r} is not removed as a whole: {'; '.join(problems)}")
@@ -302,6 +318,11 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return False
     return text.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def _owner_is_dead(bed: str) -> bool:
+    state = BedState.read(bed)
+    return state is not None and state.pid_start_ticks != 0 and start_ticks(state.pid) != state.pid_start_ticks
 
 
 def _owner(bed: str) -> str:

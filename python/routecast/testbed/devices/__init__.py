@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
@@ -24,19 +26,33 @@ _PLACES = {
 }
 
 
+GROUP = "routecast.devices"
+"""Entry points of installed packages that are devices: ``name = "package.module:Class"`` makes one known."""
+
+
 class _Devices(Mapping[str, type[Device]]):
     """The classes of devices by name; a module is loaded when its device is asked for."""
 
     def __getitem__(self, name: str) -> type[Device]:
-        module, kind = _PLACES[name]
-        found: type[Device] = getattr(import_module(f"routecast.testbed.devices.{module}"), kind)
+        found: type[Device]
+        if name in _PLACES:
+            module, kind = _PLACES[name]
+            found = getattr(import_module(f"routecast.testbed.devices.{module}"), kind)
+        else:
+            found = _further()[name].load()
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
+        return iter((*_PLACES, *(name for name in _further() if name not in _PLACES)))
 
     def __len__(self) -> int:
-        return len(_PLACES)
+        return len(tuple(iter(self)))
+
+
+@lru_cache
+def _further() -> Mapping[str, EntryPoint]:
+    """Return devices that other rooms and packages bring, by name."""
+    return {one.name: one for one in entry_points(group=GROUP)}
 
 
 DEVICES: Mapping[str, type[Device]] = _Devices()

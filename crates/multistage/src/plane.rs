@@ -1,0 +1,684 @@
+//! The eBPF programs of a load balancer and of the back-end routers behind it, and their maps.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
+use routecast_tester::programs::{self, Mode, map_error};
+use routecast_tester::sys::clock::monotonic_ns;
+use routecast_tester::sys::interface::Interface;
+use routecast_tester::sys::netns;
+use routecast_tester::{Result, TesterError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::table::{MEMBERS, ROWS, Table, Weight, digest};
+
+/// An address of a link.
+pub type Mac = [u8; 6];
+
+/// What an eBPF program is told by its maps; mirrors the structures of `bpf/balance.bpf.c` and `bpf/member.bpf.c`.
+mod told {
+    use super::Mac;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Settings {
+        pub silence_ns: u64,
+        pub alone_ns: u64,
+        pub unanswered: u64,
+        pub probes: u64,
+        pub returns: u64,
+        pub hold_ns: u64,
+        pub verdicts: u64,
+        pub scheme: u64,
+        pub probe_source: [u8; 4],
+        pub probe_destination: [u8; 4],
+        pub inside_index: u32,
+        pub inside_mtu: u32,
+        pub inside_mac: Mac,
+        pub pad: [u8; 2],
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Member {
+        pub mac: Mac,
+        pub belongs: u8,
+        pub is_silent: u8,
+        pub idle_ns: u64,
+        pub deadline_ns: u64,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Port {
+        pub mac: Mac,
+        pub local: u8,
+        pub number: u8,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Neighbour {
+        pub index: u32,
+        pub mac: Mac,
+        pub port: u8,
+        pub pad: u8,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Health {
+        pub sent: u64,
+        pub returned: u64,
+        pub noted: u64,
+        pub noted_ns: u64,
+        pub noted_others: u64,
+        pub probe_ns: u64,
+        pub probing: u64,
+        pub dead: u64,
+        pub dead_ns: u64,
+        pub alive_ns: u64,
+        pub answers: u64,
+        pub answer_ns: u64,
+        pub hold_ns: u64,
+        pub deaths: u64,
+        pub revivals: u64,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Limits {
+        pub service_ns: u64,
+        pub queue: u64,
+        pub hangs: u64,
+    }
+}
+
+#[allow(unsafe_code, reason = "a promise on the layout of these structures, which only this file can check")]
+mod plain {
+    // SAFETY: `repr(C)` of integers and octets, padded by name.
+    unsafe impl aya::Pod for super::told::Settings {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::told::Member {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::told::Port {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::told::Neighbour {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::told::Health {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::told::Limits {}
+}
+
+const MEMBER_COUNTERS: [&str; 6] =
+    ["sent_frames", "sent_octets", "returned_frames", "returned_octets", "probes_sent", "probes_returned"];
+const REASONS: [&str; 6] = ["no_member", "to_kernel", "unknown_neighbour", "malformed", "no_room", "rerouted"];
+const PORT_COUNTERS: [&str; 4] = ["in_frames", "in_octets", "out_frames", "out_octets"];
+/// The interface to the members, among those that answers are counted of.
+const INSIDE: u32 = 64;
+const ROLES: [&str; 3] = ["works", "stands_by", "hangs"];
+const GATE_COUNTERS: [&str; 3] = ["passed", "over_the_cap", "hung"];
+
+/// Which back-end router a frame goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheme {
+    /// That of its flow's row.
+    FlowHash,
+    /// That of the next row.
+    RoundRobin,
+    /// That of the interface it came by.
+    LocalOnly,
+}
+
+/// What a load balancer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It forwards.
+    Works,
+    /// It drops what comes, and hears whether the one that works answers.
+    StandsBy,
+    /// It drops everything without a word: a fault, on demand.
+    Hangs,
+}
+
+/// The failure detector's settings; `docs/adr/0015-multistage.md` says what each does.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Detector {
+    /// T: how long a member is silent while others return, s.
+    pub silence_s: f64,
+    /// The same where no other member returns anything, s.
+    pub alone_s: f64,
+    /// N: frames without an answer before the clock is looked at.
+    pub unanswered: u64,
+    /// Own frames without an answer before a verdict.
+    pub probes: u64,
+    /// Own frames answered before a revival.
+    pub returns: u64,
+    /// Least time that a member stays dead, s.
+    pub hold_s: f64,
+    /// Most verdicts in a second.
+    pub verdicts_per_s: u64,
+}
+
+/// An interface to neighbours.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortConfig {
+    interface: String,
+    mac: Mac,
+    /// Member of the scheme "local only".
+    #[serde(default)]
+    local: u8,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    /// Path of the network namespace; `None`: that of the calling thread.
+    #[serde(default)]
+    netns: Option<String>,
+    scheme: Scheme,
+    detector: Detector,
+    outside: Vec<PortConfig>,
+    /// The interface to the members, its MAC address, and its longest packet, octets.
+    inside: String,
+    inside_mac: Mac,
+    inside_mtu: u32,
+    /// Source and destination of the load balancer's own frames.
+    probe: [[u8; 4]; 2],
+    /// Folder in a BPF file system: programs and maps stay there, and what stays there is taken over.
+    #[serde(default)]
+    pins: Option<PathBuf>,
+    /// Members and seed of the table that is in use, where programs are taken over.
+    #[serde(default)]
+    in_use: Option<(Vec<(u8, f64)>, u64)>,
+}
+
+fn wrong(error: &serde_json::Error) -> TesterError {
+    TesterError::Text { place: "config", message: error.to_string() }
+}
+
+fn refused(error: &(dyn std::error::Error + 'static)) -> TesterError {
+    map_error("reading or writing a map of the load balancer", error)
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+fn key_of(mac: Mac) -> u64 {
+    u64::from_ne_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0])
+}
+
+/// IPv6 as it stands; IPv4 in the last four octets.
+fn octets_of(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V6(address) => address.octets(),
+        IpAddr::V4(address) => {
+            let mut octets = [0; 16];
+            octets[12..].copy_from_slice(&address.octets());
+            octets
+        }
+    }
+}
+
+/// Where maps come from: an object that was loaded just now, or files of a BPF file system.
+enum Source {
+    Loaded(Box<Ebpf>),
+    Pinned(PathBuf),
+}
+
+impl Source {
+    /// Loads an object, and leaves its maps in a folder; or finds there what an earlier process left. `links` are the names
+    /// of the files that hold its programs: where one is missing nothing is taken over.
+    fn new(name: &str, programs: &[&str], pins: Option<&Path>, links: &[String]) -> Result<Self> {
+        let Some(folder) = pins else {
+            return Ok(Self::Loaded(Box::new(programs::load(name, programs, |_| {})?)));
+        };
+        if links.iter().all(|link| folder.join(link).exists()) {
+            return Ok(Self::Pinned(folder.to_owned()));
+        }
+        let failed = |what: &'static str| move |error| TesterError::System { what: what.to_owned(), error };
+        if folder.exists() {
+            std::fs::remove_dir_all(folder)
+                .map_err(failed("removing what is left of an earlier process's eBPF programs"))?;
+        }
+        std::fs::create_dir(folder).map_err(failed("making the folder of eBPF programs"))?;
+        let ebpf = programs::load(name, programs, |_| {})?;
+        for (name, map) in ebpf.maps() {
+            // Constants and zeroes of the compiler's have a dot in their names, which no pin may have.
+            if !name.contains('.') {
+                map.pin(folder.join(name)).map_err(|error| refused(&error))?;
+            }
+        }
+        Ok(Self::Loaded(Box::new(ebpf)))
+    }
+
+    fn map(&mut self, name: &str, kind: fn(MapData) -> Map) -> Result<Map> {
+        match self {
+            Self::Loaded(ebpf) => Ok(ebpf.take_map(name).expect("the object and this crate are built together")),
+            Self::Pinned(folder) => MapData::from_pin(folder.join(name)).map(kind).map_err(|error| refused(&error)),
+        }
+    }
+
+    fn array<V: aya::Pod>(&mut self, name: &str) -> Result<Array<MapData, V>> {
+        Array::try_from(self.map(name, Map::Array)?).map_err(|error| refused(&error))
+    }
+
+    fn counters(&mut self, name: &str) -> Result<PerCpuArray<MapData, u64>> {
+        PerCpuArray::try_from(self.map(name, Map::PerCpuArray)?).map_err(|error| refused(&error))
+    }
+
+    fn table<K: aya::Pod, V: aya::Pod>(&mut self, name: &str) -> Result<HashMap<MapData, K, V>> {
+        HashMap::try_from(self.map(name, Map::HashMap)?).map_err(|error| refused(&error))
+    }
+
+    /// Attaches a program of what was loaded; what was taken over is attached.
+    fn attach(&mut self, program: &str, interface: &Interface, pin: Option<&Path>) -> Result<Option<Mode>> {
+        let Self::Loaded(ebpf) = self else { return Ok(None) };
+        let xdp = programs::xdp(ebpf, program)?;
+        let (index, name) = (interface.index, &interface.name);
+        match pin {
+            Some(pin) => programs::attach_pinned(xdp, program, index, name, pin),
+            None => programs::attach(xdp, program, index, name),
+        }
+        .map(Some)
+    }
+
+    /// What has to live as long as the programs are to run.
+    fn kept(self, pins: Option<&Path>) -> Option<Box<Ebpf>> {
+        match self {
+            Self::Loaded(ebpf) if pins.is_none() => Some(ebpf),
+            _ => None,
+        }
+    }
+}
+
+/// A load balancer: its programs, attached until this is dropped (or as long as their pins are there), and their maps.
+pub struct Plane {
+    members: Array<MapData, told::Member>,
+    health: Array<MapData, told::Health>,
+    rows: Array<MapData, u64>,
+    seen: Array<MapData, u64>,
+    version: Array<MapData, u64>,
+    heartbeat: Array<MapData, u64>,
+    role: Array<MapData, u64>,
+    answers: Array<MapData, u64>,
+    port_counters: PerCpuArray<MapData, u64>,
+    counters: PerCpuArray<MapData, u64>,
+    reasons: PerCpuArray<MapData, u64>,
+    neighbours: HashMap<MapData, u64, told::Neighbour>,
+    own: HashMap<MapData, [u8; 16], u32>,
+    ports: Vec<(Interface, Mac)>,
+    /// How the program of each interface runs; `None` where it was taken over.
+    modes: Vec<(String, Option<Mode>)>,
+    table: Table,
+    ebpf: Option<Box<Ebpf>>,
+}
+
+impl Plane {
+    /// Loads and attaches the programs as a configuration in JSON says. Without members it drops what comes, and counts it.
+    ///
+    /// # Errors
+    ///
+    /// The text is wrong, an interface does not exist or has a program, or the kernel refuses.
+    pub fn attach(text: &str) -> Result<Self> {
+        let config: Config = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        let at = config.netns.as_deref();
+        let mut links = vec!["link-inside".to_owned()];
+        links.extend(config.outside.iter().map(|port| format!("link-{}", port.interface)));
+        let pins = config.pins.as_deref();
+        let mut source = Source::new("balance", &["outside", "inside"], pins, &links)?;
+        let is_taken_over = matches!(source, Source::Pinned(_));
+        let (inside, ports) = netns::inside(at, || {
+            let inside = Interface::find(&config.inside, at)?;
+            let ports: Result<Vec<_>> =
+                config.outside.iter().map(|port| Ok((Interface::find(&port.interface, at)?, port.mac))).collect();
+            Ok((inside, ports?))
+        })?;
+        let detector = config.detector;
+        let settings = told::Settings {
+            silence_ns: ns(detector.silence_s),
+            alone_ns: ns(detector.alone_s),
+            unanswered: detector.unanswered,
+            probes: detector.probes,
+            returns: detector.returns,
+            hold_ns: ns(detector.hold_s),
+            verdicts: detector.verdicts_per_s,
+            scheme: config.scheme as u64,
+            probe_source: config.probe[0],
+            probe_destination: config.probe[1],
+            inside_index: inside.index,
+            inside_mtu: config.inside_mtu,
+            inside_mac: config.inside_mac,
+            pad: [0; 2],
+        };
+        source.array("settings")?.set(0, settings, 0).map_err(|error| refused(&error))?;
+        let mut known = source.table::<u32, told::Port>("ports")?;
+        for (number, ((interface, mac), port)) in (0..).zip(ports.iter().zip(&config.outside)) {
+            let port = told::Port { mac: *mac, local: port.local, number };
+            known.insert(interface.index, port, 0).map_err(|error| refused(&error))?;
+        }
+        let (members, seed) = config.in_use.unwrap_or_default();
+        let members: Vec<_> = members.into_iter().map(|(number, weight)| Weight { number, weight }).collect();
+        let mut plane = Self {
+            members: source.array("members")?,
+            health: source.array("health_of")?,
+            rows: source.array("rows")?,
+            seen: source.array("seen")?,
+            version: source.array("version_of")?,
+            heartbeat: source.array("heartbeat")?,
+            role: source.array("role_of")?,
+            answers: source.array("answers")?,
+            port_counters: source.counters("port_counters")?,
+            counters: source.counters("counters")?,
+            reasons: source.counters("reasons")?,
+            neighbours: source.table("neighbours")?,
+            own: source.table("own")?,
+            modes: Vec::new(),
+            table: Table::new(&members, seed),
+            ports,
+            ebpf: None,
+        };
+        if !is_taken_over {
+            plane.publish(&[], 0, 0)?;
+        }
+        let ports = &plane.ports;
+        plane.modes = netns::inside(at, || {
+            let pin = |link: &String| pins.map(|folder| folder.join(link));
+            // The way back first: no frame may go in that does not come out.
+            let mut modes = Vec::new();
+            let interfaces = std::iter::once(&inside).chain(ports.iter().map(|(interface, _)| interface));
+            for (interface, link) in interfaces.zip(&links) {
+                let program = if modes.is_empty() { "inside" } else { "outside" };
+                let mode = source.attach(program, interface, pin(link).as_deref())?;
+                modes.push((interface.name.clone(), mode));
+            }
+            Ok(modes)
+        })?;
+        plane.ebpf = source.kept(pins);
+        Ok(plane)
+    }
+
+    /// Writes the rows of these members into the half that is not in use, and switches to it at once.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses. What was in use stays in use.
+    pub fn publish(&mut self, members: &[Weight], seed: u64, epoch: u64) -> Result<u64> {
+        let table = Table::new(members, seed);
+        let before = self.version.get(&0, 0).map_err(|error| refused(&error))?;
+        let half = (before & 1) ^ 1;
+        for (row, &choices) in (0..).zip(&table.rows) {
+            let key = half as u32 * ROWS as u32 + row;
+            self.rows.set(key, choices, 0).map_err(|error| refused(&error))?;
+        }
+        self.version.set(0, epoch << 1 | half, 0).map_err(|error| refused(&error))?;
+        self.table = table;
+        Ok(self.table.digest())
+    }
+
+    /// Says who a member is: its MAC address ends in its number. `None` takes it out, and forgets what is known of it.
+    ///
+    /// # Errors
+    ///
+    /// The address ends in another octet, or the kernel refuses.
+    pub fn set_member(&mut self, number: u8, mac: Option<Mac>) -> Result<()> {
+        if usize::from(number) >= MEMBERS {
+            return Err(TesterError::value("member", number, format!("0 to {}", MEMBERS - 1)));
+        }
+        if mac.is_some_and(|mac| mac[5] != number) {
+            return Err(TesterError::value(
+                format!("member {number}"),
+                format!("{mac:02x?}"),
+                "a MAC address that ends in its number",
+            ));
+        }
+        let member =
+            told::Member { mac: mac.unwrap_or_default(), belongs: u8::from(mac.is_some()), ..told::Member::default() };
+        self.write_member(number, member)?;
+        if mac.is_none() {
+            self.health.set(u32::from(number), told::Health::default(), 0).map_err(|error| refused(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Says whether a member does not answer the own frames of the process that holds the router: it then gets no others, as
+    /// if it were dead.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn set_silent(&mut self, number: u8, is_silent: bool) -> Result<()> {
+        let member = self.member(number)?;
+        let is_silent = u8::from(is_silent);
+        if member.is_silent == is_silent {
+            Ok(())
+        } else {
+            self.write_member(number, told::Member { is_silent, ..member })
+        }
+    }
+
+    fn member(&self, number: u8) -> Result<told::Member> {
+        self.members.get(&u32::from(number), 0).map_err(|error| refused(&error))
+    }
+
+    fn write_member(&mut self, number: u8, member: told::Member) -> Result<()> {
+        self.members.set(u32::from(number), member, 0).map_err(|error| refused(&error))
+    }
+
+    /// Makes the load balancer work, stand by or hang.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn set_role(&mut self, role: Role) -> Result<()> {
+        self.role.set(0, role as u64, 0).map_err(|error| refused(&error))
+    }
+
+    /// How often the load balancer that works has answered this one: by the inside interface, and by each outside one.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn answers(&self) -> Result<Vec<u64>> {
+        let places = std::iter::once(INSIDE).chain(0..self.ports.len() as u32);
+        places.map(|place| self.answers.get(&place, 0).map_err(|error| refused(&error))).collect()
+    }
+
+    /// Lets a member keep the rows that it owned before the last [`Plane::publish`] while frames come for them: until a row
+    /// has had none for `idle_s`, or until `deadline_s` from now.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn drain(&mut self, number: u8, idle_s: f64, deadline_s: f64) -> Result<()> {
+        let now = monotonic_ns();
+        for row in 0..ROWS as u32 {
+            self.seen.set(row, now, 0).map_err(|error| refused(&error))?;
+        }
+        let member = self.member(number)?;
+        self.write_member(number, told::Member { idle_ns: ns(idle_s), deadline_ns: now + ns(deadline_s), ..member })
+    }
+
+    /// Says behind which outside interface a neighbour is; `None` forgets it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such interface, or the kernel refuses.
+    pub fn set_neighbour(&mut self, mac: Mac, interface: Option<&str>) -> Result<()> {
+        let Some(name) = interface else {
+            // What is not there need not be forgotten.
+            let _ = self.neighbours.remove(&key_of(mac));
+            return Ok(());
+        };
+        let (number, (port, own)) = (0..)
+            .zip(&self.ports)
+            .find(|(_, (port, _))| port.name == name)
+            .ok_or_else(|| TesterError::value("interface", name, "an outside interface of this load balancer"))?;
+        let neighbour = told::Neighbour { index: port.index, mac: *own, port: number, pad: 0 };
+        self.neighbours.insert(key_of(mac), neighbour, 0).map_err(|error| refused(&error))
+    }
+
+    /// Adds an address of the router itself: its load balancer's kernel answers for it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn add_own(&mut self, address: IpAddr) -> Result<()> {
+        self.own.insert(octets_of(address), 1, 0).map_err(|error| refused(&error))
+    }
+
+    /// Says that the process which holds the router lives: it looks for dead members itself.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn beat(&mut self) -> Result<()> {
+        self.heartbeat.set(0, monotonic_ns(), 0).map_err(|error| refused(&error))
+    }
+
+    /// What the programs know and have counted: epoch, digest, members, reasons.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn status(&self) -> Result<Value> {
+        let version = self.version.get(&0, 0).map_err(|error| refused(&error))?;
+        let now = monotonic_ns();
+        let mut members = Vec::new();
+        for number in 0..MEMBERS as u32 {
+            let member = self.members.get(&number, 0).map_err(|error| refused(&error))?;
+            if member.belongs == 0 {
+                continue;
+            }
+            let health = self.health.get(&number, 0).map_err(|error| refused(&error))?;
+            let mut found = serde_json::Map::new();
+            for (what, name) in (0..).zip(MEMBER_COUNTERS) {
+                let counter = number * MEMBER_COUNTERS.len() as u32 + what;
+                found.insert(name.to_owned(), total(&self.counters, counter)?);
+            }
+            found.insert("number".to_owned(), number.into());
+            found.insert("is_dead".to_owned(), (health.dead != 0 || member.is_silent != 0).into());
+            found.insert("is_draining".to_owned(), (member.deadline_ns > now).into());
+            found.insert("unanswered".to_owned(), health.sent.into());
+            found.insert("deaths".to_owned(), health.deaths.into());
+            found.insert("revivals".to_owned(), health.revivals.into());
+            let silent_ns = health.dead_ns.saturating_sub(health.noted_ns);
+            found.insert("silent_s".to_owned(), json!(silent_ns as f64 * 1e-9));
+            found.insert("dead_ns".to_owned(), health.dead_ns.into());
+            found.insert("alive_ns".to_owned(), health.alive_ns.into());
+            members.push(Value::Object(found));
+        }
+        let mut reasons = serde_json::Map::new();
+        for (reason, name) in (0..).zip(REASONS) {
+            reasons.insert(name.to_owned(), total(&self.reasons, reason)?);
+        }
+        let mut ports = serde_json::Map::new();
+        for (number, (interface, _)) in (0..).zip(&self.ports) {
+            let mut frames = serde_json::Map::new();
+            for (what, name) in (0..).zip(PORT_COUNTERS) {
+                let counter = number * PORT_COUNTERS.len() as u32 + what;
+                frames.insert(name.to_owned(), total(&self.port_counters, counter)?);
+            }
+            ports.insert(interface.name.clone(), Value::Object(frames));
+        }
+        let role = self.role.get(&0, 0).map_err(|error| refused(&error))?;
+        let modes: serde_json::Map<_, _> = self.modes.iter().map(|(name, mode)| (name.clone(), json!(mode))).collect();
+        Ok(json!({
+            "epoch": version >> 1,
+            "digest": format!("{:016x}", self.table.digest()),
+            "members": members,
+            "reasons": reasons,
+            "ports": ports,
+            "role": ROLES.get(role as usize),
+            "modes": modes,
+        }))
+    }
+
+    /// Reads the rows that are in use out of the kernel: the digest of what it holds, and what it should hold.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn audit(&self) -> Result<Value> {
+        let version = self.version.get(&0, 0).map_err(|error| refused(&error))?;
+        let from = (version & 1) as u32 * ROWS as u32;
+        let rows: Result<Vec<u64>> =
+            (from..from + ROWS as u32).map(|row| self.rows.get(&row, 0).map_err(|error| refused(&error))).collect();
+        let mut neighbours: Vec<_> = self.neighbours.keys().filter_map(std::result::Result::ok).collect();
+        neighbours.sort_unstable();
+        Ok(json!({
+            "epoch": version >> 1,
+            "rows": format!("{:016x}", digest(&rows?)),
+            "expected": format!("{:016x}", self.table.digest()),
+            "neighbours": format!("{:016x}", digest(&neighbours)),
+        }))
+    }
+
+    /// The members of a row, in the order in which they take it.
+    #[must_use]
+    pub fn choices(&self, row: usize) -> Vec<u8> {
+        let choices = self.table.rows[row % ROWS].to_le_bytes();
+        choices.into_iter().filter(|&number| number != crate::table::NOBODY).collect()
+    }
+}
+
+fn total(counters: &PerCpuArray<MapData, u64>, number: u32) -> Result<Value> {
+    Ok(counters.get(&number, 0).map_err(|error| refused(&error))?.iter().sum::<u64>().into())
+}
+
+/// The program before a back-end router: a cap, which emulates a slower machine, and a silent hang.
+pub struct Gate {
+    limits: Array<MapData, told::Limits>,
+    counters: Array<MapData, u64>,
+    _ebpf: Option<Box<Ebpf>>,
+}
+
+impl Gate {
+    /// Attaches the program to an interface in a network namespace; `pins` is a folder in a BPF file system where it stays.
+    ///
+    /// # Errors
+    ///
+    /// The interface does not exist or has a program, or the kernel refuses.
+    pub fn attach(interface: &str, at: Option<&str>, pins: Option<&Path>) -> Result<Self> {
+        let link = "link".to_owned();
+        let mut source = Source::new("member", &["member"], pins, std::slice::from_ref(&link))?;
+        let (limits, counters) = (source.array("limits")?, source.array("counters")?);
+        netns::inside(at, || {
+            let interface = Interface::find(interface, at)?;
+            source.attach("member", &interface, pins.map(|folder| folder.join(&link)).as_deref())
+        })?;
+        Ok(Self { limits, counters, _ebpf: source.kept(pins) })
+    }
+
+    /// Sets the cap, frames/s (0: none), the frames that may wait, and whether everything is dropped without a word.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn set(&mut self, cap_pps: f64, queue_frames: u64, hangs: bool) -> Result<()> {
+        let service_ns = if cap_pps > 0.0 { ns(1.0 / cap_pps) } else { 0 };
+        let limits = told::Limits { service_ns, queue: queue_frames, hangs: u64::from(hangs) };
+        self.limits.set(0, limits, 0).map_err(|error| refused(&error))
+    }
+
+    /// What it counted, by name.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn counters(&self) -> Result<Value> {
+        let mut found = serde_json::Map::new();
+        for (what, name) in (0..).zip(GATE_COUNTERS) {
+            let count = self.counters.get(&what, 0).map_err(|error| refused(&error))?;
+            found.insert(name.to_owned(), count.into());
+        }
+        Ok(Value::Object(found))
+    }
+}

@@ -1,0 +1,7 @@
+"""A router of many machines: load balancers, a switch and back-end routers that forward as one (Li 2012, ch. 1-3).
+
+::
+
+    file ─► Appliance ─► namespaces, eBPF programs ◄─ control socket ◄─ routecast multistage status, drain, fail, …
+      └───► predicted_death: what a failure loses, said before it is made
+"""

@@ -1,0 +1,80 @@
+"""Who belongs to a router of many machines: data on disk, written whole before it is put into force."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+__all__ = ["MOST_MEMBERS", "Member", "Membership"]
+
+MOST_MEMBERS = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """A back-end router.
+
+    Parameters
+    ----------
+    name : str
+    number : int
+        Its number in the tables.
+    weight : float
+    cap_pps : float
+        Emulated capacity, frames/s; 0: none.
+    queue_frames : int
+        Frames that wait before the emulated machine drops.
+    takes : bool
+        Whether it has rows of the table.
+    drains_until_s : float
+        Monotonic time until which it keeps rows that have frames; 0: it does not drain.
+    fault : str
+        A fault that was made on demand: ``"link"``, ``"hang"``, or empty.
+    """
+
+    name: str
+    number: int
+    weight: float
+    cap_pps: float = 0.0
+    queue_frames: int = 256
+    takes: bool = True
+    drains_until_s: float = 0.0
+    fault: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Membership:
+    """The members, the epoch of their table, and the load balancer that works."""
+
+    seed: int
+    active: str
+    epoch: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    balancer_faults: dict[str, str] = field(default_factory=dict)
+
+    def weights(self) -> list[tuple[int, float]]:
+        """Return number and weight of each member that has rows."""
+        return [(one.number, one.weight) for one in self.members.values() if one.takes]
+
+    def free_number(self) -> int | None:
+        """Return a number that no member has; None where all are in use."""
+        taken = {one.number for one in self.members.values()}
+        return next((number for number in range(MOST_MEMBERS) if number not in taken), None)
+
+    def by_number(self, number: int) -> Member | None:
+        """Return a member by its number in the tables."""
+        return next((one for one in self.members.values() if one.number == number), None)
+
+    def write(self, path: Path) -> None:
+        """Put it on disk, whole or not at all."""
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Membership:
+        """Return what is on disk."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        members = {name: Member(**one) for name, one in data.pop("members").items()}
+        return cls(**data, members=members)

@@ -1,0 +1,143 @@
+"""``routecast multistage``: what the commands say, and what they leave."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from in_process import completed
+
+from routecast.multistage.control import standing
+from routecast.multistage.layout import Layout
+from routecast.multistage.metrics import metrics
+from routecast.multistage.reading import parse_multistage
+from routecast.multistage.tables import with_rates
+from routecast.testbed import netns
+
+Start = Callable[..., Any]
+
+
+def told(*arguments: str) -> str:
+    """What a command prints that must succeed."""
+    done = completed("multistage", *arguments)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+@pytest.fixture
+def file(text: str, tmp_path: Path) -> Path:
+    path = tmp_path / "mine.multistage.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.wire
+def test_a_router_in_the_background(file: Path, text: str) -> None:
+    name = parse_multistage(text).name
+    of = ("--name", name)
+    told("up", str(file), "--background")
+    try:
+        again = completed("multistage", "up", str(file))
+        assert again.returncode == 3
+        assert "is in use by" in again.stderr
+        status = json.loads(told("status", "--json", "--interval", "0.1", *of))
+        assert [one["name"] for one in status["routers"]] == ["br0", "br1", "br2"]
+        told("drain", "br0", "--idle", "100 ms", *of)
+        told("remove", "br0", *of)
+        told("add", "br7", "--cap", "20 kpps", "--weight", "2", *of)
+        refused = completed("multistage", "fail", "br0", *of)
+        assert (refused.returncode, "there is no element 'br0'" in refused.stderr) == (2, True)
+        traced = told("trace", "udp", "198.18.1.2:1", "198.19.1.2:2", "--json", *of)
+        assert json.loads(traced)["router"] in {"br1", "br2", "br7"}
+        told("audit", *of)
+    finally:
+        told("down", *of)
+    assert name not in standing()
+    assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+
+
+@pytest.mark.wire
+def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: Start) -> None:
+    name = parse_multistage(text).name
+    process = start(
+        [sys.executable, "-m", "routecast", "multistage", "up", file, "--prometheus", "0"], stderr=subprocess.PIPE
+    )
+    port = ""
+    while "is up" not in (line := process.stderr.readline()):
+        assert line
+        if found := re.search(r"127\.0\.0\.1:(\d+)", line):
+            port = found[1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        served = page.read().decode()
+    assert f'routecast_multistage_deaths_total{{router="{name}",element="br1"}} 0' in served
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    assert name not in standing()
+
+
+@pytest.mark.wire
+def test_ctrl_c_while_it_comes_up_leaves_nothing(file: Path, text: str) -> None:
+    name = parse_multistage(text).name
+    for moment_s in ("0.5", "0.7", "0.9"):
+        command = ["timeout", "--signal=INT", moment_s, sys.executable, "-m", "routecast", "multistage", "up", file]
+        subprocess.run(command, capture_output=True, check=False)
+        assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+        assert name not in standing()
+
+
+def test_what_does_not_stand_cannot_be_asked() -> None:
+    found = completed("multistage", "status", "--name", "nosuchrouter")
+    assert found.returncode == 2
+    assert "no router" in found.stderr
+
+
+def test_a_wrong_file_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "a.multistage.toml"
+    path.write_text('name = "a"\n')
+    found = completed("multistage", "up", str(path))
+    assert found.returncode == 2
+    assert "segment" in found.stderr
+
+
+def _status(time_s: float, sent: int) -> dict[str, Any]:
+    port = {"in_frames": sent, "out_frames": 0}
+    router = dict.fromkeys(("sent_octets", "returned_octets", "over_the_cap", "deaths", "revivals"), 0)
+    return {
+        "name": "r",
+        "time_s": time_s,
+        "epoch": 3,
+        "routers": [{"name": "br0", "state": "active", "sent_frames": sent, "returned_frames": sent // 2, **router}],
+        "balancers": [{"name": "lb0", "state": "active", "dropped": {"no_member": 7}, "ports": {"left": port}}],
+    }
+
+
+def test_rates_are_counts_over_time() -> None:
+    found = with_rates(_status(10.0, 1000), _status(12.0, 3000))
+    assert found["routers"][0]["in_pps"] == 1000.0
+    assert found["routers"][0]["out_pps"] == 500.0
+    assert found["balancers"][0]["ports"]["left"]["in_pps"] == 1000.0
+
+
+def test_metrics_name_each_element_and_reason() -> None:
+    lines = metrics(_status(1.0, 5)).splitlines()
+    assert 'routecast_multistage_sent_frames_total{router="r",element="br0"} 5' in lines
+    assert 'routecast_multistage_dropped_frames_total{router="r",element="lb0",reason="no_member"} 7' in lines
+    assert all(line.startswith("#") or line.rpartition(" ")[2].isdecimal() for line in lines)
+
+
+def test_every_interface_and_address_of_a_layout_is_its_own(text: str) -> None:
+    layout = Layout(parse_multistage(text))
+    ends = [end for wire in layout.wires() for end in (wire.near, wire.far)]
+    assert len({end[:2] for end in ends}) == len(ends)
+    macs = [end[2] for end in ends if end[2]] + [layout.member_mac(number) for number in range(64)]
+    assert len(set(macs)) == len(macs)
