@@ -301,8 +301,8 @@ def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: st
         return replace(trial, notes=())
 
     def judge(trial: Trial) -> None:
-        # A stall of the machine may lose frames before. The thread that resets and the tester wait for their turns each by
-        # itself, so the instant is not known better than that.
+        # A stall of the machine may lose frames before. The thread that resets and the tester wait for their turns each
+        # by itself, so the instant is not known better than that.
         assert trial.last_loss_s >= 0.25
 
     with opened(retries=0) as evaluator:
