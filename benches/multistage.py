@@ -23,16 +23,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from xdp_live import attach, attached, frame_ns, redirect, sink
+
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.prediction import predicted_death
 from routecast.testbed.netns import inside
 from routecast.testbed.tester import open_tester
 
 RATE_PPS = 50e3
-PARTS = ["scaling", "deaths", "floods", "changes", "balancers", "quiet"]
+PARTS = ["alone", "scaling", "deaths", "floods", "changes", "balancers", "quiet"]
 CAP_PPS = 20e3
 QUEUE_FRAMES = 256
 FLOWS = 64
+_UNANSWERED = 1000
+_ROUNDS = 256
 EXAMPLE = Path(__file__).parents[1] / "examples" / "demo.multistage.toml"
 
 
@@ -147,6 +151,60 @@ def scaling(text: str) -> None:
             f"{count:2} routers: {rate / 1e3:7.2f} of {total / 1e3:g} ({rate / total:7.2%}), predicted "
             f"{predicted / 1e3:7.2f} ({rate / predicted - 1:+.2%})"
         )
+
+
+def alone(text: str) -> None:
+    """What a load balancer takes for a frame on one core, beside a program that only redirects."""
+    print("\nload balancer alone on one core, XDP native on veth, 64 B, frames by the kernel (BPF_PROG_TEST_RUN, live)")
+    head, _, _ = text.replace('[[balancer]]        # stands by\nname = "lb1"\n', "").partition("[[router]]")
+    detector = f"[detector]\nunanswered = {_UNANSWERED}\n"
+    with Appliance(f'{head}[[router]]\nname = "br0"\n{detector}'.replace('"demo"', '"bench"')) as router:
+        layout = router.layout
+        place = layout.netns("lb0")
+        member, host, outer = (
+            bytes.fromhex(mac.replace(":", ""))
+            for mac in (layout.member_mac(0), layout.host_mac(0), layout.router_mac(0))
+        )
+        outward = [_frame(outer + host, "198.18.1.2", "198.19.1.2", 1024 + number) for number in range(FLOWS)]
+        # What the back-end router returns: from its address to the host's, whose flows it has.
+        inward = [_frame(host + member, "198.19.1.2", "198.18.1.2", 1024 + number) for number in range(FLOWS)]
+        ways = (("outward", "e0", "i0", outward), ("inward", "i0", "e0", inward))
+        sinks = [
+            inside(layout.switch, lambda: attach(sink(outer + host), "l0")),
+            inside(layout.netns("left"), lambda: attach(sink(host + member), "h0")),
+        ]
+        indices = inside(place, lambda: {name: socket.if_nametoindex(name) for name in ("e0", "i0")})
+        programs = {
+            name: (inside(place, partial(attached, source)), redirect(indices[to])) for name, source, to, _ in ways
+        }
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        for flows in (1, FLOWS):
+            found: dict[tuple[str, int], list[float]] = {}
+            for round_ in range(_ROUNDS):
+                for which in (0, 1):
+                    for name, source, _, frames in ways:
+                        run = partial(
+                            frame_ns, programs[name][which], source, frames[round_ % flows], _UNANSWERED - 2 * FLOWS
+                        )
+                        found.setdefault((name, which), []).append(inside(place, run))
+            for name, *_ in ways:
+                ours_ns, plain_ns = (statistics.median(found[name, which]) for which in (0, 1))
+                print(
+                    f"{flows:2} flow{'s' if flows > 1 else ' '} {name:7}: {ours_ns:4.0f} ns a frame, "
+                    f"{1e3 / ours_ns:5.2f} Mpps; "
+                    f"a plain redirect {plain_ns:4.0f} ns, {1e3 / plain_ns:5.2f} Mpps: {plain_ns / ours_ns:.1%} of it"
+                )
+        verdicts = sum(counts(router, "deaths").values())
+        passed = counts(router, "sent_frames")["br0"], counts(router, "returned_frames")["br0"]
+        print(f"{passed[0]:,} frames to the back-end router, {passed[1]:,} from it, {verdicts} verdicts")
+        for number in sinks:
+            os.close(number)
+
+
+def _frame(macs: bytes, source: str, destination: str, port: int) -> bytes:
+    packet = struct.pack("!BBHHHBBH", 0x45, 0, 46, 1, 0x4000, 64, socket.IPPROTO_UDP, 0)
+    packet += socket.inet_aton(source) + socket.inet_aton(destination) + struct.pack("!HHHH", port, 7, 26, 0)
+    return macs + b"\x08\x00" + packet + bytes(18)
 
 
 def deaths(text: str, count: int, spinners: int) -> None:
@@ -319,6 +377,8 @@ def main() -> int:
     given = parser.parse_args()
     text = EXAMPLE.read_text(encoding="utf-8")
     wanted = given.only or PARTS
+    if "alone" in wanted:
+        alone(text)
     if "scaling" in wanted:
         scaling(text)
     if "deaths" in wanted:

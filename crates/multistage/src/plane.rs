@@ -57,6 +57,14 @@ mod told {
         pub mac: Mac,
         pub local: u8,
         pub number: u8,
+        pub index: u32,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Tally {
+        pub frames: u64,
+        pub octets: u64,
     }
 
     #[repr(C)]
@@ -106,6 +114,8 @@ mod plain {
     // SAFETY: the same.
     unsafe impl aya::Pod for super::told::Port {}
     // SAFETY: the same.
+    unsafe impl aya::Pod for super::told::Tally {}
+    // SAFETY: the same.
     unsafe impl aya::Pod for super::told::Neighbour {}
     // SAFETY: the same.
     unsafe impl aya::Pod for super::told::Health {}
@@ -113,10 +123,18 @@ mod plain {
     unsafe impl aya::Pod for super::told::Limits {}
 }
 
-const MEMBER_COUNTERS: [&str; 6] =
-    ["sent_frames", "sent_octets", "returned_frames", "returned_octets", "probes_sent", "probes_returned"];
+/// By number of the counter: names of its frames and its octets.
+const MEMBER_COUNTERS: [(&str, Option<&str>); 4] = [
+    ("sent_frames", Some("sent_octets")),
+    ("returned_frames", Some("returned_octets")),
+    ("probes_sent", None),
+    ("probes_returned", None),
+];
 const REASONS: [&str; 6] = ["no_member", "to_kernel", "unknown_neighbour", "malformed", "no_room", "rerouted"];
-const PORT_COUNTERS: [&str; 4] = ["in_frames", "in_octets", "out_frames", "out_octets"];
+const PORT_COUNTERS: [(&str, Option<&str>); 2] = [("in_frames", Some("in_octets")), ("out_frames", Some("out_octets"))];
+/// Places of the array of ports, and how many of them an interface may have: its index says the first.
+const PLACES: u32 = 256;
+const NEXT_PLACES: u32 = 4;
 /// The interface to the members, among those that answers are counted of.
 const INSIDE: u32 = 64;
 const ROLES: [&str; 3] = ["works", "stands_by", "hangs"];
@@ -270,7 +288,7 @@ impl Source {
         Array::try_from(self.map(name, Map::Array)?).map_err(|error| refused(&error))
     }
 
-    fn counters(&mut self, name: &str) -> Result<PerCpuArray<MapData, u64>> {
+    fn counters<V: aya::Pod>(&mut self, name: &str) -> Result<PerCpuArray<MapData, V>> {
         PerCpuArray::try_from(self.map(name, Map::PerCpuArray)?).map_err(|error| refused(&error))
     }
 
@@ -309,11 +327,12 @@ pub struct Plane {
     heartbeat: Array<MapData, u64>,
     role: Array<MapData, u64>,
     answers: Array<MapData, u64>,
-    port_counters: PerCpuArray<MapData, u64>,
-    counters: PerCpuArray<MapData, u64>,
+    port_counters: PerCpuArray<MapData, told::Tally>,
+    counters: PerCpuArray<MapData, told::Tally>,
     reasons: PerCpuArray<MapData, u64>,
     neighbours: HashMap<MapData, u64, told::Neighbour>,
     own: HashMap<MapData, [u8; 16], u32>,
+    hints: Array<MapData, u64>,
     ports: Vec<(Interface, Mac)>,
     /// How the program of each interface runs; `None` where it was taken over.
     modes: Vec<(String, Option<Mode>)>,
@@ -359,10 +378,11 @@ impl Plane {
             pad: [0; 2],
         };
         source.array("settings")?.set(0, settings, 0).map_err(|error| refused(&error))?;
-        let mut known = source.table::<u32, told::Port>("ports")?;
+        let mut known = source.array::<told::Port>("ports")?;
         for (number, ((interface, mac), port)) in (0..).zip(ports.iter().zip(&config.outside)) {
-            let port = told::Port { mac: *mac, local: port.local, number };
-            known.insert(interface.index, port, 0).map_err(|error| refused(&error))?;
+            let port = told::Port { mac: *mac, local: port.local, number, index: interface.index };
+            let place = place_of(&known, interface)?;
+            known.set(place, port, 0).map_err(|error| refused(&error))?;
         }
         let (members, seed) = config.in_use.unwrap_or_default();
         let members: Vec<_> = members.into_iter().map(|(number, weight)| Weight { number, weight }).collect();
@@ -380,6 +400,7 @@ impl Plane {
             reasons: source.counters("reasons")?,
             neighbours: source.table("neighbours")?,
             own: source.table("own")?,
+            hints: source.array("hints")?,
             modes: Vec::new(),
             table: Table::new(&members, seed),
             ports,
@@ -531,7 +552,12 @@ impl Plane {
     ///
     /// The kernel refuses.
     pub fn add_own(&mut self, address: IpAddr) -> Result<()> {
-        self.own.insert(octets_of(address), 1, 0).map_err(|error| refused(&error))
+        let octets = octets_of(address);
+        let last = u32::from_ne_bytes([octets[12], octets[13], octets[14], octets[15]]);
+        let bits = (last ^ last >> 16) & 0xffff;
+        let hint = self.hints.get(&(bits / 64), 0).map_err(|error| refused(&error))?;
+        self.own.insert(octets, 1, 0).map_err(|error| refused(&error))?;
+        self.hints.set(bits / 64, hint | 1 << (bits % 64), 0).map_err(|error| refused(&error))
     }
 
     /// Says that the process which holds the router lives: it looks for dead members itself.
@@ -558,11 +584,7 @@ impl Plane {
                 continue;
             }
             let health = self.health.get(&number, 0).map_err(|error| refused(&error))?;
-            let mut found = serde_json::Map::new();
-            for (what, name) in (0..).zip(MEMBER_COUNTERS) {
-                let counter = number * MEMBER_COUNTERS.len() as u32 + what;
-                found.insert(name.to_owned(), total(&self.counters, counter)?);
-            }
+            let mut found = tallies(&self.counters, &MEMBER_COUNTERS, number)?;
             found.insert("number".to_owned(), number.into());
             found.insert("is_dead".to_owned(), (health.dead != 0 || member.is_silent != 0).into());
             found.insert("is_draining".to_owned(), (member.deadline_ns > now).into());
@@ -581,11 +603,7 @@ impl Plane {
         }
         let mut ports = serde_json::Map::new();
         for (number, (interface, _)) in (0..).zip(&self.ports) {
-            let mut frames = serde_json::Map::new();
-            for (what, name) in (0..).zip(PORT_COUNTERS) {
-                let counter = number * PORT_COUNTERS.len() as u32 + what;
-                frames.insert(name.to_owned(), total(&self.port_counters, counter)?);
-            }
+            let frames = tallies(&self.port_counters, &PORT_COUNTERS, number)?;
             ports.insert(interface.name.clone(), Value::Object(frames));
         }
         let role = self.role.get(&0, 0).map_err(|error| refused(&error))?;
@@ -627,6 +645,38 @@ impl Plane {
         let choices = self.table.rows[row % ROWS].to_le_bytes();
         choices.into_iter().filter(|&number| number != crate::table::NOBODY).collect()
     }
+}
+
+/// A free place for a port, or the one that it has already.
+fn place_of(ports: &Array<MapData, told::Port>, interface: &Interface) -> Result<u32> {
+    for step in 0..NEXT_PLACES {
+        let place = (interface.index + step) % PLACES;
+        let there = ports.get(&place, 0).map_err(|error| refused(&error))?.index;
+        if there == 0 || there == interface.index {
+            return Ok(place);
+        }
+    }
+    let why =
+        format!("another index: {NEXT_PLACES} other interfaces have the same place as number {}", interface.index);
+    Err(TesterError::value("interface", &interface.name, why))
+}
+
+/// Totals over all cores of the counters of one member or port.
+fn tallies(
+    counters: &PerCpuArray<MapData, told::Tally>,
+    names: &[(&str, Option<&str>)],
+    of: u32,
+) -> Result<serde_json::Map<String, Value>> {
+    let mut found = serde_json::Map::new();
+    for (what, (frames, octets)) in (0..).zip(names) {
+        let counter = of * names.len() as u32 + what;
+        let each = counters.get(&counter, 0).map_err(|error| refused(&error))?;
+        found.insert((*frames).to_owned(), each.iter().map(|one| one.frames).sum::<u64>().into());
+        if let Some(octets) = octets {
+            found.insert((*octets).to_owned(), each.iter().map(|one| one.octets).sum::<u64>().into());
+        }
+    }
+    Ok(found)
 }
 
 fn total(counters: &PerCpuArray<MapData, u64>, number: u32) -> Result<Value> {

@@ -58,6 +58,7 @@ struct port {
 	__u8 mac[ETH_ALEN];
 	__u8 local; /* member of the scheme "local" */
 	__u8 number;
+	__u32 index; /* of the interface; 0: nobody's place */
 };
 
 struct neighbour {
@@ -86,8 +87,12 @@ struct health {
 	__u64 revivals;
 };
 
-enum { SENT, SENT_OCTETS, RETURNED, RETURNED_OCTETS, PROBES_SENT, PROBES_RETURNED, MEMBER_COUNTERS };
-enum { IN, IN_OCTETS, OUT, OUT_OCTETS, PORT_COUNTERS };
+struct tally {
+	__u64 frames, octets;
+};
+
+enum { SENT, RETURNED, PROBES_SENT, PROBES_RETURNED, MEMBER_COUNTERS };
+enum { IN, OUT, PORT_COUNTERS };
 enum {
 	NO_MEMBER, TO_KERNEL, UNKNOWN_NEIGHBOUR, MALFORMED, NO_ROOM, REROUTED, REASONS
 };
@@ -114,7 +119,7 @@ MAP(rows, BPF_MAP_TYPE_ARRAY, 2 * ROWS, __u32, __u64);
 MAP(seen, BPF_MAP_TYPE_ARRAY, ROWS, __u32, __u64);
 MAP(members, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct member);
 MAP(health_of, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct health);
-MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, MEMBERS * MEMBER_COUNTERS, __u32, __u64);
+MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, MEMBERS * MEMBER_COUNTERS, __u32, struct tally);
 MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, REASONS, __u32, __u64);
 /* What this load balancer is: one that works, one that stands by, one that hangs (a fault, on demand). */
 enum role { WORKS, STANDS_BY, HANGS };
@@ -128,14 +133,20 @@ struct hello {
 	__u8 kind;
 } __attribute__((packed));
 MAP(answers, BPF_MAP_TYPE_ARRAY, MOST_PORTS + 1, __u32, __u64);
-MAP(port_counters, BPF_MAP_TYPE_PERCPU_ARRAY, MOST_PORTS * PORT_COUNTERS, __u32, __u64);
-MAP(ports, BPF_MAP_TYPE_HASH, 64, __u32, struct port);
+MAP(port_counters, BPF_MAP_TYPE_PERCPU_ARRAY, MOST_PORTS * PORT_COUNTERS, __u32, struct tally);
+/* By the interface's index, or one of the next places: an array, for a hash table costs a tenth of all the work. */
+#define PLACES 256
+#define NEXT_PLACES 4
+MAP(ports, BPF_MAP_TYPE_ARRAY, PLACES, __u32, struct port);
 MAP(neighbours, BPF_MAP_TYPE_HASH, 4096, __u64, struct neighbour);
 /* The router's own addresses, IPv4 in the last four octets: the kernel of the load balancer answers for them. */
 struct address {
 	__u32 word[4];
 };
 MAP(own, BPF_MAP_TYPE_HASH, 256, struct address, __u32);
+/* A bit for each value of 16 bits of an own address: nearly all frames need no look into the hash table. */
+#define HINTS 1024
+MAP(hints, BPF_MAP_TYPE_ARRAY, HINTS, __u32, __u64);
 MAP(turns, BPF_MAP_TYPE_PERCPU_ARRAY, 1, __u32, __u32);
 MAP(budget, BPF_MAP_TYPE_ARRAY, 1, __u32, struct budget);
 /* Time of day of the process that holds the router; without it frames of neighbours look for dead BRs' return. */
@@ -148,26 +159,44 @@ inline_ void *only(void *map)
 	return bpf_map_lookup_elem(map, &zero);
 }
 
-inline_ void count(__u32 member, __u32 what, __u64 by)
+inline_ void add(void *map, __u32 key, __u64 octets)
 {
-	__u32 key = member * MEMBER_COUNTERS + what;
-	__u64 *counter = bpf_map_lookup_elem(&counters, &key);
+	struct tally *tally = bpf_map_lookup_elem(map, &key);
 
-	if (counter)
-		*counter += by;
+	if (tally) {
+		tally->frames++;
+		tally->octets += octets;
+	}
+}
+
+inline_ void count(__u32 member, __u32 what, __u64 octets)
+{
+	add(&counters, member * MEMBER_COUNTERS + what, octets);
 }
 
 inline_ void count_port(__u32 port, __u32 what, __u64 octets)
 {
-	__u32 key = port * PORT_COUNTERS + what;
-	__u64 *counter = bpf_map_lookup_elem(&port_counters, &key);
+	add(&port_counters, port * PORT_COUNTERS + what, octets);
+}
 
-	if (counter)
-		*counter += 1;
-	key++;
-	counter = bpf_map_lookup_elem(&port_counters, &key);
-	if (counter)
-		*counter += octets;
+inline_ struct port *port_of(__u32 index)
+{
+	struct port *port;
+	__u32 place = index;
+
+	for (int step = 0; step < NEXT_PLACES; step++, place++) {
+		__u32 key = place % PLACES;
+
+		port = bpf_map_lookup_elem(&ports, &key);
+		if (port && port->index == index)
+			return port;
+	}
+	return 0;
+}
+
+inline_ int are_equal(const __u8 *one, const __u8 *other)
+{
+	return *(__u32 *)one == *(__u32 *)other && *(__u16 *)(one + 4) == *(__u16 *)(other + 4);
 }
 
 inline_ int leave(__u32 reason, int action)
@@ -197,7 +226,10 @@ struct key {
 
 inline_ int is_own(const struct address *address)
 {
-	return bpf_map_lookup_elem(&own, address) != 0;
+	__u32 bits = (address->word[3] ^ address->word[3] >> 16) & 0xffff, key = bits / 64;
+	__u64 *hint = bpf_map_lookup_elem(&hints, &key);
+
+	return hint && *hint >> (bits % 64) & 1 && bpf_map_lookup_elem(&own, address) != 0;
 }
 
 /* The two ports of TCP, UDP, SCTP, or the octets that are there for other protocols: all zero. */
@@ -480,7 +512,7 @@ SEC("xdp") int outside(struct xdp_md *context)
 	struct settings *set = only(&settings);
 	__u64 *version = only(&version_of);
 	__u32 ingress = context->ingress_ifindex, row, slot, other, *turn;
-	struct port *port = bpf_map_lookup_elem(&ports, &ingress);
+	struct port *port = port_of(ingress);
 	struct ethhdr *ethernet = data;
 	struct member *member = 0;
 	struct health *health = 0;
@@ -507,9 +539,8 @@ SEC("xdp") int outside(struct xdp_md *context)
 	if (key.action != XDP_REDIRECT)
 		return leave(key.reason, key.action);
 	/* What is for somebody else's MAC is not for this router. */
-	for (int octet = 0; octet < ETH_ALEN; octet++)
-		if (ethernet->h_dest[octet] != port->mac[octet])
-			return leave(TO_KERNEL, XDP_PASS);
+	if (!are_equal(ethernet->h_dest, port->mac))
+		return leave(TO_KERNEL, XDP_PASS);
 	count_port(port->number, IN, octets);
 	row = key.hash & (ROWS - 1);
 	if (set->scheme == ROUND_ROBIN && (turn = only(&turns)))
@@ -559,12 +590,11 @@ SEC("xdp") int outside(struct xdp_md *context)
 		return leave(NO_MEMBER, XDP_DROP);
 	__builtin_memcpy(mac, member->mac, ETH_ALEN);
 	health->sent++;
-	count(number, SENT, 1);
-	count(number, SENT_OCTETS, octets);
+	count(number, SENT, octets);
 	if (verdict == TAKES_AND_PROBE && key.words + sizeof(struct iphdr) <= set->inside_mtu) {
 		if (wrap(context, set, mac, protocol))
 			return leave(NO_ROOM, XDP_DROP);
-		count(number, PROBES_SENT, 1);
+		count(number, PROBES_SENT, octets);
 		return bpf_redirect(set->inside_index, 0);
 	}
 	__builtin_memcpy(ethernet->h_dest, mac, ETH_ALEN);
@@ -577,7 +607,7 @@ inline_ int unwrap(struct xdp_md *context, struct settings *set, struct member *
 	struct ethhdr *ethernet;
 	void *data, *end;
 
-	count(number, PROBES_RETURNED, 1);
+	count(number, PROBES_RETURNED, context->data_end - context->data);
 	if (protocol != IPPROTO_IPIP && protocol != IPPROTO_IPV6)
 		return XDP_DROP;
 	if (bpf_xdp_adjust_head(context, sizeof(struct iphdr)))
@@ -617,9 +647,8 @@ SEC("xdp") int inside(struct xdp_md *context)
 	health = bpf_map_lookup_elem(&health_of, &number);
 	if (!member || !health || !member->is_member)
 		return leave(TO_KERNEL, XDP_PASS);
-	for (int octet = 0; octet < ETH_ALEN; octet++)
-		if (ethernet->h_source[octet] != member->mac[octet])
-			return leave(TO_KERNEL, XDP_PASS);
+	if (!are_equal(ethernet->h_source, member->mac))
+		return leave(TO_KERNEL, XDP_PASS);
 	if (ethernet->h_dest[0] & 1)
 		return leave(TO_KERNEL, XDP_PASS);
 	if (ethernet->h_proto != bpf_htons(ETH_P_IP) && ethernet->h_proto != bpf_htons(ETH_P_IPV6))
@@ -636,8 +665,7 @@ SEC("xdp") int inside(struct xdp_md *context)
 	if (!neighbour)
 		return leave(UNKNOWN_NEIGHBOUR, XDP_PASS);
 	returned(set, health);
-	count(number, RETURNED, 1);
-	count(number, RETURNED_OCTETS, end - data);
+	count(number, RETURNED, end - data);
 	count_port(neighbour->port, OUT, end - data);
 	__builtin_memcpy(ethernet->h_source, neighbour->mac, ETH_ALEN);
 	return bpf_redirect(neighbour->index, 0);
