@@ -16,6 +16,7 @@ SCHEMAS = {
     "router": "router.files:router_schema",
     "study": "study.reading:study_schema study",
     "wire_study": "study.reading:study_schema wire_study",
+    "multistage_study": "study.reading:study_schema multistage_study",
     "function_study": "study.reading:study_schema function_study",
     "cluster_study": "study.reading:study_schema cluster_study",
     "napi_study": "study.reading:study_schema napi_study",

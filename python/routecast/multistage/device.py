@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,6 +208,13 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
     def _version(self) -> str:
         return f"routecast {__version__}, Linux {platform.release()}"
 
+    def planned(self) -> MultistageFile:
+        """Return the router of the options before there is a test bed: whatever its networks are, not between them."""
+        return self._file_of(
+            "planned",
+            [SegmentTable(name=f"port{s}", ipv4=f"198.{18 + s}.1.1/24", host_ipv4=f"198.{18 + s}.1.2") for s in (0, 1)],
+        )
+
     def file_on(self, site: DeviceSite) -> MultistageFile:
         """Return the router between the ports of a test bed."""
         base = self.file
@@ -226,9 +233,14 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
             for via, networks in ((port.neighbour_ipv4, port.networks_ipv4), (port.neighbour_ipv6, port.networks_ipv6))
             for network in networks
         ]
-        outside = {"name": f"{site.folder.name[: _IN_NAME - 3]}-ms", "segment": tuple(segments), "route": tuple(routes)}
-        if base is not None:
-            return base.model_copy(update=outside)
+        return self._file_of(f"{site.folder.name[: _IN_NAME - 3]}-ms", segments, routes)
+
+    def _file_of(
+        self, name: str, segments: Sequence[SegmentTable], routes: Sequence[RouteTable] = ()
+    ) -> MultistageFile:
+        outside = {"name": name, "segment": tuple(segments), "route": tuple(routes)}
+        if self.file is not None:
+            return self.file.model_copy(update=outside)
         chosen = self.chosen
         cap = {"cap": f"{chosen.cap_pps} pps"} if chosen.cap_pps else {}
         made = MultistageFile.model_validate(

@@ -29,6 +29,7 @@ SUFFIX = ".study.toml"
 KINDS: Mapping[str, str] = {
     "tables": "Study",
     "wire": "WireStudy",
+    "multistage": "MultistageStudy",
     "functions": "FunctionStudy",
     "napi": "NapiStudy",
     "cluster": "ClusterStudy",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, ClassVar, Generic, TypeVar
 
 from routecast.evaluate.plain import pick, plain
@@ -19,6 +19,7 @@ from routecast.study.document import StudyDocument
 __all__ = [
     "Criterion",
     "ErrorSummary",
+    "Measured",
     "Provenance",
     "Statement",
     "StudyResult",
@@ -30,6 +31,36 @@ __all__ = [
 ]
 
 Document = TypeVar("Document", bound=StudyDocument)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A figure that was measured repeatedly: its median, least and largest value, and the standard deviation."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median; NaN where no trial was valid."""
+        return median(self.values) if self.values else math.nan
+
+    @property
+    def least(self) -> float:
+        """The least value."""
+        return min(self.values, default=math.nan)
+
+    @property
+    def most(self) -> float:
+        """The largest value."""
+        return max(self.values, default=math.nan)
+
+    @property
+    def spread_ratio(self) -> float:
+        """Standard deviation relative to the mean; NaN for fewer than two values."""
+        if len(self.values) < 2 or fmean(self.values) <= 0.0:
+            return math.nan
+        centre = fmean(self.values)
+        return math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq
 from routecast.study.engine import StudyRun
-from routecast.study.result import Criterion, StudyResult, criteria_of
+from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
 from routecast.study.wire.document import Throughput, WireStudy
 from routecast.study.wire.measure import (
     COLUMNS,
@@ -37,40 +37,10 @@ from routecast.study.wire.measure import (
     measure,
 )
 
-__all__ = ["LatencyCurve", "LossCurve", "Measured", "Series", "WireResult", "answer"]
+__all__ = ["LatencyCurve", "LossCurve", "Series", "WireResult", "answer"]
 
 
 # What a wire study found, as values: what was measured, what was predicted for it, and how far apart they are.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A figure that was measured repeatedly: its median, least and largest value, and the standard deviation."""
-
-    values: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The median; NaN where no trial was valid."""
-        return median(self.values) if self.values else math.nan
-
-    @property
-    def least(self) -> float:
-        """The least value."""
-        return min(self.values, default=math.nan)
-
-    @property
-    def most(self) -> float:
-        """The largest value."""
-        return max(self.values, default=math.nan)
-
-    @property
-    def spread_ratio(self) -> float:
-        """Standard deviation relative to the mean; NaN for fewer than two values."""
-        if len(self.values) < 2 or fmean(self.values) <= 0.0:
-            return math.nan
-        centre = fmean(self.values)
-        return math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from routecast.quantity import format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Points, palette
 from routecast.report.page import Page, Prose, Section, Tile, Tiles
 from routecast.report.tables import Cell, Column, Table, percent, scaled, signed_percent
-from routecast.study.result import TerminalSummary, format_percent
-from routecast.study.wire.run import LatencyCurve, LossCurve, Measured, Series, WireResult
+from routecast.study.result import Measured, TerminalSummary, format_percent
+from routecast.study.wire.run import LatencyCurve, LossCurve, Series, WireResult
 
 __all__ = ["page", "terminal_summary"]
 
