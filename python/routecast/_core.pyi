@@ -425,7 +425,7 @@ class MemberGate:
     """
 
     def __new__(cls, interface: str, netns: str | None = None, pins: str | None = None) -> Self: ...
-    def set(self, *, cap_pps: float, queue_frames: int, hangs: bool) -> None:
+    def set(self, *, cap_pps: float, queue_frames: int, hangs: bool, forwards: bool) -> None:
         """Set the cap, frames/s (0: none), how many frames may wait, and whether everything is dropped silently."""
 
     def counters(self) -> str:

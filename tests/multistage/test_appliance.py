@@ -229,7 +229,10 @@ def test_where_all_are_dead_frames_are_counted_and_it_recovers_by_itself(router:
     before = router.status()["balancers"][0]["dropped"]["no_member"]
     found = hosts.send(0.1)
     assert found["received_frames"] == 0
-    assert router.status()["balancers"][0]["dropped"]["no_member"] - before == found["sent_frames"]
+    balancer = router.status()["balancers"][0]
+    assert balancer["dropped"]["no_member"] - before == found["sent_frames"]
+    assert balancer["dropped_by_port"]["left"]["no_member"] == balancer["dropped"]["no_member"]
+    assert balancer["dropped_by_port"]["right"]["no_member"] == 0
     for name in states(router):
         router.restore(name)
     wait_for(lambda: set(states(router).values()) == {"active"})

@@ -117,7 +117,15 @@ def _status(time_s: float, sent: int) -> dict[str, Any]:
         "time_s": time_s,
         "epoch": 3,
         "routers": [{"name": "br0", "state": "active", "sent_frames": sent, "returned_frames": sent // 2, **router}],
-        "balancers": [{"name": "lb0", "state": "active", "dropped": {"no_member": 7}, "ports": {"left": port}}],
+        "balancers": [
+            {
+                "name": "lb0",
+                "state": "active",
+                "dropped": {"no_member": 7},
+                "dropped_by_port": {"left": {"no_member": 7}, "to-routers": {"no_member": 0}},
+                "ports": {"left": port},
+            }
+        ],
     }
 
 
@@ -131,7 +139,8 @@ def test_rates_are_counts_over_time() -> None:
 def test_metrics_name_each_element_and_reason() -> None:
     lines = metrics(_status(1.0, 5)).splitlines()
     assert 'routecast_multistage_sent_frames_total{router="r",element="br0"} 5' in lines
-    assert 'routecast_multistage_dropped_frames_total{router="r",element="lb0",reason="no_member"} 7' in lines
+    dropped = 'routecast_multistage_dropped_frames_total{router="r",element="lb0"'
+    assert f'{dropped},port="left",reason="no_member"}} 7' in lines
     assert all(line.startswith("#") or line.rpartition(" ")[2].isdecimal() for line in lines)
 
 

@@ -102,6 +102,7 @@ mod told {
         pub service_ns: u64,
         pub queue: u64,
         pub hangs: u64,
+        pub forwards: u64,
     }
 }
 
@@ -138,7 +139,7 @@ const NEXT_PLACES: u32 = 4;
 /// The interface to the members, among those that answers are counted of.
 const INSIDE: u32 = 64;
 const ROLES: [&str; 3] = ["works", "stands_by", "hangs"];
-const GATE_COUNTERS: [&str; 3] = ["passed", "over_the_cap", "hung"];
+const GATE_COUNTERS: [&str; 4] = ["to_kernel", "over_the_cap", "hung", "in_xdp"];
 
 /// Which back-end router a frame goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -569,7 +570,7 @@ impl Plane {
         self.heartbeat.set(0, monotonic_ns(), 0).map_err(|error| refused(&error))
     }
 
-    /// What the programs know and have counted: epoch, digest, members, reasons.
+    /// What the programs know and have counted: epoch, digest, members, ports with reasons.
     ///
     /// # Errors
     ///
@@ -597,13 +598,10 @@ impl Plane {
             found.insert("alive_ns".to_owned(), health.alive_ns.into());
             members.push(Value::Object(found));
         }
-        let mut reasons = serde_json::Map::new();
-        for (reason, name) in (0..).zip(REASONS) {
-            reasons.insert(name.to_owned(), total(&self.reasons, reason)?);
-        }
         let mut ports = serde_json::Map::new();
         for (number, (interface, _)) in (0..).zip(&self.ports) {
-            let frames = tallies(&self.port_counters, &PORT_COUNTERS, number)?;
+            let mut frames = tallies(&self.port_counters, &PORT_COUNTERS, number)?;
+            frames.insert("reasons".to_owned(), self.reasons_at(number)?);
             ports.insert(interface.name.clone(), Value::Object(frames));
         }
         let role = self.role.get(&0, 0).map_err(|error| refused(&error))?;
@@ -612,11 +610,20 @@ impl Plane {
             "epoch": version >> 1,
             "digest": format!("{:016x}", self.table.digest()),
             "members": members,
-            "reasons": reasons,
+            "inside_reasons": self.reasons_at(INSIDE)?,
             "ports": ports,
             "role": ROLES.get(role as usize),
             "modes": modes,
         }))
+    }
+
+    fn reasons_at(&self, port: u32) -> Result<Value> {
+        let mut found = serde_json::Map::new();
+        for (reason, name) in (0..).zip(REASONS) {
+            let each = self.reasons.get(&(port * REASONS.len() as u32 + reason), 0).map_err(|error| refused(&error))?;
+            found.insert(name.to_owned(), each.iter().sum::<u64>().into());
+        }
+        Ok(Value::Object(found))
     }
 
     /// Reads the rows that are in use out of the kernel: the digest of what it holds, and what it should hold.
@@ -679,10 +686,6 @@ fn tallies(
     Ok(found)
 }
 
-fn total(counters: &PerCpuArray<MapData, u64>, number: u32) -> Result<Value> {
-    Ok(counters.get(&number, 0).map_err(|error| refused(&error))?.iter().sum::<u64>().into())
-}
-
 /// The program before a back-end router: a cap, which emulates a slower machine, and a silent hang.
 pub struct Gate {
     limits: Array<MapData, told::Limits>,
@@ -707,14 +710,16 @@ impl Gate {
         Ok(Self { limits, counters, _ebpf: source.kept(pins) })
     }
 
-    /// Sets the cap, frames/s (0: none), the frames that may wait, and whether everything is dropped without a word.
+    /// Sets the cap, frames/s (0: none), the frames that may wait, whether everything is dropped without a word, and whether
+    /// frames are forwarded in XDP.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn set(&mut self, cap_pps: f64, queue_frames: u64, hangs: bool) -> Result<()> {
+    pub fn set(&mut self, cap_pps: f64, queue_frames: u64, hangs: bool, forwards: bool) -> Result<()> {
         let service_ns = if cap_pps > 0.0 { ns(1.0 / cap_pps) } else { 0 };
-        let limits = told::Limits { service_ns, queue: queue_frames, hangs: u64::from(hangs) };
+        let limits =
+            told::Limits { service_ns, queue: queue_frames, hangs: u64::from(hangs), forwards: u64::from(forwards) };
         self.limits.set(0, limits, 0).map_err(|error| refused(&error))
     }
 

@@ -118,9 +118,9 @@ impl MemberGate {
         attached.map(|gate| Self { inner: Mutex::new(Some(gate)) }).map_err(|error| convert(&error))
     }
 
-    #[pyo3(signature = (*, cap_pps, queue_frames, hangs))]
-    fn set(&self, py: Python<'_>, cap_pps: f64, queue_frames: u64, hangs: bool) -> PyResult<()> {
-        with(py, &self.inner, |gate| gate.set(cap_pps, queue_frames, hangs))
+    #[pyo3(signature = (*, cap_pps, queue_frames, hangs, forwards))]
+    fn set(&self, py: Python<'_>, cap_pps: f64, queue_frames: u64, hangs: bool, forwards: bool) -> PyResult<()> {
+        with(py, &self.inner, |gate| gate.set(cap_pps, queue_frames, hangs, forwards))
     }
 
     fn counters(&self, py: Python<'_>) -> PyResult<String> {

@@ -120,7 +120,7 @@ MAP(seen, BPF_MAP_TYPE_ARRAY, ROWS, __u32, __u64);
 MAP(members, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct member);
 MAP(health_of, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct health);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, MEMBERS * MEMBER_COUNTERS, __u32, struct tally);
-MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, REASONS, __u32, __u64);
+MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, (MOST_PORTS + 1) * REASONS, __u32, __u64);
 /* What this load balancer is: one that works, one that stands by, one that hangs (a fault, on demand). */
 enum role { WORKS, STANDS_BY, HANGS };
 MAP(role_of, BPF_MAP_TYPE_ARRAY, 1, __u32, __u64);
@@ -199,9 +199,11 @@ inline_ int are_equal(const __u8 *one, const __u8 *other)
 	return *(__u32 *)one == *(__u32 *)other && *(__u16 *)(one + 4) == *(__u16 *)(other + 4);
 }
 
-inline_ int leave(__u32 reason, int action)
+/* Counts a frame by its interface (MOST_PORTS: that to the BRs) and by why it does not simply go on. */
+inline_ int leave(__u32 port, __u32 reason, int action)
 {
-	__u64 *counter = bpf_map_lookup_elem(&reasons, &reason);
+	__u32 key = port * REASONS + reason;
+	__u64 *counter = bpf_map_lookup_elem(&reasons, &key);
 
 	if (counter)
 		(*counter)++;
@@ -534,13 +536,13 @@ SEC("xdp") int outside(struct xdp_md *context)
 		key = key_of_ipv6(data + sizeof(*ethernet), end);
 		protocol = IPPROTO_IPV6;
 	} else {
-		return leave(TO_KERNEL, XDP_PASS);
+		return leave(port->number, TO_KERNEL, XDP_PASS);
 	}
 	if (key.action != XDP_REDIRECT)
-		return leave(key.reason, key.action);
+		return leave(port->number, key.reason, key.action);
 	/* What is for somebody else's MAC is not for this router. */
 	if (!are_equal(ethernet->h_dest, port->mac))
-		return leave(TO_KERNEL, XDP_PASS);
+		return leave(port->number, TO_KERNEL, XDP_PASS);
 	count_port(port->number, IN, octets);
 	row = key.hash & (ROWS - 1);
 	if (set->scheme == ROUND_ROBIN && (turn = only(&turns)))
@@ -550,7 +552,7 @@ SEC("xdp") int outside(struct xdp_md *context)
 	first = row + slot;
 	choices = bpf_map_lookup_elem(&rows, &first);
 	if (!choices)
-		return leave(NO_MEMBER, XDP_DROP);
+		return leave(port->number, NO_MEMBER, XDP_DROP);
 
 	if (set->scheme == LOCAL) {
 		number = port->local;
@@ -584,16 +586,16 @@ SEC("xdp") int outside(struct xdp_md *context)
 			break;
 		verdict = takes(set, number, member, health);
 		if (verdict != NOT_THERE && place)
-			leave(REROUTED, 0);
+			leave(port->number, REROUTED, 0);
 	}
 	if (verdict == NOT_THERE || !member || !health)
-		return leave(NO_MEMBER, XDP_DROP);
+		return leave(port->number, NO_MEMBER, XDP_DROP);
 	__builtin_memcpy(mac, member->mac, ETH_ALEN);
 	health->sent++;
 	count(number, SENT, octets);
 	if (verdict == TAKES_AND_PROBE && key.words + sizeof(struct iphdr) <= set->inside_mtu) {
 		if (wrap(context, set, mac, protocol))
-			return leave(NO_ROOM, XDP_DROP);
+			return leave(port->number, NO_ROOM, XDP_DROP);
 		count(number, PROBES_SENT, octets);
 		return bpf_redirect(set->inside_index, 0);
 	}
@@ -611,7 +613,7 @@ inline_ int unwrap(struct xdp_md *context, struct settings *set, struct member *
 	if (protocol != IPPROTO_IPIP && protocol != IPPROTO_IPV6)
 		return XDP_DROP;
 	if (bpf_xdp_adjust_head(context, sizeof(struct iphdr)))
-		return leave(NO_ROOM, XDP_DROP);
+		return leave(MOST_PORTS, NO_ROOM, XDP_DROP);
 	data = (void *)(long)context->data;
 	end = (void *)(long)context->data_end;
 	ethernet = data;
@@ -646,13 +648,13 @@ SEC("xdp") int inside(struct xdp_md *context)
 	member = bpf_map_lookup_elem(&members, &number);
 	health = bpf_map_lookup_elem(&health_of, &number);
 	if (!member || !health || !member->is_member)
-		return leave(TO_KERNEL, XDP_PASS);
+		return leave(MOST_PORTS, TO_KERNEL, XDP_PASS);
 	if (!are_equal(ethernet->h_source, member->mac))
-		return leave(TO_KERNEL, XDP_PASS);
+		return leave(MOST_PORTS, TO_KERNEL, XDP_PASS);
 	if (ethernet->h_dest[0] & 1)
-		return leave(TO_KERNEL, XDP_PASS);
+		return leave(MOST_PORTS, TO_KERNEL, XDP_PASS);
 	if (ethernet->h_proto != bpf_htons(ETH_P_IP) && ethernet->h_proto != bpf_htons(ETH_P_IPV6))
-		return leave(TO_KERNEL, XDP_PASS);
+		return leave(MOST_PORTS, TO_KERNEL, XDP_PASS);
 	if (ethernet->h_proto == bpf_htons(ETH_P_IP) && (void *)(ip + 1) <= end && ip->daddr == set->probe_destination &&
 	    ip->saddr == set->probe_source) {
 		returned(set, health);
@@ -663,7 +665,7 @@ SEC("xdp") int inside(struct xdp_md *context)
 	__builtin_memcpy(&mac, ethernet->h_dest, ETH_ALEN);
 	neighbour = bpf_map_lookup_elem(&neighbours, &mac);
 	if (!neighbour)
-		return leave(UNKNOWN_NEIGHBOUR, XDP_PASS);
+		return leave(MOST_PORTS, UNKNOWN_NEIGHBOUR, XDP_PASS);
 	returned(set, health);
 	count(number, RETURNED, end - data);
 	count_port(neighbour->port, OUT, end - data);

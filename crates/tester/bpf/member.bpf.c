@@ -1,18 +1,17 @@
-/* Before a back-end router: a cap on what it forwards, and a silent hang, both on demand.
+/* Before a back-end router: a cap on what it forwards, and a silent hang, both on demand; or the router itself, in XDP.
  *
  * The cap is an emulation of a slower machine: a server with a constant time a frame and a finite queue, of which frames
  * that find it full are dropped. Frames that find room are not held back, so what it emulates is throughput and loss, not
  * delay.
  */
-#include <linux/bpf.h>
-
-#include <bpf/bpf_helpers.h>
+#include "fib.h"
 
 /* Mirrored by src/plane.rs. */
 struct limits {
 	__u64 service_ns; /* time a frame; 0: no cap */
 	__u64 queue;      /* frames that may wait */
 	__u64 hangs;      /* drops everything, and says nothing */
+	__u64 forwards;   /* by the kernel's FIB, here; the kernel gets what that does not decide */
 };
 
 struct {
@@ -22,7 +21,7 @@ struct {
 	__type(value, struct limits);
 } limits SEC(".maps");
 
-enum { PASSED, CAPPED, HUNG, COUNTERS };
+enum { TO_KERNEL, CAPPED, HUNG, IN_XDP, COUNTERS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -53,6 +52,8 @@ SEC("xdp") int member(struct xdp_md *context)
 	__u32 zero = 0;
 	struct limits *set = bpf_map_lookup_elem(&limits, &zero);
 	__u64 *until = bpf_map_lookup_elem(&done, &zero), now;
+	__u32 what = OTHER;
+	int action = XDP_PASS;
 
 	if (!set || !until)
 		return XDP_PASS;
@@ -66,7 +67,9 @@ SEC("xdp") int member(struct xdp_md *context)
 			return leave(CAPPED, XDP_DROP);
 		*until += set->service_ns;
 	}
-	return leave(PASSED, XDP_PASS);
+	if (set->forwards)
+		action = by_fib(context, &what);
+	return leave(what == FORWARDED || what == REFUSED ? IN_XDP : TO_KERNEL, action);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

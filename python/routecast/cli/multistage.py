@@ -181,13 +181,16 @@ def add(
     cap: Annotated[
         str, typer.Option("--cap", metavar="RATE", help="Emulate a machine that forwards so much, such as 50 kpps.")
     ] = "",
+    forwarding: Annotated[
+        str, typer.Option("--forwarding", metavar="linux|nftables|xdp", help="What forwards in it.")
+    ] = "linux",
+    rules: Annotated[int | None, typer.Option("--rules", metavar="N", help="Rules of nftables.", min=0)] = None,
     name: Name = None,
 ) -> None:
     """Add a back-end router, or give one that was drained its flows again."""
-    from routecast.quantity import parse_rate_pps
-
-    cap_pps = parse_rate_pps(cap) if cap else 0.0
-    _do(name, "add", element=router, weight=weight, cap_pps=cap_pps)
+    settings = {"cap": cap or None, "forwarding": forwarding, "rules": rules}
+    said = {key: value for key, value in settings.items() if value is not None}
+    _do(name, "add", element=router, weight=weight, **said)
     remark(f"{router} takes flows")
 
 

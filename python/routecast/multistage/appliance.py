@@ -11,22 +11,23 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from routecast._core import MemberGate, TesterError, flow_row, flow_table
-from routecast.errors import EnvironmentProblem, QuantityProblem
+from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
 from routecast.multistage.balancer import Balancer
-from routecast.multistage.document import MultistageFile
+from routecast.multistage.document import BackEndTable, MultistageFile
 from routecast.multistage.layout import Layout, Outside, octets
 from routecast.multistage.membership import Member, Membership
 from routecast.multistage.neighbours import Heard, NeighbourSocket
 from routecast.multistage.prediction import CALL_EVERY_S, MISSED_CALLS
-from routecast.multistage.reading import parse_multistage
+from routecast.multistage.reading import parse_multistage, problems_of_router
 from routecast.multistage.wiring import (
     add_router,
     clear_outside,
@@ -37,8 +38,10 @@ from routecast.multistage.wiring import (
     routes_digest,
     set_links,
     set_router_up,
+    set_rules,
     take,
 )
+from routecast.quantity.toml_file import validated
 from routecast.testbed import netns, state
 from routecast.testbed.capabilities import FOR_NAMESPACES, require
 from routecast.testbed.tester import said as said_by
@@ -139,6 +142,7 @@ class Appliance:
             A right or a program is missing, another process holds it, or the kernel refuses.
         """
         require(FOR_NAMESPACES, "a router of many machines")
+        _require_programs(self.file.router)
         self._bed_lock = state.BedLock(self.name)
         try:
             left = state.BedState.read(self.name)
@@ -215,13 +219,7 @@ class Appliance:
             )
         self._is_ours = True
         for number, table in enumerate(self.file.router):
-            self._membership.members[table.name] = Member(
-                name=table.name,
-                number=number,
-                weight=table.weight,
-                cap_pps=float(table.cap or 0.0),
-                queue_frames=table.queue,
-            )
+            self._membership.members[table.name] = Member.of(table, number)
         self._state.pid_start_ticks = state.start_ticks(self._state.pid)
         self._state.folder = str(self.folder)
         self._state.mounts = [str(self.folder / "pins")]
@@ -308,11 +306,16 @@ class Appliance:
 
     def _set_up(self, member: Member) -> None:
         set_router_up(self.layout, member.name, {address: mac for address, (mac, _) in self._neighbours.items()})
+        if member.forwarding == "nftables":
+            set_rules(self.layout.netns(member.name), member.rules)
         self._set_gate(member)
 
     def _set_gate(self, member: Member) -> None:
         self._gates[member.name].set(
-            cap_pps=member.cap_pps, queue_frames=member.queue_frames, hangs=member.fault == "hang"
+            cap_pps=member.cap_pps,
+            queue_frames=member.queue_frames,
+            hangs=member.fault == "hang",
+            forwards=member.forwarding == "xdp",
         )
 
     def _activate(self, name: str) -> None:
@@ -530,14 +533,22 @@ class Appliance:
                         "state": _state_of(member, counted, now),
                         "weight": member.weight,
                         "cap_pps": member.cap_pps,
+                        "forwarding": member.forwarding,
                         "fault": member.fault,
                         **{key: counted.get(key, 0) for key in _COUNTS},
                         "over_the_cap": gate["over_the_cap"],
+                        "in_xdp": gate["in_xdp"],
                     }
                 )
             balancers = []
             for balancer in self._balancers.values():
                 counted = balancer.status()
+                ports = {
+                    segment.name: counted["ports"][self.layout.port(s)] for s, segment in enumerate(self.file.segment)
+                }
+                by_port = {name: port.pop("reasons") for name, port in ports.items()}
+                by_port[_INSIDE] = counted["inside_reasons"]
+                total = {reason: sum(one[reason] for one in by_port.values()) for reason in by_port[_INSIDE]}
                 balancers.append(
                     {
                         "name": balancer.name,
@@ -545,13 +556,13 @@ class Appliance:
                         "fault": self._membership.balancer_faults.get(balancer.name, ""),
                         "epoch": counted["epoch"],
                         "table": counted["digest"],
-                        "dropped": {name: counted["reasons"][name] for name in _DROPS},
-                        "rerouted": counted["reasons"]["rerouted"],
-                        "to_kernel": counted["reasons"]["to_kernel"],
-                        "ports": {
-                            segment.name: counted["ports"][self.layout.port(s)]
-                            for s, segment in enumerate(self.file.segment)
+                        "dropped": {reason: total[reason] for reason in _DROPS},
+                        "dropped_by_port": {
+                            name: {reason: one[reason] for reason in _DROPS} for name, one in by_port.items()
                         },
+                        "rerouted": total["rerouted"],
+                        "to_kernel": total["to_kernel"],
+                        "ports": ports,
                     }
                 )
             return {
@@ -627,13 +638,13 @@ class Appliance:
             member.drains_until_s = time.monotonic() + deadline_s
             self._publish()
 
-    def add(self, element: str, *, weight: float | None = None, cap_pps: float = 0.0, queue_frames: int = 256) -> None:
-        """Add a back-end router, or give one that drains its flows again."""
+    def add(self, element: str, *, weight: float | None = None, **settings: Any) -> None:
+        """Add a back-end router with settings as a file has them, or give one that drains its flows again."""
         with self._lock:
             self._refuse_while_draining(but=element)
             member = self._membership.members.get(element)
             if member is None:
-                member = self._new_member(element, weight or 1.0, cap_pps, queue_frames)
+                member = self._new_member({"name": element, "weight": weight or 1.0, **settings})
             elif member.takes:
                 raise QuantityProblem(element, f"{element} is a member already")
             elif weight is not None:
@@ -747,20 +758,19 @@ class Appliance:
         if not [one for one in self._membership.members.values() if one.takes and one is not member]:
             raise QuantityProblem(member.name, f"{member.name} is the last back-end router that takes flows")
 
-    def _new_member(self, element: str, weight: float, cap_pps: float, queue_frames: int) -> Member:
-        # The file's own rules for a name and a weight.
-        from routecast.multistage.document import BackEndTable
-        from routecast.quantity.toml_file import validated
-
-        validated(BackEndTable, {"name": element, "weight": weight}, "routecast multistage add")
+    def _new_member(self, settings: dict[str, Any]) -> Member:
+        # The file's own rules.
+        table = validated(BackEndTable, settings, "routecast multistage add")
+        if problems := [*problems_of_router("", table)]:
+            raise FileProblem("routecast multistage add", problems)
+        _require_programs([table])
+        element = table.name
         number = self._membership.free_number()
         taken = [*self._balancers, *(one.name for one in self.file.segment)]
         if number is None or element in taken:
             why = "64 are members already" if number is None else "an element has this name"
             raise QuantityProblem(element, f"{element} cannot be added: {why}")
-        member = Member(
-            name=element, number=number, weight=weight, cap_pps=cap_pps, queue_frames=queue_frames, takes=False
-        )
+        member = Member.of(table, number, takes=False)
         self._state.namespaces.append(self.layout.netns(element))
         self._state.write()
         add_router(self.layout, element, number)
@@ -784,6 +794,8 @@ class Appliance:
         raise EnvironmentProblem(f"{member.name} does not forward; `routecast multistage remove {member.name}`")
 
 
+_INSIDE = "to-routers"
+"""What the interface to the back-end routers is called beside the outside networks; no network has such a name."""
 _DROPS = ("no_member", "no_room", "malformed", "unknown_neighbour")
 _COUNTS = (
     "sent_frames",
@@ -834,3 +846,8 @@ def _endpoint(text: str) -> tuple[str, int | None]:
     except ValueError:
         raise QuantityProblem(text, f"got {text!r}: write ADDRESS:PORT, such as 198.18.1.2:1024") from None
     return address, number
+
+
+def _require_programs(routers: Iterable[BackEndTable]) -> None:
+    if any(one.forwarding == "nftables" for one in routers) and not shutil.which("nft"):
+        raise EnvironmentProblem("a back-end router with nftables needs the program nft: apt install nftables")

@@ -26,6 +26,8 @@ ElementName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9]{0,7}$")]
 ApplianceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,11}$")]
 Weight = Annotated[float, Field(gt=0.0, le=1e6)]
 Mtu = Annotated[int, Field(ge=1280, le=3400, strict=True)]
+Rules = Annotated[int, Field(ge=0, le=20_000, strict=True)]
+Forwarding = Literal["linux", "nftables", "xdp"]
 FewFrames = Annotated[int, Field(ge=1, le=1000, strict=True)]
 
 
@@ -64,6 +66,12 @@ class BackEndTable(_Table):
         default=None, description="Emulates a machine that forwards so much (XDP drops the rest); no cap if not given."
     )
     queue: FrameCount = Field(default=256, description="Frames that wait before the emulated machine drops.")
+    forwarding: Forwarding = Field(
+        default="linux", description="What forwards: Linux, Linux behind nftables rules, XDP by the kernel's tables."
+    )
+    rules: Rules | None = Field(
+        default=None, description="nftables rules that match nothing, before one that accepts; 24 if not given."
+    )
 
 
 class RouteTable(_Table):

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from routecast.multistage.document import BackEndTable
 
 __all__ = ["MOST_MEMBERS", "Member", "Membership"]
 
 MOST_MEMBERS = 64
+_RULES = 24
+"""RFC 2544 sec. 11.4: 25 conditions, of which the last lets the frames pass."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +31,10 @@ class Member:
         Emulated capacity, frames/s; 0: none.
     queue_frames : int
         Frames that wait before the emulated machine drops.
+    forwarding : str
+        What forwards: ``"linux"``, ``"nftables"``, ``"xdp"``.
+    rules : int
+        Of nftables.
     takes : bool
         Whether it has rows of the table.
     drains_until_s : float
@@ -38,9 +48,25 @@ class Member:
     weight: float
     cap_pps: float = 0.0
     queue_frames: int = 256
+    forwarding: str = "linux"
+    rules: int = 0
     takes: bool = True
     drains_until_s: float = 0.0
     fault: str = ""
+
+    @classmethod
+    def of(cls, table: BackEndTable, number: int, *, takes: bool = True) -> Member:
+        """Return the member that a file's table describes."""
+        return cls(
+            name=table.name,
+            number=number,
+            weight=table.weight,
+            cap_pps=float(table.cap or 0.0),
+            queue_frames=table.queue,
+            forwarding=table.forwarding,
+            rules=_RULES if table.rules is None else table.rules,
+            takes=takes,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

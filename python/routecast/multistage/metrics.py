@@ -39,13 +39,13 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     for one in [*status["routers"], *status["balancers"]]:
         up = int(one["state"] in ("active", "draining"))
         yield f'routecast_multistage_up{{{of},element="{one["name"]}",state="{one["state"]}"}} {up}'
-    yield "# HELP routecast_multistage_dropped_frames_total Frames that a load balancer did not forward, by reason."
+    yield "# HELP routecast_multistage_dropped_frames_total Frames that a load balancer did not forward, by port."
     yield "# TYPE routecast_multistage_dropped_frames_total counter"
     for one in status["balancers"]:
-        for reason, count in one["dropped"].items():
-            yield (
-                f'routecast_multistage_dropped_frames_total{{{of},element="{one["name"]}",reason="{reason}"}} {count}'
-            )
+        for port, dropped in one["dropped_by_port"].items():
+            labels = f'{of},element="{one["name"]}",port="{port}"'
+            for reason, count in dropped.items():
+                yield f'routecast_multistage_dropped_frames_total{{{labels},reason="{reason}"}} {count}'
     yield "# HELP routecast_multistage_epoch Of the table that is in force."
     yield "# TYPE routecast_multistage_epoch gauge"
     yield f"routecast_multistage_epoch{{{of}}} {status['epoch']}"

@@ -12,9 +12,9 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.toml_file import parse_toml, validated
 
 if TYPE_CHECKING:
-    from routecast.multistage.document import MultistageFile
+    from routecast.multistage.document import BackEndTable, MultistageFile
 
-__all__ = ["INSIDE", "multistage_schema", "parse_multistage", "read_multistage"]
+__all__ = ["INSIDE", "multistage_schema", "parse_multistage", "problems_of_router", "read_multistage"]
 
 INSIDE = ipaddress.ip_network("100.127.255.0/24")
 """Where the load balancer's own frames come from and go to (shared address space, RFC 6598)."""
@@ -101,7 +101,15 @@ def _addresses(file: MultistageFile) -> Iterator[Problem]:
             yield Problem(f"route[{number}].via", f"{via} is on no segment")
 
 
+def problems_of_router(place: str, table: BackEndTable) -> Iterator[Problem]:
+    """Yield what a back-end router says against itself."""
+    if table.rules is not None and table.forwarding != "nftables":
+        yield Problem(f"{place}rules", 'is for forwarding = "nftables"')
+
+
 def _names(file: MultistageFile) -> Iterator[Problem]:
+    for number, table in enumerate(file.router):
+        yield from problems_of_router(f"router[{number}].", table)
     known = [one.name for one in file.router]
     for number, one in enumerate(file.segment):
         place = f"segment[{number}].local"

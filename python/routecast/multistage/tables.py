@@ -51,10 +51,12 @@ def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 def routers_table(status: Mapping[str, Any]) -> Table:
     """Return the back-end routers with their rates."""
     caps = any(one["cap_pps"] for one in status["routers"])
+    others = any(one["forwarding"] != "linux" for one in status["routers"])
     return Table.of(
         status["routers"],
         Column.text("Router", lambda one: one["name"]),
         Column.text("State", lambda one: one["state"]),
+        others and Column.text("Forwards by", lambda one: one["forwarding"]),
         Column("Weight", getter=lambda one: one["weight"]),
         Column("In", "frames/s", getter=lambda one: one["in_pps"]),
         Column("Out", "frames/s", getter=lambda one: one["out_pps"]),

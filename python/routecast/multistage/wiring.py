@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from routecast.multistage.layout import Layout, Wire
+from routecast.testbed.devices.nftables import rule_set
 from routecast.testbed.dut_host import run_command
 from routecast.testbed.netns import inside
 from routecast.testbed.settings import set_offload
@@ -25,6 +26,7 @@ __all__ = [
     "routes_digest",
     "set_links",
     "set_router_up",
+    "set_rules",
     "take",
 ]
 
@@ -173,6 +175,16 @@ def set_router_up(layout: Layout, router: str, neighbours: dict[str, str]) -> No
     """Set a back-end router up as a whole: addresses, routes, and the neighbours that are known (address to MAC)."""
     known = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, mac in neighbours.items()]
     ip(layout.netns(router), [*layout.router_commands(), *known])
+
+
+def set_rules(netns: str, rules: int) -> None:
+    """Let a back-end router forward behind nftables rules, instead of those that it has."""
+    lines = []
+    for family in ("ip", "ip6"):
+        table = rule_set(family, rules)
+        name = table[0].removesuffix(" {")
+        lines += [f"{name} {{}}", f"delete {name}", *table]
+    run_command(["ip", "netns", "exec", netns, "nft", "--file", "-"], stdin="\n".join(lines) + "\n")
 
 
 def set_links(netns: str, interfaces: Iterable[str], state: str) -> None:

@@ -10,7 +10,7 @@ from routecast.testbed.devices.linux import KernelRouter, RouterOptions, first_a
 from routecast.testbed.devices.options import option
 from routecast.testbed.dut_host import DeviceSite, Missing
 
-__all__ = ["Nftables", "NftablesOptions"]
+__all__ = ["Nftables", "NftablesOptions", "rule_set"]
 
 _MOST_RULES = 20_000
 _TABLE = "routecast"
@@ -63,7 +63,7 @@ class Nftables(KernelRouter[NftablesOptions]):
         super()._configure(site)
         self._load_rules(site)
         for family in self._families():
-            lines = self._rule_set(family)
+            lines = rule_set(family, self.chosen.rules, conntrack=self.chosen.conntrack)
             rules = [line for line in lines if " saddr " in line]
             end = lines.index(_END)
             self._configuration += [*lines[: end - len(rules)], *first_and_last(rules), *lines[end:]]
@@ -80,7 +80,8 @@ class Nftables(KernelRouter[NftablesOptions]):
     def _load_rules(self, site: DeviceSite) -> None:
         self._remove_rules(site)
         for family in self._families():
-            site.run("nft", "--file", "-", stdin="\n".join(self._rule_set(family)))
+            rules = rule_set(family, self.chosen.rules, conntrack=self.chosen.conntrack)
+            site.run("nft", "--file", "-", stdin="\n".join(rules))
 
     def _families(self) -> tuple[str, ...]:
         return ("ip", "ip6") if self.chosen.ipv6 else ("ip",)
@@ -89,26 +90,28 @@ class Nftables(KernelRouter[NftablesOptions]):
         for family in ("ip", "ip6"):
             site.run("nft", "delete", "table", family, _TABLE, check=False)
 
-    def _rule_set(self, family: str) -> list[str]:
-        tracking = ["    ct state invalid counter name filtered drop"] if self.chosen.conntrack else []
-        return [
-            f"table {family} {_TABLE} {{",
-            "  counter accepted {}",
-            "  counter filtered {}",
-            "  chain forward {",
-            "    type filter hook forward priority filter; policy drop;",
-            *tracking,
-            *(
-                f"    {family} saddr {_unused_address(family, number)} counter name filtered drop"
-                for number in range(self.chosen.rules)
-            ),
-            _END,
-            "  }",
-            "}",
-        ]
-
     def _version(self) -> str:
         return f"{self.site.run('nft', '--version').strip()}, {super()._version()}"
+
+
+def rule_set(family: str, rules: int, *, conntrack: bool = False) -> list[str]:
+    """Return the lines of a table for nft: a chain of rules that match no test frame, for ``ip`` or ``ip6``."""
+    tracking = ["    ct state invalid counter name filtered drop"] if conntrack else []
+    return [
+        f"table {family} {_TABLE} {{",
+        "  counter accepted {}",
+        "  counter filtered {}",
+        "  chain forward {",
+        "    type filter hook forward priority filter; policy drop;",
+        *tracking,
+        *(
+            f"    {family} saddr {_unused_address(family, number)} counter name filtered drop"
+            for number in range(rules)
+        ),
+        _END,
+        "  }",
+        "}",
+    ]
 
 
 def _unused_address(family: str, number: int) -> str:
