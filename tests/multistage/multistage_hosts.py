@@ -47,9 +47,14 @@ class Hosts:
     def send(self, duration_s: float, *, rate_pps: float = RATE_PPS, **values: Any) -> dict[str, Any]:
         """Send from left to right; what became of it."""
         stream = {"port": 0, "to_port": 1, "rate_pps": rate_pps, "sizes": [{"bytes": 64}], "flows": flows(), **values}
-        request = {"duration_s": duration_s, "trial_id": 7, "wait_s": 0.1, "streams": [stream]}
-        found: dict[str, Any] = json.loads(self._tester.trial(json.dumps(request)))["streams"][0]
-        assert found["sent_frames"] == found["received_frames"] + found["lost_frames"]
+        (found,) = self.send_all(duration_s, [stream])
+        return found
+
+    def send_all(self, duration_s: float, streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Send several streams at once; what became of each."""
+        request = {"duration_s": duration_s, "trial_id": 7, "wait_s": 0.1, "streams": streams}
+        found: list[dict[str, Any]] = json.loads(self._tester.trial(json.dumps(request)))["streams"]
+        assert all(one["sent_frames"] == one["received_frames"] + one["lost_frames"] for one in found)
         return found
 
     def close(self) -> None:
