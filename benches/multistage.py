@@ -21,17 +21,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from xdp_live import attach, attached, frame_ns, redirect, sink
 
+from routecast.errors import RoutecastError
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.prediction import predicted_death
 from routecast.testbed.netns import inside
 from routecast.testbed.tester import open_tester
 
 RATE_PPS = 50e3
-PARTS = ["alone", "scaling", "deaths", "floods", "changes", "balancers", "quiet"]
+PARTS = ["alone", "scaling", "deaths", "floods", "changes", "kills", "balancers", "quiet"]
 CAP_PPS = 20e3
 QUEUE_FRAMES = 256
 FLOWS = 64
@@ -304,6 +306,50 @@ def restarts(text: str, count: int) -> None:
     print(f"restart {len(lost):5}: {sum(lost)} frames lost, {sum(map(bool, lost))} with a loss")
 
 
+_CHANGING = """
+import sys
+from routecast.errors import RoutecastError
+from routecast.multistage.appliance import Appliance
+router = Appliance(sys.argv[1])
+router.__enter__()
+print("up", flush=True)
+while True:
+    router.add("extra")
+    router.set_weight("br0", 2.0)
+    router.remove("extra")
+    router.set_weight("br0", 1.0)
+"""
+
+
+def kills(text: str, count: int) -> None:
+    """What is found after the process that holds a router is killed while it changes it, at random moments."""
+    text = text.replace('"demo"', '"bench"')
+    random = Random(1)
+    problems, lost, broken = 0, [], 0
+    for _ in range(count):
+        process = subprocess.Popen([sys.executable, "-c", _CHANGING, text], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(random.uniform(0.0, 0.5))
+        process.kill()
+        process.communicate()
+        try:
+            with Appliance(text) as router:
+                problems += len(router.audit()["problems"])
+                hosts = Hosts(router)
+                lost.append(hosts.send(0.1)["lost_frames"])
+                hosts.close()
+                router.leave()
+        except RoutecastError as problem:
+            broken += 1
+            print(problem)
+    Appliance(text).__enter__().end()
+    print(
+        f"\n{count} kills during changes: {broken} not taken over, {problems} problems found by the audit, "
+        f"{sum(lost)} frames lost afterwards"
+    )
+
+
 def balancers(text: str, count: int) -> None:
     """Time without any flow when the load balancer that works dies and the other takes over."""
     print(f"\ndeaths of the load balancer that works, {count} of each kind")
@@ -370,6 +416,7 @@ def main() -> int:
     parser.add_argument("--deaths", type=int, default=20, metavar="N", help="of each kind")
     parser.add_argument("--floods", type=float, default=10.0, metavar="S", help="each of three")
     parser.add_argument("--changes", type=int, default=40, metavar="N")
+    parser.add_argument("--kills", type=int, default=10, metavar="N")
     parser.add_argument("--balancers", type=int, default=5, metavar="N", help="of each kind")
     parser.add_argument("--quiet", type=float, default=60.0, metavar="S", help="time without a fault")
     parser.add_argument("--spinners", type=int, default=6, metavar="N", help="spinning processes")
@@ -389,6 +436,8 @@ def main() -> int:
     if "changes" in wanted:
         changes(text, given.changes)
         restarts(text, -(-given.changes // 4))
+    if "kills" in wanted:
+        kills(text, given.kills)
     if "balancers" in wanted:
         balancers(text, given.balancers)
     if "quiet" in wanted:

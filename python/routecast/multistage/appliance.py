@@ -22,6 +22,7 @@ from typing import Any, Self
 from routecast._core import MemberGate, TesterError, flow_row, flow_table
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
 from routecast.multistage.balancer import Balancer
+from routecast.multistage.blackholes import LOOKS_EVERY_S, Suspects
 from routecast.multistage.document import BackEndTable, MultistageFile
 from routecast.multistage.layout import Layout, Outside, octets
 from routecast.multistage.membership import Member, Membership
@@ -74,6 +75,7 @@ class _Watched:
         self.answered_s = time.monotonic()
         self.in_a_row = 0
         self.is_silent = False
+        self.differs = False
 
 
 class Appliance:
@@ -117,11 +119,12 @@ class Appliance:
         self._balancers: dict[str, Balancer] = {}
         self._gates: dict[str, MemberGate] = {}
         self._watched: dict[str, _Watched] = {}
+        self._suspects = Suspects(lambda element: routes_digest(self.layout.netns(element)))
         self._heard: dict[str, NeighbourSocket] = {}
         self._neighbours: dict[str, tuple[str, int]] = {}
         self._looked_for: dict[str, float] = {}
         self._membership = Membership(seed=self.file.seed, active=self.layout.balancers()[0])
-        self._next = {"own": 0.0, "call": 0.0, "announce": 0.0}
+        self._next = {"own": 0.0, "call": 0.0, "announce": 0.0, "counts": 0.0}
         self._announces_until_s = 0.0
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
@@ -184,6 +187,7 @@ class Appliance:
             self._bed_lock = None
 
     def _close(self) -> None:
+        self._suspects.wait()
         for heard in self._heard.values():
             heard.close()
         for gate in self._gates.values():
@@ -400,6 +404,15 @@ class Appliance:
         for balancer in self._balancers.values():
             balancer.plane.beat()
         self._listen()
+        if self._is_due("counts", LOOKS_EVERY_S):
+            numbers = {one["number"]: one for one in active.status()["members"]}
+            self._suspects.look(
+                {
+                    one.name: (numbers[one.number]["sent_frames"], numbers[one.number]["returned_frames"])
+                    for one in self._membership.members.values()
+                    if one.number in numbers and not one.fault
+                }
+            )
         if self._is_due("own", _OWN_EVERY_S):
             self._judge(active)
             for balancer in self._balancers.values():
@@ -438,10 +451,18 @@ class Appliance:
                 watched.is_silent = True
             elif watched.in_a_row >= _ANSWERS_TO_COME_BACK:
                 watched.is_silent = False
+            if watched.differs != self._suspects.differs(member.name):
+                watched.differs = not watched.differs
+                what = (
+                    "lacks or has what the others do not: its flows go to them"
+                    if watched.differs
+                    else "is as the others"
+                )
+                self.said(f"{member.name} {what}")
             for balancer in self._balancers.values():
                 # One that stands by learns from the one that works.
                 is_silent = watched.is_silent or (balancer is not active and status["is_dead"])
-                balancer.plane.set_silent(member.number, is_silent)
+                balancer.plane.set_silent(member.number, is_silent or watched.differs)
 
     def _call(self, active: Balancer) -> None:
         for balancer in self._balancers.values():
@@ -530,7 +551,7 @@ class Appliance:
                 members.append(
                     {
                         "name": member.name,
-                        "state": _state_of(member, counted, now),
+                        "state": _state_of(member, counted, now, differs=self._watched[member.name].differs),
                         "weight": member.weight,
                         "cap_pps": member.cap_pps,
                         "forwarding": member.forwarding,
@@ -810,7 +831,9 @@ _COUNTS = (
 )
 
 
-def _state_of(member: Member, counted: Mapping[str, Any], now: float) -> str:
+def _state_of(member: Member, counted: Mapping[str, Any], now: float, *, differs: bool) -> str:
+    if differs:
+        return "differs"
     if counted.get("is_dead"):
         return "dead"
     if member.takes:

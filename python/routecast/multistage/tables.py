@@ -65,7 +65,7 @@ def routers_table(status: Mapping[str, Any]) -> Table:
         Column("Back again", getter=lambda one: one["revivals"]),
         name="routers",
         title=f"{status['name']}: back-end routers, epoch {status['epoch']}",
-        strong=lambda one: one["state"] == "dead",
+        strong=lambda one: one["state"] in ("dead", "differs"),
     )
 
 
