@@ -312,6 +312,8 @@ from routecast.errors import RoutecastError
 from routecast.multistage.appliance import Appliance
 router = Appliance(sys.argv[1])
 router.__enter__()
+if any(one["name"] == "extra" for one in router.status()["routers"]):
+    router.remove("extra")
 print("up", flush=True)
 while True:
     router.add("extra")
