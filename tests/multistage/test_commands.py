@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -86,13 +88,21 @@ def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: S
 
 
 @pytest.mark.wire
-def test_ctrl_c_while_it_comes_up_leaves_nothing(file: Path, text: str) -> None:
+@pytest.mark.parametrize("moment_s", [0.5, 0.7, 0.9, 1.3])
+def test_ctrl_c_leaves_nothing_however_early_and_often(file: Path, text: str, start: Start, moment_s: float) -> None:
     name = parse_multistage(text).name
-    for moment_s in ("0.5", "0.7", "0.9"):
-        command = ["timeout", "--signal=INT", moment_s, sys.executable, "-m", "routecast", "multistage", "up", file]
-        subprocess.run(command, capture_output=True, check=False)
-        assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
-        assert name not in standing()
+    process = start(
+        [sys.executable, "-m", "routecast", "multistage", "up", file],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(moment_s)
+    while process.poll() is None:  # as a terminal does it: to the commands that it runs as well
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.01)
+    assert not [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    assert name not in standing()
 
 
 def test_what_does_not_stand_cannot_be_asked() -> None:

@@ -157,7 +157,7 @@ class Appliance:
                     state.clean(left)
                 self._make()
         except BaseException:
-            self._let_go()
+            self.end()
             raise
         self._thread = threading.Thread(target=self._watch, name=f"multistage {self.name}", daemon=True)
         self._thread.start()
@@ -171,10 +171,11 @@ class Appliance:
 
     def end(self) -> None:
         """Take the router down; a second call does nothing."""
-        self._ends.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-        self._let_go()
+        with state.signals_ignored():
+            self._ends.set()
+            if self._thread is not None and self._thread is not threading.current_thread():
+                self._thread.join()
+            self._let_go()
 
     def leave(self) -> None:
         """Let the process go and the router stay, as after its death: for tests and for a restart."""

@@ -13,7 +13,7 @@ import platform
 import signal
 import struct
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self
@@ -70,9 +70,6 @@ class IdlePolling:
     def is_on(self) -> bool:
         """Whether idle cores poll for us."""
         return self._open is not None
-
-
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @value
@@ -313,7 +310,7 @@ class Bed:
             state.clean(state.BedState(bed=self.name, namespaces=there))
 
     def _undo(self) -> None:
-        with _signals_ignored():
+        with state.signals_ignored():
             problems = []
             if self._state is not None and not self._state.is_kept:
                 try:
@@ -338,7 +335,7 @@ class Bed:
         """Let signals that end a process end the context instead; Python makes an exception of Ctrl-C itself."""
         if self._handlers or threading.current_thread() is not threading.main_thread():
             return
-        for number in _ENDING:
+        for number in state.ENDING:
             self._handlers[number] = signal.signal(number, _leave)
 
     def _return_signals(self) -> None:
@@ -349,20 +346,6 @@ class Bed:
 
 def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
-
-
-@contextlib.contextmanager
-def _signals_ignored() -> Iterator[None]:
-    """Undoing is short and must come to its end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *_ENDING)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _cpu_model() -> str:

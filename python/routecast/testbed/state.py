@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -27,10 +28,25 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns
 from routecast.testbed.dut_host import run_command
 
-__all__ = ["FOLDER", "PINS", "BedLock", "BedState", "beds", "clean", "clean_dead", "described", "remove", "start_ticks"]
+__all__ = [
+    "ENDING",
+    "FOLDER",
+    "PINS",
+    "BedLock",
+    "BedState",
+    "beds",
+    "clean",
+    "clean_dead",
+    "described",
+    "remove",
+    "signals_ignored",
+    "start_ticks",
+]
 
 FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals, besides Ctrl-C, that end a process which does not listen to them."""
 
 _END_WITHIN_S = 2.0
 _TRIES = 100
@@ -239,6 +255,23 @@ def _held(bed: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def signals_ignored() -> Iterator[None]:
+    """Let no second Ctrl-C break off what undoes: it is short and must come to its end.
+
+    Commands that are started meanwhile ignore the signals too: a terminal sends Ctrl-C to all processes of a job.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *ENDING)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def clean(state: BedState) -> None:
