@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from routecast.multistage.appliance import Appliance
+from routecast.testbed.netns import inside
 from routecast.testbed.tester import open_tester
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "demo.multistage.toml").read_text()
@@ -70,3 +72,33 @@ def hosts_of(router: Appliance) -> Iterator[Hosts]:
         yield found
     finally:
         found.close()
+
+
+def icmp_errors(router: Appliance, to: str, *, limit: int = 64, octets: int = 0) -> list[tuple[str, int, int]]:
+    """Address, type and code of each error that answers a datagram of the host on the left, which none may fragment.
+
+    ``limit`` is its TTL or hop limit.
+    """
+    is_4 = ":" not in to
+    family, protocol = (socket.AF_INET, socket.IPPROTO_ICMP) if is_4 else (socket.AF_INET6, socket.IPPROTO_ICMPV6)
+    level, hops, discover = (
+        (socket.IPPROTO_IP, socket.IP_TTL, 10) if is_4 else (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, 23)
+    )
+
+    def work() -> list[tuple[str, int, int]]:
+        with socket.socket(family, socket.SOCK_RAW, protocol) as heard, socket.socket(family, socket.SOCK_DGRAM) as one:
+            heard.settimeout(0.5)
+            one.setsockopt(level, hops, limit)
+            one.setsockopt(level, discover, 2)  # IP_MTU_DISCOVER, IPV6_MTU_DISCOVER: never fragment
+            one.sendto(bytes(octets), (to, 33_434))
+            found = []
+            while True:
+                try:
+                    data, (address, *_) = heard.recvfrom(2000)
+                except TimeoutError:
+                    return found
+                kind, code = data[20:22] if is_4 else data[:2]
+                if is_4 or kind < 128:  # the others are neighbour discovery
+                    found.append((address, kind, code))
+
+    return inside(router.layout.netns("left"), work)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from multistage_hosts import HOST, Hosts, flows, hosts_of
+from multistage_hosts import HOST, Hosts, flows, hosts_of, icmp_errors
 
 from routecast.errors import EnvironmentProblem, QuantityProblem
 from routecast.multistage.appliance import Appliance
@@ -66,27 +66,6 @@ def during(hosts: Hosts, duration_s: float, change: Callable[[], object]) -> dic
     return found
 
 
-def icmp_errors(router: Appliance, send: Callable[[socket.socket], object]) -> list[tuple[str, int, int]]:
-    """Address, type and code of each ICMP message that answers the host on the left."""
-
-    def work() -> list[tuple[str, int, int]]:
-        with (
-            socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as heard,
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
-        ):
-            heard.settimeout(0.5)
-            send(sender)
-            found = []
-            while True:
-                try:
-                    data, (address, _) = heard.recvfrom(2000)
-                except TimeoutError:
-                    return found
-                found.append((address, data[20], data[21]))
-
-    return inside(router.layout.netns("left"), work)
-
-
 def echoes(router: Appliance, address: str) -> int:
     """How many answers one echo request of the host on the left gets."""
     is_4 = ":" not in address
@@ -113,27 +92,16 @@ def echoes(router: Appliance, address: str) -> int:
 
 
 def test_it_is_one_hop_and_one_router(router: Appliance, hosts: Hosts) -> None:
-    def with_ttl(ttl: int, to: str = HOST[1]) -> Callable[[socket.socket], object]:
-        def send(sender: socket.socket) -> None:
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
-            sender.sendto(b"", (to, 33_434))
-
-        return send
-
     # What traceroute sees: the router, then the host.
-    assert icmp_errors(router, with_ttl(1)) == [("198.18.1.1", 11, 0)]
-    assert icmp_errors(router, with_ttl(2)) == [(HOST[1], 3, 3)]
-    assert icmp_errors(router, with_ttl(64, "203.0.113.1")) == [("198.18.1.1", 3, 0)]
+    assert icmp_errors(router, HOST[1], limit=1) == [("198.18.1.1", 11, 0)]
+    assert icmp_errors(router, HOST[1], limit=2) == [(HOST[1], 3, 3)]
+    assert icmp_errors(router, "203.0.113.1") == [("198.18.1.1", 3, 0)]
     for address in ("198.18.1.1", "198.19.1.1", "2001:2:0:1::1", "2001:2:0:8001::1", HOST[1], "2001:2:0:8001::2"):
         assert echoes(router, address) == 1, address
 
 
 def test_a_path_mtu_is_found(router: Appliance) -> None:
-    def send(sender: socket.socket) -> None:
-        sender.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER: never fragment
-        sender.sendto(bytes(1450), (HOST[1], 9))
-
-    assert icmp_errors(router, send) == [("198.18.1.1", 3, 4)]
+    assert icmp_errors(router, HOST[1], octets=1450) == [("198.18.1.1", 3, 4)]
 
     def path_mtu() -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:

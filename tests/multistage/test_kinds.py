@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
-from collections.abc import Callable
 
 import pytest
-from multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, flows, hosts_of
+from multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, flows, hosts_of, icmp_errors
 
 from routecast.errors import FileProblem
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.reading import parse_multistage
-from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
 
@@ -25,37 +22,6 @@ TIME_EXCEEDED, UNREACHABLE, TOO_BIG = 3, 1, 2
 
 def made_of(text: str, forwarding: str, more: str = "") -> str:
     return re.sub(r'(\[\[router\]\]\nname = "br\d"\n)', rf'\1forwarding = "{forwarding}"\n{more}', text)
-
-
-def icmp6_errors(router: Appliance, send: Callable[[socket.socket], object]) -> list[tuple[str, int, int]]:
-    """Address, type and code of each ICMPv6 error that answers the host on the left."""
-
-    def work() -> list[tuple[str, int, int]]:
-        with (
-            socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as heard,
-            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender,
-        ):
-            heard.settimeout(0.5)
-            send(sender)
-            found = []
-            while True:
-                try:
-                    data, (address, *_) = heard.recvfrom(2000)
-                except TimeoutError:
-                    return found
-                if data[0] < 128:  # errors; the others are neighbour discovery
-                    found.append((address, data[0], data[1]))
-
-    return inside(router.layout.netns("left"), work)
-
-
-def with_hop_limit(limit: int, to: str = HOST_IPV6[1], octets: int = 0) -> Callable[[socket.socket], object]:
-    def send(sender: socket.socket) -> None:
-        sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, limit)
-        sender.setsockopt(socket.IPPROTO_IPV6, 23, 2)  # IPV6_MTU_DISCOVER: never fragment
-        sender.sendto(bytes(octets), (to, 33_434))
-
-    return send
 
 
 @pytest.mark.parametrize("forwarding", ["linux", "nftables", "xdp"])
@@ -71,10 +37,10 @@ def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
         assert all(one["returned_frames"] for one in routers)
         assert all(bool(one["in_xdp"]) == (forwarding == "xdp") for one in routers)
         # One hop for IPv6, too: it, then the host; errors carry its address; a path MTU is found.
-        assert icmp6_errors(router, with_hop_limit(1)) == [(ROUTER_IPV6, TIME_EXCEEDED, 0)]
-        assert icmp6_errors(router, with_hop_limit(2)) == [(HOST_IPV6[1], UNREACHABLE, 4)]
-        assert icmp6_errors(router, with_hop_limit(64, "2001:db8::1")) == [(ROUTER_IPV6, UNREACHABLE, 0)]
-        assert icmp6_errors(router, with_hop_limit(64, octets=1400)) == [(ROUTER_IPV6, TOO_BIG, 0)]
+        assert icmp_errors(router, HOST_IPV6[1], limit=1) == [(ROUTER_IPV6, TIME_EXCEEDED, 0)]
+        assert icmp_errors(router, HOST_IPV6[1], limit=2) == [(HOST_IPV6[1], UNREACHABLE, 4)]
+        assert icmp_errors(router, "2001:db8::1") == [(ROUTER_IPV6, UNREACHABLE, 0)]
+        assert icmp_errors(router, HOST_IPV6[1], octets=1400) == [(ROUTER_IPV6, TOO_BIG, 0)]
         # A death is found whatever forwards.
         router.fail("br1", "hang")
         hosts.send(0.4)
