@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import socket
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -116,3 +119,23 @@ def test_frames_on_two_cores_at_once_are_counted_and_a_death_is_found(router: Ap
             receiver.close()
     assert states(router) == {"br0": "active", "br1": "active", "br2": "dead"}
     assert deaths(router) == {"br0": 0, "br1": 0, "br2": 1}
+
+
+def test_frames_in_several_queues_are_counted_and_a_death_is_found(text: str) -> None:
+    """The kernel puts flows into queues; the program of each queue shares the tables with the others."""
+    text = re.sub(r'(\[\[balancer\]\].*\nname = "\w+"\n)', r"\1queues = 4\n", text)
+    with Appliance(text) as router, hosts_of(router) as hosts:
+        found = hosts.send(0.3)
+        assert found["lost_frames"] == 0
+        assert found["reordered_frames"] == 0  # a flow stays in its queue
+        if shutil.which("ethtool"):
+            command = ["ip", "netns", "exec", router.layout.netns("lb0"), "ethtool", "-S", "e0"]
+            counted = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            frames = [int(one) for one in re.findall(r"rx_queue_\d+_xdp_packets: (\d+)", counted)]
+            assert len(frames) == 4
+            assert min(frames) > 0
+        router.fail("br1", "hang")
+        hosts.send(0.4)
+        assert states(router) == {"br0": "active", "br1": "dead", "br2": "active"}
+        assert hosts.send(0.2)["lost_frames"] == 0
+        assert deaths(router) == {"br0": 0, "br1": 1, "br2": 0}

@@ -28,6 +28,7 @@ Weight = Annotated[float, Field(gt=0.0, le=1e6)]
 Mtu = Annotated[int, Field(ge=1280, le=3400, strict=True)]
 Rules = Annotated[int, Field(ge=0, le=20_000, strict=True)]
 Forwarding = Literal["linux", "nftables", "xdp"]
+Queues = Annotated[int, Field(ge=1, le=64, strict=True)]
 FewFrames = Annotated[int, Field(ge=1, le=1000, strict=True)]
 
 
@@ -55,6 +56,7 @@ class BalancerTable(_Table):
     """``[[balancer]]``: a load balancer, Linux with eBPF programs in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the load balancer.")
+    queues: Queues = Field(default=1, description="Receive queues of each of its interfaces; a flow stays in one.")
 
 
 class BackEndTable(_Table):

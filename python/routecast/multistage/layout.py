@@ -28,11 +28,12 @@ _INSIDE_SPARE = 100
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Two ends of a pair of interfaces: namespace, interface, MAC address (empty: any)."""
+    """Two ends of a pair of interfaces: namespace, interface, MAC address (empty: any); queues of each end."""
 
     near: tuple[str, str, str]
     far: tuple[str, str, str]
     mtu: int
+    queues: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +133,19 @@ class Layout:
 
     def wires(self) -> Iterator[Wire]:
         """Yield the wires of everything but back-end routers."""
+        queues = [one.queues for one in self.file.balancer]
         for s, segment in enumerate(self.file.segment):
             host = (self.netns(segment.name), "h0", self.host_mac(s))
             ends = [(self.netns(name), f"e{s}", self.caller_mac(n, s)) for n, name in enumerate(self.balancers())]
             if self.outside is None:
-                yield Wire(host, (self.net, f"h{s}", "") if self.is_doubled else ends[0], segment.mtu)
+                far, count = ((self.net, f"h{s}", ""), 1) if self.is_doubled else (ends[0], queues[0])
+                yield Wire(host, far, segment.mtu, count)
             for n, end in enumerate(ends if self.is_doubled else []):
-                yield Wire(end, (self.net, f"l{s}{n}", ""), segment.mtu)
+                yield Wire(end, (self.net, f"l{s}{n}", ""), segment.mtu, queues[n])
         for n, name in enumerate(self.balancers()):
-            yield Wire((self.netns(name), "i0", self.inside_mac(n)), (self.switch, f"l{n}", ""), self.inside_mtu)
+            yield Wire(
+                (self.netns(name), "i0", self.inside_mac(n)), (self.switch, f"l{n}", ""), self.inside_mtu, queues[n]
+            )
 
     def wire_of(self, router: str, number: int) -> Wire:
         """Return the wire of a back-end router."""

@@ -69,7 +69,8 @@ def _lay(wires: Iterable[Wire]) -> None:
     lines = []
     for wire in wires:
         near, far = (
-            f"{name} netns {netns} mtu {wire.mtu} numtxqueues 1 numrxqueues 1" + (f" address {mac}" if mac else "")
+            f"{name} netns {netns} mtu {wire.mtu} numtxqueues {wire.queues} numrxqueues {wire.queues}"
+            + (f" address {mac}" if mac else "")
             for netns, name, mac in (wire.near, wire.far)
         )
         lines.append(f"link add {near} type veth peer name {far}")
