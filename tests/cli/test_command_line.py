@@ -25,6 +25,9 @@ from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, P
 COMMANDS = ("study", "validate", "board", "solve", "simulate", "doctor", "import", "export", "schema")
 
 
+PROGRAM = str(Path(sys.executable).with_name("routecast"))
+
+
 def routecast_(arguments: Sequence[str], **variables: str) -> Completed:
     return completed(*arguments, **variables)
 
@@ -87,11 +90,17 @@ def test_errors_stay_text_under_json() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_can_be_shown(shell: str) -> None:
-    pytest.importorskip("shellingham")
-    done = routecast_(["--show-completion", shell])
-    assert done.returncode == 0
-    assert "_ROUTECAST_COMPLETE" in done.stdout or "routecast" in done.stdout
+def test_every_shell_has_its_completion(shell: str) -> None:
+    done = subprocess.run(
+        [PROGRAM], env={**os.environ, "_ROUTECAST_COMPLETE": f"source_{shell}"}, capture_output=True, check=True
+    )
+    assert b"_ROUTECAST_COMPLETE" in done.stdout
+
+
+def test_completion_can_be_shown_in_a_shell() -> None:
+    # More than one command, else the shell becomes what it calls, and no shell is there to be found.
+    done = subprocess.run(["bash", "-c", f"{PROGRAM} --show-completion; true"], capture_output=True, check=True)
+    assert b"_ROUTECAST_COMPLETE" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from routecast.multistage.appliance import Appliance
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from multistage_hosts import EXAMPLE, Hosts, hosts_of
+from multistage_hosts import EXAMPLE, Hosts, Steady, hosts_of
 
 
 @pytest.fixture
@@ -36,9 +36,6 @@ def hosts(router: Appliance) -> Iterator[Hosts]:
     """The tester on the hosts of the example's router."""
     with hosts_of(router) as found:
         yield found
-
-
-Steady = Callable[..., Any]
 
 
 @pytest.fixture

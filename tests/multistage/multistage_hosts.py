@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,10 @@ def flows(count: int = 64, **values: Any) -> list[dict[str, Any]]:
         }
         for number in range(count)
     ]
+
+
+Steady = Callable[..., Any]
+"""The fixture of that name."""
 
 
 class Hosts:

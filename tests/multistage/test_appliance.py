@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from multistage_hosts import HOST, Hosts, flows, hosts_of, icmp_errors
+from multistage_hosts import HOST, Hosts, Steady, flows, hosts_of, icmp_errors
 
 from routecast.errors import EnvironmentProblem, QuantityProblem
 from routecast.multistage.appliance import Appliance
@@ -26,8 +26,6 @@ from routecast.testbed import netns, state
 from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
-
-Steady = Callable[..., Any]
 
 
 def states(router: Appliance) -> dict[str, str]:
@@ -257,6 +255,33 @@ def test_planned_changes_lose_nothing(router: Appliance, hosts: Hosts, steady: S
     nothing_is_lost(lambda: router.remove("br0"))
     assert set(states(router)) == {"br1", "br2", "br3"}
     assert router.audit()["problems"] == []
+
+
+def test_a_hundred_tables_switched_under_load_lose_nothing(router: Appliance, hosts: Hosts, steady: Steady) -> None:
+    def switched() -> dict[str, Any]:
+        epoch, worker = router.status()["epoch"], threading.Thread(target=lambda: _switch(router, 100))
+        worker.start()
+        trials = []
+        while worker.is_alive() or not trials:
+            trials.append(hosts.send(0.5))
+        worker.join()
+        assert router.status()["epoch"] == epoch + 100
+        return {
+            "lost_frames": sum(one["lost_frames"] for one in trials),
+            "unsent_frames": sum(one["unsent_frames"] for one in trials),
+            "latest_s": max(one["latest_s"] for one in trials),
+        }
+
+    def judge(found: dict[str, Any]) -> None:
+        assert found["lost_frames"] == 0
+
+    steady(switched, judge)
+    assert router.audit()["problems"] == []
+
+
+def _switch(router: Appliance, times: int) -> None:
+    for number in range(times):
+        router.set_weight("br1", 1.0 + number % 3)
 
 
 def test_a_drain_keeps_flows_that_have_frames(router: Appliance, hosts: Hosts) -> None:

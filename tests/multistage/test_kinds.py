@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -20,11 +21,14 @@ ROUTER_IPV6 = "2001:2:0:1::1"
 TIME_EXCEEDED, UNREACHABLE, TOO_BIG = 3, 1, 2
 
 
+needs_nft = pytest.mark.skipif(shutil.which("nft") is None, reason="needs nft: apt install nftables")
+
+
 def made_of(text: str, forwarding: str, more: str = "") -> str:
     return re.sub(r'(\[\[router\]\]\nname = "br\d"\n)', rf'\1forwarding = "{forwarding}"\n{more}', text)
 
 
-@pytest.mark.parametrize("forwarding", ["linux", "nftables", "xdp"])
+@pytest.mark.parametrize("forwarding", ["linux", pytest.param("nftables", marks=needs_nft), "xdp"])
 def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
     with Appliance(made_of(text, forwarding)) as router, hosts_of(router) as hosts:
         for version in (4, 6):
@@ -47,6 +51,7 @@ def test_whatever_forwards_it_is_one_router(text: str, forwarding: str) -> None:
         assert {one["name"]: one["state"] for one in router.status()["routers"]}["br1"] == "dead"
 
 
+@needs_nft
 def test_rules_of_nftables_stand_before_what_is_forwarded(text: str) -> None:
     with Appliance(made_of(text, "nftables", "rules = 5\n")) as router, hosts_of(router) as hosts:
         hosts.send(0.1)

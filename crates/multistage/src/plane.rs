@@ -1,6 +1,7 @@
 //! The eBPF programs of a load balancer and of the back-end routers behind it, and their maps.
 
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use aya::Ebpf;
@@ -8,6 +9,7 @@ use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 use routecast_tester::programs::{self, Mode, map_error};
 use routecast_tester::sys::clock::monotonic_ns;
 use routecast_tester::sys::interface::Interface;
+use routecast_tester::sys::mapping::Mapping;
 use routecast_tester::sys::netns;
 use routecast_tester::{Result, TesterError};
 use serde::Deserialize;
@@ -289,6 +291,14 @@ impl Source {
         Array::try_from(self.map(name, Map::Array)?).map_err(|error| refused(&error))
     }
 
+    /// An array that this process shares with the programs, so that writing all of it takes no call for each value.
+    fn mapped(&mut self, name: &str, values: usize) -> Result<Mapping<u64>> {
+        let Map::Array(array) = self.map(name, Map::Array)? else {
+            return Err(TesterError::value("map", name, "an array"));
+        };
+        Mapping::new(array.fd().as_fd(), values)
+    }
+
     fn counters<V: aya::Pod>(&mut self, name: &str) -> Result<PerCpuArray<MapData, V>> {
         PerCpuArray::try_from(self.map(name, Map::PerCpuArray)?).map_err(|error| refused(&error))
     }
@@ -322,7 +332,7 @@ impl Source {
 pub struct Plane {
     members: Array<MapData, told::Member>,
     health: Array<MapData, told::Health>,
-    rows: Array<MapData, u64>,
+    rows: Mapping<u64>,
     seen: Array<MapData, u64>,
     version: Array<MapData, u64>,
     heartbeat: Array<MapData, u64>,
@@ -390,7 +400,7 @@ impl Plane {
         let mut plane = Self {
             members: source.array("members")?,
             health: source.array("health_of")?,
-            rows: source.array("rows")?,
+            rows: source.mapped("rows", 2 * ROWS)?,
             seen: source.array("seen")?,
             version: source.array("version_of")?,
             heartbeat: source.array("heartbeat")?,
@@ -436,9 +446,8 @@ impl Plane {
         let table = Table::new(members, seed);
         let before = self.version.get(&0, 0).map_err(|error| refused(&error))?;
         let half = (before & 1) ^ 1;
-        for (row, &choices) in (0..).zip(&table.rows) {
-            let key = half as u32 * ROWS as u32 + row;
-            self.rows.set(key, choices, 0).map_err(|error| refused(&error))?;
+        for (place, &choices) in (half as usize * ROWS..).zip(&table.rows) {
+            self.rows.set(place, choices);
         }
         self.version.set(0, epoch << 1 | half, 0).map_err(|error| refused(&error))?;
         self.table = table;
@@ -633,14 +642,13 @@ impl Plane {
     /// The kernel refuses.
     pub fn audit(&self) -> Result<Value> {
         let version = self.version.get(&0, 0).map_err(|error| refused(&error))?;
-        let from = (version & 1) as u32 * ROWS as u32;
-        let rows: Result<Vec<u64>> =
-            (from..from + ROWS as u32).map(|row| self.rows.get(&row, 0).map_err(|error| refused(&error))).collect();
+        let from = (version & 1) as usize * ROWS;
+        let rows: Vec<u64> = (from..from + ROWS).map(|place| self.rows.get(place)).collect();
         let mut neighbours: Vec<_> = self.neighbours.keys().filter_map(std::result::Result::ok).collect();
         neighbours.sort_unstable();
         Ok(json!({
             "epoch": version >> 1,
-            "rows": format!("{:016x}", digest(&rows?)),
+            "rows": format!("{:016x}", digest(&rows)),
             "expected": format!("{:016x}", self.table.digest()),
             "neighbours": format!("{:016x}", digest(&neighbours)),
         }))

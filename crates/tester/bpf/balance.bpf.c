@@ -114,7 +114,13 @@ MAP(settings, BPF_MAP_TYPE_ARRAY, 1, __u32, struct settings);
 /* Epoch, and in the lowest bit which half of `rows` holds. Written at once. */
 MAP(version_of, BPF_MAP_TYPE_ARRAY, 1, __u32, __u64);
 /* Of each row its choices in order, an octet each; two halves, one in use, one that is written. */
-MAP(rows, BPF_MAP_TYPE_ARRAY, 2 * ROWS, __u32, __u64);
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * ROWS);
+	__type(key, __u32);
+	__type(value, __u64);
+} rows SEC(".maps");
 /* When a row of a member that drains last had a frame. */
 MAP(seen, BPF_MAP_TYPE_ARRAY, ROWS, __u32, __u64);
 MAP(members, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct member);
