@@ -87,7 +87,12 @@ def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None
     fitted = fit([machine(1), machine(2), machine(8)])
     (alone,) = fitted.predict([machine(5)])
     among = fitted.predict([machine(k, size) for size in (64.0, 1518.0) for k in range(1, 33)])
-    assert alone == next(made for made in among if made.point == alone.point)
+    found = next(made for made in among if made.point == alone.point)
+    # NumPy's exponentials of a long and of a short row may differ in their last bit, by the vectors of the CPU.
+    assert found.throughput_pps == pytest.approx(alone.throughput_pps, rel=1e-12)
+    assert found.limit == alone.limit
+    for level, ends in alone.intervals.items():
+        assert found.intervals[level] == pytest.approx(ends, rel=1e-12)
 
 
 def queued(cores: int, *, shared: bool | None) -> Point:
