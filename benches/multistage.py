@@ -277,14 +277,15 @@ def changes(text: str, count: int) -> None:
     kinds: dict[str, list[dict[str, Any]]] = {}
     with up(text) as (router, hosts):
         steps: tuple[tuple[str, Callable[[], object]], ...] = (
-            ("add", lambda: router.add("br3")),
+            ("add", lambda: router.add("br3")),  # 0.6 s, most of it before br3 takes any flow
             ("weight", lambda: router.set_weight("br3", 2.0)),
             ("drain", lambda: router.drain("br3", idle_s=0.05, deadline_s=0.1)),
             ("remove", lambda: router.remove("br3")),
         )
         for _ in range(-(-count // len(steps))):
             for name, step in steps:
-                kinds.setdefault(name, []).append(during(hosts, 0.5, 0.05, step))
+                duration_s = 0.9 if name == "add" else 0.5
+                kinds.setdefault(name, []).append(during(hosts, duration_s, 0.05, step))
         print(f"\nplanned changes under load, {sum(map(len, kinds.values()))}")
     for name, trials in kinds.items():
         print(f"{name:8}{_losses(trials)}")
