@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.calibrate.fit import fit
+from routecast.calibrate import fit
 from routecast.calibrate.forward import DEVICE_SHAPES, Conditions, busy_rate, law_values, log_throughput, saturate
 from routecast.calibrate.posterior import average_of_medians, log_evidence, sample_posterior, weighted_quantiles
 from routecast.contention import LAWS, Law
@@ -394,6 +394,22 @@ def test_a_flat_series_is_fitted_without_a_warning_and_stays_flat() -> None:
     (made,) = fit(flat).predict([replace(flat[0], cores=16)])  # pytest turns NumPy's warnings into errors
     assert abs(made.error_ratio) < 0.05
     assert made.limit == "shared"
+
+
+@pytest.mark.parametrize(
+    ("rows", "cannot"),
+    [
+        ([(1, 64, 1e6), (2, 64, 9e9)], "2 cores"),
+        ([(1, 64, 1e6), (1, 1518, 5e6)], "longer frames"),
+        ([(1, 64, 1e6), (2, 64, 2.2e6), (4, 64, 4.4e6)], ""),
+        ([(1, 64, 1e6), (1, 1518, 0.9e6)], ""),
+    ],
+)
+def test_a_table_that_cannot_be_is_told(rows: list[tuple[int, float, float]], cannot: str) -> None:
+    points = [Point(cores=k, frame_bytes=size, throughput_pps=rate) for k, size, rate in rows]
+    told = [warning for warning in fit(points).warnings if "cannot be beside" in warning]
+    assert bool(told) is bool(cannot)
+    assert all(cannot in warning for warning in told)
 
 
 def test_a_point_prediction_averages_the_medians_of_the_laws() -> None:

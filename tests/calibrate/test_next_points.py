@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
+from routecast.calibrate import fit
 from routecast.calibrate.advice import Asked, advise
-from routecast.calibrate.fit import fit
 from routecast.calibrate.next_points import interval_log_width, rank
 from routecast.calibrate.replay import run_replay
 from routecast.calibrate.until import measure_until
 from routecast.cli.run import run
-from routecast.evaluate.points import Point
+from routecast.evaluate.points import Layout, Point
 from routecast.load.frames import FrameMix
 
 
@@ -62,6 +62,32 @@ def test_least_cores_for_a_goal_are_a_target() -> None:
     fitted = fit([point(1, 1.7e6), point(4, 6.6e6), point(16, 21e6)])
     (best,) = fitted.next_points(1, able=fitted.candidates(16), targets=[point(16)], goal_pps=12e6)
     assert 6 <= best.point.cores <= 12
+
+
+def test_a_goal_beyond_what_was_measured_is_looked_for_beyond_it_and_the_least_cores_are_told() -> None:
+    own = Layout(shared_queue=False)
+    rows = [replace(point(k, rate), layout=own) for k, rate in ((1, 1.7e6), (2, 3.3e6), (4, 6.4e6))]
+    (goal,) = advise(rows, Asked(goal_pps=12e6), n=1)
+    assert goal.least_cores is not None
+    assert goal.least_cores > 2 * 4
+    assert goal.half_width_ratio > 0.01
+    assert goal.points[0].width_before > 0.0
+    assert goal.points[0].point.cores <= 2 * 4  # what there is to measure on
+    assert str(goal.least_cores) in goal.answer
+    (never,) = advise(rows, Asked(goal_pps=1e12), n=1)
+    assert never.least_cores is None
+    assert "No number of cores" in never.answer
+
+
+def test_the_least_cores_are_those_of_the_first_count_that_is_probable_enough() -> None:
+    fitted = fit([point(1, 1.7e6), point(2, 3.3e6), point(4, 6.4e6)])
+    chances = fitted.chances([point(k) for k in range(1, 9)], 9e6)
+    least = fitted.least_cores(point(1), 9e6)
+    assert least == next((k for k, chance in enumerate(chances, start=1) if chance >= 0.95), least)
+    assert fitted.least_cores(point(1), 1.5e6) == 1
+    sure = fitted.least_cores(point(1), 9e6, confidence_ratio=0.5)
+    assert sure is not None
+    assert least is None or sure <= least
 
 
 @pytest.mark.slow
@@ -119,7 +145,7 @@ def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: 
     assert answer["is_enough"] is True
     assert answer["series"][0]["targets"] == [{"cores": 3, "frame_bytes": 64.0, "flows": None}]
     assert run(["next", str(path), "--goal", "5 Gbit/s"]) == 0
-    capsys.readouterr()
+    assert "with a probability of 95%" in " ".join(capsys.readouterr().out.split())
     assert run(["validate", str(path), "--next", "2", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["next"][0]["next"]) == 2
     for wrong in (["--until", "5"], ["--goal", "5 apples"], ["--frame", "3 B"]):

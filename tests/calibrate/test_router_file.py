@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from in_process import copy_to_go_on
 
-from routecast.calibrate.fit import FittedRouter, fit
+from routecast.calibrate import FittedRouter, fit
 from routecast.calibrate.packs import DATA
 from routecast.calibrate.router_file import RouterFile, router_file
 from routecast.cli.run import run

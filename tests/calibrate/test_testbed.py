@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from routecast.calibrate._fit import evidence_by_scales, fit
 from routecast.calibrate.board import shared_poll
-from routecast.calibrate.fit import evidence_by_scales, fit
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.packs import read_packs, table_points
 from routecast.calibrate.priors import learn, read_priors

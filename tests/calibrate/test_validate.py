@@ -8,8 +8,8 @@ from statistics import fmean
 
 import pytest
 
+from routecast.calibrate import validate
 from routecast.calibrate.packs import DATA
-from routecast.calibrate.validate import validate
 from routecast.cli.run import run
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point

@@ -1,9 +1,9 @@
 """README and documentation: every command runs and prints what the page shows.
 
 A block marked ``console`` holds ``$ command`` lines, each followed by what it prints; a line ``…`` stands for any
-number of lines. The blocks of a page run one after the other in one empty folder. A ``code-block`` with a caption is a
-file of that name, and an example that the page includes stands there too. Numbers may differ a little from machine to
-machine, so they are compared with a tolerance.
+number of lines. The blocks of a page run one after the other in one empty folder. A ``code-block`` with a caption, or a
+fence with a name behind its language, is a file of that name, and an example that the page includes stands there too.
+Numbers may differ a little from machine to machine, so they are compared with a tolerance.
 
 ``make pages`` writes what the commands print now into the pages.
 """
@@ -38,6 +38,7 @@ NEEDS_NAMESPACES = re.compile(
 )
 FENCE = re.compile(r"^```(?P<kind>\S.*?)\n(?P<body>.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLE = re.compile(r"\{literalinclude\} \.\./examples/(?P<name>\S+)")
+NAMED = re.compile(r"\w+ (?P<name>\S+)$")
 CAPTION = re.compile(r"^:caption: (?P<name>\S+)\n+", re.MULTILINE)
 
 
@@ -50,7 +51,7 @@ class Step:
 
 
 def files_of(text: str) -> dict[str, str]:
-    """Return the files that a page gives, by name: captioned code, and examples that it includes."""
+    """Return the files that a page gives, by name: captioned code, code named as GitHub lets it, included examples."""
     files = {}
     for fence in FENCE.finditer(text):
         if included := EXAMPLE.match(fence["kind"]):
@@ -58,6 +59,8 @@ def files_of(text: str) -> dict[str, str]:
         caption = CAPTION.match(fence["body"])
         if fence["kind"].startswith("{code-block}") and caption:
             files[caption["name"]] = fence["body"][caption.end() :]
+        if named := NAMED.match(fence["kind"]):
+            files[named["name"]] = fence["body"]
     return files
 
 

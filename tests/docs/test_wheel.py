@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import steps_of
+from test_commands import files_of, steps_of
 
 from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 
@@ -132,6 +132,8 @@ def test_the_wheel_holds_every_file_of_the_package_once(wheel: Path) -> None:
 def test_every_command_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
     if " examples/" in command:
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for name, text in files_of((ROOT / "README.md").read_text(encoding="utf-8")).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     done = typed_in(tmp_path, command)
     assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
 

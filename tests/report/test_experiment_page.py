@@ -150,6 +150,23 @@ def test_a_surface_that_dips_below_zero_where_no_answer_is_says_so() -> None:
     assert "The middle was run" in design_said(results.experiment)
 
 
+def test_a_surface_that_tops_every_run_says_that_no_run_goes_so_far() -> None:
+    # A parabola through what saturates: 1 at the corners and 0 in the middle of one axis is topped between the runs.
+    results = made.surface()
+    saturates = made.results_of(
+        results.experiment, lambda coded, _: min(1.0, 1.2 + coded[0]) - 0.05 * coded[0] - 0.1 * coded[1] ** 2
+    )
+    analysis = made.analyses_of(saturates)["throughput"]
+    assert analysis.surface is not None
+    flat = analysis.surface.stationary
+    assert flat is not None
+    answered = [value for cell in analysis.cells for value in cell.values]
+    assert flat.kind == "maximum"
+    assert flat.response > max(answered) + 0.05 * (max(answered) - min(answered))
+    text = surface_said(saturates.experiment, analysis, scale_of(saturates, "throughput"))
+    assert "No run goes so far (the highest run has" in text
+
+
 def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_was_seen() -> None:
     # Unrepeated runs of three levels: the interaction stands for the noise, and predictions would all run parallel.
     factors = (made.factor("A", "engines", "1", "2", "4"), made.factor("B", "queue manager", "full", "stub"))

@@ -9,21 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from routecast.calibrate._fit import FittedRouter, fit
+    from routecast.calibrate._validate import Row, Validation, router_file_of, validate
     from routecast.calibrate.eq5 import Eq5Router, fit_eq5
-    from routecast.calibrate.fit import FittedRouter, fit
     from routecast.calibrate.score import Prediction
-    from routecast.calibrate.validate import Validation, validate
 
-__all__ = ["Eq5Router", "FittedRouter", "Prediction", "Validation", "fit", "fit_eq5", "validate"]
+__all__ = [
+    "Eq5Router",
+    "FittedRouter",
+    "Prediction",
+    "Row",
+    "Validation",
+    "fit",
+    "fit_eq5",
+    "router_file_of",
+    "validate",
+]
 
+# No submodule has the name of a function: importing it would put the module in the function's place.
 _HOMES = {
     "Eq5Router": "eq5",
-    "FittedRouter": "fit",
+    "FittedRouter": "_fit",
     "Prediction": "score",
-    "Validation": "validate",
-    "fit": "fit",
+    "Row": "_validate",
+    "Validation": "_validate",
+    "fit": "_fit",
     "fit_eq5": "eq5",
-    "validate": "validate",
+    "router_file_of": "_validate",
+    "validate": "_validate",
 }
 
 
@@ -31,3 +44,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(f"routecast.calibrate.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from routecast.calibrate.fit import fit
-from routecast.calibrate.fitted import FittedRouter
+from routecast.calibrate._fit import fit
+from routecast.calibrate.fitted import CONFIDENCE_RATIO, MOST_CORES, FittedRouter, at_cores
 from routecast.calibrate.next_points import NextPoint
 from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
@@ -39,7 +39,8 @@ class Asked:
 class Advice:
     """What to measure next of a series, and how well the targets are known before it.
 
-    ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate.
+    ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate; with a
+    goal, that of the number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does.
     """
 
     series: str
@@ -47,6 +48,20 @@ class Advice:
     half_width_ratio: float
     points: tuple[NextPoint, ...]
     warnings: tuple[str, ...]
+    goal_pps: float | None = None
+    least_cores: int | None = None
+
+    @property
+    def answer(self) -> str:
+        """The least cores for the goal in words; empty without one."""
+        if self.goal_pps is None:
+            return ""
+        goal = f"{self.goal_pps / 1e6:.4g} Mpps"
+        sure = f"with a probability of {CONFIDENCE_RATIO:.0%}"
+        if self.least_cores is None:
+            return f"No number of cores up to {MOST_CORES} forwards {goal} {sure}"
+        few = self.least_cores
+        return f"{few} core{'s' if few > 1 else ''} {'are' if few > 1 else 'is'} the least for {goal} {sure}"
 
     def is_enough(self, until_ratio: float) -> bool:
         """Whether every target is known so well."""
@@ -62,6 +77,7 @@ class Advice:
             "half_width_ratio": self.half_width_ratio,
             "next": [point.to_json() for point in self.points],
             "warnings": list(self.warnings),
+            **({} if self.goal_pps is None else {"goal_pps": self.goal_pps, "least_cores": self.least_cores}),
         }
 
 
@@ -108,6 +124,8 @@ def _advise(fitted: FittedRouter, own: Sequence[Point], asked: Asked, n: int) ->
         half_width_ratio=fitted.half_width_ratio(targets, goal_pps=goal_pps),
         points=fitted.next_points(n, able=able, targets=targets, goal_pps=goal_pps),
         warnings=fitted.warnings,
+        goal_pps=goal_pps,
+        least_cores=None if goal_pps is None else fitted.least_cores(targets[0], goal_pps),
     )
 
 
@@ -116,6 +134,4 @@ def _size(mix: FrameMix) -> Size:
 
 
 def _at(point: Point, cores: int, size: Size) -> Point:
-    return replace(
-        point, cores=cores, flows=None if point.flows is None else cores, frame_bytes=size[0], frame_mix=size[1]
-    )
+    return replace(at_cores(point, cores), frame_bytes=size[0], frame_mix=size[1])

@@ -16,16 +16,16 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from routecast.calibrate._fit import FittedRouter, fit, law_evidence
 from routecast.calibrate.baselines import BASELINES, bootstrap, predict_baselines
 from routecast.calibrate.discrepancy import is_capped
-from routecast.calibrate.fit import fit, law_evidence
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibrate.posterior import Posterior, sample_posterior, weighted_quantiles
@@ -40,7 +40,16 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Board", "ChainPoint", "Group", "fit_chain", "read_chain_points", "run_board", "shared_poll"]
+__all__ = [
+    "Board",
+    "ChainPoint",
+    "Group",
+    "calibrated_series",
+    "fit_chain",
+    "read_chain_points",
+    "run_board",
+    "shared_poll",
+]
 
 
 # What the series of one test bed share: they are fitted with one cost of polling a further queue.
@@ -437,13 +446,13 @@ def run_board(
     return Board(packs=tuple(results), recorded=recorded)
 
 
-def _score_routers(pack: Pack, seed: int) -> list[Scored]:
+def calibrated_series(pack: Pack, seed: int = 0) -> Iterator[tuple[FittedRouter, list[Point], list[Point]]]:
+    """Yield each series of a pack of routers: calibrated without its source, the points that did, those held out."""
     rows = split(pack, table_points(pack))
     poll, priors = POLL_SHAPE, read_priors(without=pack.file)
     if pack.testbed:
         series = [points for points, _ in rows.values()]
         poll = shared_poll(series, noise_ratio=pack.noise_ratio, priors=priors)
-    scored = []
     for name, (calibrating, held_out) in rows.items():
         fitted = fit(
             calibrating,
@@ -454,6 +463,12 @@ def _score_routers(pack: Pack, seed: int) -> list[Scored]:
             poll=poll,
             priors=priors,
         )
+        yield fitted, calibrating, held_out
+
+
+def _score_routers(pack: Pack, seed: int) -> list[Scored]:
+    scored = []
+    for fitted, calibrating, held_out in calibrated_series(pack, seed):
         naive = predict_baselines(calibrating, held_out)
         for index, made in enumerate(fitted.predict(held_out)):
             point = made.point
@@ -461,7 +476,7 @@ def _score_routers(pack: Pack, seed: int) -> list[Scored]:
             frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
             scored.append(
                 Scored(
-                    series=name,
+                    series=fitted.series,
                     conditions=f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
                     judged=made.judged,
                     baselines={key: _judged(point.throughput_pps, values[index]) for key, values in naive.items()},

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["FittedLaw", "FittedRouter", "Parameter"]
+__all__ = ["CONFIDENCE_RATIO", "MOST_CORES", "FittedLaw", "FittedRouter", "Parameter", "at_cores", "sparse_counts"]
+
+CONFIDENCE_RATIO = 0.95
+MOST_CORES = 4096
+_DENSE_CORES = 24
+_GROWTH = 1.12
+"""Beyond the dense counts each is so much more than the one before."""
+_LEAP_RATIO = 2.0
+"""So much more from each core, or from longer frames, no router does: a unit or a row of the table is wrong."""
 
 _COPIES = 8
 _JOINT_DRAWS = 1500
@@ -122,10 +130,9 @@ class FittedRouter:
         """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at."""
         if not points:
             return ()
-        middles, drawn, weights = self._draws(points)
+        middles, measured, weights = self._measurements(points)
         middle = average_of_medians(middles, self.typical_weights)
-        random = _as_strayed(np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays)
-        spread = intervals(np.concatenate(drawn) + self.noise_ratio * random[:, None], weights)
+        spread = intervals(measured, weights)
         most: dict[float, int] = {}
         for point in points:
             most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
@@ -139,6 +146,35 @@ class FittedRouter:
             )
             for index, point in enumerate(points)
         )
+
+    def chances(self, points: Sequence[Point], goal_pps: float) -> tuple[float, ...]:
+        """Probability that one measurement at each point shows at least a rate, frames per second."""
+        if not points:
+            return ()
+        _, measured, weights = self._measurements(points)
+        return tuple(float(chance) for chance in weights @ (measured >= math.log(goal_pps)) / weights.sum())
+
+    def least_cores(
+        self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO, most: int = MOST_CORES
+    ) -> int | None:
+        """Return the fewest cores, of 1 to ``most``, that forward a rate of a point's frames with a probability.
+
+        None: no number of cores does.
+        """
+        counts = sparse_counts(most)
+        chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
+        place = next((i for i, chance in enumerate(chances) if chance >= confidence_ratio), None)
+        if place is None:
+            return None
+        between = range(counts[place - 1] + 1 if place else 1, counts[place])
+        exact = self.chances([at_cores(point, k) for k in between], goal_pps)
+        return next((k for k, chance in zip(between, exact, strict=True) if chance >= confidence_ratio), counts[place])
+
+    def _measurements(self, points: Sequence[Point]) -> tuple[list[Floats], Floats, Floats]:
+        """Draws of :meth:`_draws` by law without what is not known, and of one measurement, (S, n), with weights."""
+        middles, drawn, weights = self._draws(points)
+        random = _as_strayed(np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays)
+        return middles, np.concatenate(drawn) + self.noise_ratio * random[:, None], weights
 
     def _draws(self, points: Sequence[Point]) -> tuple[list[Floats], list[Floats], Floats]:
         """Draws of the logarithm of the rate at n points, by law: without and with what is not known of discrepancies.
@@ -181,6 +217,7 @@ class FittedRouter:
             f"{_words(more)} is less than {_words(one)}: it may fall further beyond them"
             for one, more in _falls(others)
         ]
+        found += [f"{_words(more)} cannot be beside {_words(few)}: {why}" for few, more, why in _leaps(others)]
         found += [
             f"{_words(point)} is what one port carries, and the table says {point.busy_ports}: traffic one way uses "
             "one port (ports = 1)"
@@ -316,14 +353,25 @@ class FittedRouter:
         if goal_pps is None and list(able) == list(targets):
             rates = self._joint_draws(able)
             return rates, rates
-        most = max(point.cores for point in (*able, *targets))
-        wanted = targets if goal_pps is None else [replace(targets[0], cores=k) for k in range(1, most + 1)]
+        wanted = targets
+        counts: list[int] = []
+        if goal_pps is not None:
+            counts = self._counts_around(targets[0], goal_pps)
+            wanted = [at_cores(targets[0], k) for k in counts]
         rates = self._joint_draws([*able, *wanted])
         asked = rates[:, len(able) :]
         if goal_pps is not None:
             meets = np.concatenate([asked >= math.log(goal_pps), np.full((len(asked), 1), True)], axis=1)
-            asked = np.log(1.0 + meets.argmax(axis=1))[:, None]
+            # A draw that no count satisfies asks for as many again.
+            asked = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
         return rates[:, : len(able)], asked
+
+    def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
+        """Return counts of cores from one to where nearly every draw that ever meets a goal has met it."""
+        counts = sparse_counts(MOST_CORES)
+        chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
+        enough = max(chances) - _LEAST_CHANCE
+        return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]
 
     def _joint_draws(self, points: Sequence[Point]) -> Floats:
         """Equally likely draws of the logarithms of the rates at n points, (S, n), in no order."""
@@ -454,6 +502,37 @@ def _falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
     for one, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
         if more.frame_bytes == one.frame_bytes and more.throughput_pps < _FALLS * one.throughput_pps:
             yield one, more
+
+
+def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
+    """Pairs of points of which the second has a rate that the first rules out, and why."""
+    for few, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
+        each = more.throughput_pps / more.working_cores / (few.throughput_pps / few.working_cores)
+        if few.frame_bytes == more.frame_bytes and each > _LEAP_RATIO:
+            yield few, more, f"each core would do {each:.3g} times as much; look for a wrong unit or row"
+    for short, long in itertools.pairwise(sorted(points, key=lambda p: (p.working_cores, p.frame_bytes))):
+        times = long.throughput_pps / short.throughput_pps
+        if short.working_cores == long.working_cores and times > _LEAP_RATIO:
+            yield short, long, f"longer frames would be {times:.3g} times as many; look for a wrong unit or row"
+
+
+def at_cores(point: Point, cores: int) -> Point:
+    """Return the same question for so many cores, each with a flow where flows are crafted."""
+    return replace(point, cores=cores, flows=None if point.flows is None else cores)
+
+
+def sparse_counts(most: int) -> list[int]:
+    """Return all counts of cores up to 24, then ever fewer of them, up to ``most``.
+
+    Examples
+    --------
+    >>> sparse_counts(3), sparse_counts(60)[-5:]
+    ([1, 2, 3], [38, 43, 48, 54, 60])
+    """
+    counts = list(range(1, min(most, _DENSE_CORES) + 1))
+    while counts[-1] < most:
+        counts.append(min(most, max(counts[-1] + 1, round(counts[-1] * _GROWTH))))
+    return counts
 
 
 def _around(middle: float, spread: Intervals) -> Intervals:

@@ -67,7 +67,7 @@ def read_priors(without: str = "") -> Priors:
 
 def write_priors(path: Path = PRIORS) -> None:
     """Learn the priors from all sources, and from all but each, and write them."""
-    from routecast.calibrate.fit import evidence_by_scales
+    from routecast.calibrate._fit import evidence_by_scales
     from routecast.contention import LAWS
 
     evidence: dict[str, dict[str, Floats]] = {}

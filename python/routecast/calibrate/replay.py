@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
+from routecast.calibrate._fit import fit
 from routecast.calibrate.discrepancy import Repeated
-from routecast.calibrate.fit import fit
 from routecast.calibrate.fitted import FittedRouter
 from routecast.calibrate.packs import read_packs, table_points
 from routecast.calibrate.priors import Priors, read_priors

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from routecast.calibrate.fit import fit
+from routecast.calibrate._fit import fit
 from routecast.calibrate.fitted import FittedRouter
 from routecast.evaluate.points import Point
 

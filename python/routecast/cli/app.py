@@ -29,6 +29,7 @@ class Group:
 
 PANELS: Mapping[str, Mapping[str, str | Group]] = {
     "Measure, calibrate, predict": {
+        "size": "size:size",
         "study": "study:study",
         "experiment": "experiment:experiment",
         "validate": "validate:validate",

@@ -101,7 +101,7 @@ def run_until(
 
 def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
     """Print what was measured, what is known at each frame size, and whether that is enough."""
-    from routecast.calibrate.validate import Row
+    from routecast.calibrate import Row
     from routecast.report.validation import rows_table
 
     rows = [Row(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]

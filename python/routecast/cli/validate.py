@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from routecast.calibrate.advice import Advice
-    from routecast.evaluate.points import Point
 
 __all__ = ["board", "next_measurement", "validate"]
 
@@ -64,10 +63,10 @@ def next_measurement(
     from routecast.calibrate.advice import Asked, advise
     from routecast.evaluate.points import read_points
     from routecast.load.frames import FrameMix
-    from routecast.quantity import parse_ratio
+    from routecast.quantity import parse_rate, parse_ratio
 
     until_ratio = parse_ratio(until) if until else None
-    goal_pps, goal_bps = _goal(goal)
+    goal_pps, goal_bps = parse_rate(goal) if goal else (None, None)
     asked = Asked(
         cores=tuple(cores or ()),
         frames=tuple(FrameMix.parse(each) for each in frame or ()),
@@ -91,6 +90,8 @@ def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
     print_table(data(), advice_table(found))
     for each in found:
         name = f"{each.series}: " if len(found) > 1 else ""
+        if each.answer:
+            data().print(f"{name}{each.answer}.", markup=False)
         for warning in each.warnings:
             data().print(f"{name}{warning}.", markup=False)
         if until_ratio is None:
@@ -98,22 +99,6 @@ def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
         known = f"{name}What is asked for is known within ±{each.half_width_ratio:.1%}"
         enough = "enough, stop." if each.is_enough(until_ratio) else "measure the first point and ask again."
         data().print(f"{known}, wanted is ±{until_ratio:.1%}: {enough}", markup=False)
-
-
-def _goal(text: str | None) -> tuple[float | None, float | None]:
-    """Frames or bits per second."""
-    from routecast.errors import QuantityProblem
-    from routecast.quantity import parse_bit_rate_bps, parse_rate_pps
-
-    if text is None:
-        return None, None
-    try:
-        return None, parse_bit_rate_bps(text)
-    except QuantityProblem as problem:
-        try:
-            return parse_rate_pps(text), None
-        except QuantityProblem:
-            raise problem from None
 
 
 def board(
@@ -127,6 +112,9 @@ def board(
             help="Instead count the points that `next` needs, from so many starts (200: a quarter of an hour).",
         ),
     ] = 0,
+    size: Annotated[
+        bool, typer.Option("--size", help="Instead judge the counts of cores that `size` gives, a minute.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict the held-out points of every shipped pack of measurements, beside naive baselines.
@@ -144,6 +132,9 @@ def board(
             print_json(replayed.to_json())
         else:
             print_table(data(), replay_table(replayed))
+        return
+    if size:
+        _print_size_board(as_json=as_json)
         return
     with progress_bar("board") as progress:
         result = run_board(progress)
@@ -196,13 +187,13 @@ def validate(
     transmit_ring, series, calibrate, repeat, standard_error_ratio. Without calibrate all rows do. Rows that repeat a
     set of conditions tell how well a measurement repeats.
     """
+    from routecast.calibrate import router_file_of
+    from routecast.calibrate import validate as run
     from routecast.calibrate.advice import advise
-    from routecast.calibrate.validate import router_file_of
-    from routecast.calibrate.validate import validate as run
-    from routecast.evaluate.points import read_points
+    from routecast.evaluate.points import of_series, read_points
     from routecast.report.validation import advice_table, validation_tables
 
-    points = _of_series(read_points(file), series)
+    points = of_series(read_points(file), series)
     refuse_no_file(save_router_to, "--save-router")
     validation = run(points, router=router, noise_ratio=noise)
     saved = None if save_router_to is None else router_file_of(validation, source=str(file), today=today())
@@ -224,11 +215,13 @@ def validate(
         raise typer.Exit(1)
 
 
-def _of_series(points: Sequence[Point], series: str | None) -> Sequence[Point]:
-    """Return the points of a series; all if none is named."""
-    from routecast.quantity.did_you_mean import did_you_mean
+def _print_size_board(*, as_json: bool) -> None:
+    from routecast.plan.size.board import run_size_board
+    from routecast.plan.size.views import size_board_table
 
-    names = dict.fromkeys(point.series for point in points)
-    if series is not None and series not in names:
-        raise typer.BadParameter(f'"{series}" is no series: {did_you_mean(series, names)}', param_hint="--series")
-    return points if series is None else [point for point in points if point.series == series]
+    with progress_bar("board") as progress:
+        sizes = run_size_board(progress)
+    if as_json:
+        print_json(sizes.to_json())
+    else:
+        print_table(data(), size_board_table(sizes))

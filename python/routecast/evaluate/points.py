@@ -19,7 +19,16 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.schema import field, value
 
-__all__ = ["COLUMNS", "Layout", "Point", "parse_points", "points_text", "read_points", "read_router_points"]
+__all__ = [
+    "COLUMNS",
+    "Layout",
+    "Point",
+    "of_series",
+    "parse_points",
+    "points_text",
+    "read_points",
+    "read_router_points",
+]
 
 
 _HASH_ENTRIES = 128
@@ -194,6 +203,22 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
     """
     text = read_text(Path(path), kind="file of points")
     return parse_points(text, name=str(path))
+
+
+def of_series(points: Sequence[Point], name: str | None) -> tuple[Point, ...]:
+    """Return the points of a series; all if none is named.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        No point belongs to it.
+    """
+    from routecast.quantity.did_you_mean import did_you_mean  # only for messages
+
+    names = dict.fromkeys(point.series for point in points)
+    if name is not None and name not in names:
+        raise QuantityProblem(name, f'"{name[:60]}" is no series of the table: {did_you_mean(name, names)}')
+    return tuple(point for point in points if name is None or point.series == name)
 
 
 def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: int, series: str) -> tuple[Point, ...]:

@@ -45,3 +45,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(f"routecast.experiment.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

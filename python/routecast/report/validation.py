@@ -11,10 +11,10 @@ from routecast.calibrate.replay import DESIGNS, WITHIN_RATIO
 from routecast.report.tables import Column, Table, percent, signed_percent
 
 if TYPE_CHECKING:
+    from routecast.calibrate import Row, Validation
     from routecast.calibrate.advice import Advice
     from routecast.calibrate.board import Board, Group
     from routecast.calibrate.replay import Replayed
-    from routecast.calibrate.validate import Row, Validation
     from routecast.evaluate.points import Point
 
 __all__ = ["LIMITS", "advice_table", "board_remarks", "board_tables", "replay_table", "rows_table", "validation_tables"]

@@ -23,6 +23,8 @@ __all__ = [
 
 _WORTH_NAMING = 0.01
 _MOST_NAMED = 3
+_BEYOND = 0.05
+"""A surface that tops every run by more than this part of their range is said to."""
 
 
 def is_sample(experiment: Experiment) -> bool:
@@ -286,6 +288,9 @@ def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
     }
     said = kinds[flat.kind]
     answered = [value for cell in analysis.cells for value in cell.values]
+    most, least = max(answered, default=math.inf), min(answered, default=-math.inf)
+    if flat.kind == "maximum" and scale.transform == "none" and flat.response > most + _BEYOND * (most - least):
+        said += f" No run goes so far (the highest run has {scale.text(most)}): try runs there before relying on it."
     if scale.transform == "none" and flat.response < 0.0 <= min(answered, default=-1.0):
         said += " No run answers below zero: there the surface does not follow them, and is no more than a sketch."
     return said

@@ -28,8 +28,8 @@ from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteri
 from routecast.study.tables.document import Study
 
 if TYPE_CHECKING:
+    from routecast.calibrate import FittedRouter
     from routecast.calibrate.eq5 import Eq5Router
-    from routecast.calibrate.fit import FittedRouter
     from routecast.calibrate.router_file import RouterFile
 
 __all__ = [
@@ -506,7 +506,7 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
 
 
 def _fitted(study: Study, measured: Sequence[Point]) -> FittedRouter:
-    from routecast.calibrate.fit import fit  # SciPy
+    from routecast.calibrate import fit  # SciPy
     from routecast.calibrate.priors import read_priors
 
     priors = read_priors(without=study.measurements.left_out)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from routecast.calibrate._fit import FittedRouter, fit
 from routecast.calibrate.eq5 import fit_eq5
-from routecast.calibrate.fit import FittedRouter, fit
 from routecast.calibrate.score import Prediction, summarise
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point

@@ -1,0 +1,169 @@
+"""The answer to a question of size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from routecast.calibrate.next_points import NextPoint
+from routecast.calibrate.score import Limit
+from routecast.evaluate.plain import pick, plain
+from routecast.plan.size.target import Target
+
+__all__ = ["Count", "FactAnswer", "Sizing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """So many cores: how probably they meet the target, and their rate with its 95 % interval, frames per second.
+
+    ``outside`` names what takes the prediction beyond the measurements: cores, frames, link.
+    """
+
+    cores: int
+    probability: float
+    rate_pps: float
+    low_pps: float
+    high_pps: float
+    limit: Limit
+    outside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactAnswer:
+    """What knowing a fact about the router would do to the answer.
+
+    ``cores`` is a count at which the intervals are compared, ``intervals_pps`` has one for each value of the fact.
+    """
+
+    name: str
+    question: str
+    cores: int
+    interval_pps: tuple[float, float]
+    intervals_pps: dict[str, tuple[float, float]]
+    least_cores: dict[str, int | None]
+
+    @property
+    def text(self) -> str:
+        """The fact asked for by its name, and both answers."""
+        now = _interval(self.interval_pps)
+        parts = []
+        for answer, interval in self.intervals_pps.items():
+            few = self.least_cores[answer]
+            parts.append(
+                f"{self.name} = {answer}: {_interval(interval)}, {'no count is certain' if few is None else cores(few)}"
+            )
+        return f"{self.question} Not said, {cores(self.cores)} forward {now}. {'; '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """The least count of cores for a target, every count that was looked at, and what to know or measure next.
+
+    ``least`` is None where no count is certain enough.
+    """
+
+    series: str
+    target: Target
+    counts: tuple[Count, ...]
+    least: Count | None
+    facts: tuple[FactAnswer, ...]
+    next: tuple[NextPoint, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def headroom_ratio(self) -> float | None:
+        """How much more than the target the least count is predicted to forward; None without one."""
+        return None if self.least is None else self.least.rate_pps / self.target.forwarded_pps - 1.0
+
+    @property
+    def answer(self) -> str:
+        """The answer in words."""
+        wanted = self.target
+        what = f"{wanted.rate_bps / 1e9:.4g} Gbit/s of {wanted.frames.name} ({wanted.rate_pps / 1e6:.4g} Mpps)"
+        if wanted.loss_ratio:
+            what += f" with a loss of at most {wanted.loss_ratio:.4g}"
+        sure = f"{wanted.confidence_ratio:.4g}"
+        if self.least is None:
+            best = max(self.counts, key=lambda count: count.probability)
+            said = (
+                f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} forwards {what} with a "
+                f"probability of {sure}: at most {best.probability:.2g}, with {cores(best.cores)}"
+            )
+            return f"{said}; measure {self._where} first" if self.next else said
+        least = self.least
+        return (
+            f"{cores(least.cores)} for {what} with a probability of {sure} or more ({least.probability:.3g}): there "
+            f"{least.rate_pps / 1e6:.4g} Mpps, {_interval((least.low_pps, least.high_pps))} with 95 %, headroom "
+            f"{self.headroom_ratio:.1%}; {limits(least.limit)}"
+        )
+
+    @property
+    def _where(self) -> str:
+        point = self.next[0].point
+        frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
+        return f"{cores(point.cores)} with frames of {frames}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader must know before relying on the answer."""
+        said = list(self.warnings)
+        outside = (self.least or self.counts[-1]).outside
+        what = {
+            "cores": "more than twice the most cores that were measured",
+            "frames": f"frames of {self.target.frames.name} were never measured",
+            "link": "no link is stated (link_bps), so none limits",
+        }
+        if outside:
+            said.append(f"outside the measurements: {'; '.join(what[each] for each in outside)}")
+        falls = _fall(self.counts)
+        if falls is not None:
+            few, more = falls
+            said.append(
+                f"the lower bound falls from {few.low_pps / 1e6:.4g} Mpps with {cores(few.cores)} to "
+                f"{more.low_pps / 1e6:.4g} with {more.cores}: more cores are not surely faster"
+            )
+        return tuple(said)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        wanted = self.target
+        return {
+            "series": self.series,
+            "target": {**pick(wanted, "*", "-frames", "rate_bps", "forwarded_pps"), "frames": wanted.frames.name},
+            "answer": self.answer,
+            "least": plain(self.least),
+            "headroom_ratio": self.headroom_ratio,
+            "counts": plain(self.counts),
+            "facts": plain(self.facts),
+            "next": plain([point.to_json() for point in self.next]),
+            "remarks": list(self.remarks),
+        }
+
+
+def cores(count: int) -> str:
+    """Write a number of cores."""
+    return f"{count} core{'s' if count != 1 else ''}"
+
+
+def limits(limit: Limit) -> str:
+    """Say what limits."""
+    words = {
+        "cpu": "the cores limit",
+        "link": "the links limit",
+        "nic": "the cards limit",
+        "shared": "something that the cores share limits",
+        "link and cpu": "links limit some flows, cores the others",
+    }
+    return words[limit]
+
+
+def _interval(ends_pps: tuple[float, float]) -> str:
+    return f"{ends_pps[0] / 1e6:.4g} to {ends_pps[1] / 1e6:.4g} Mpps"
+
+
+def _fall(counts: tuple[Count, ...]) -> tuple[Count, Count] | None:
+    """Return the count with the greatest lower bound, and the last one, if that one's is clearly less."""
+    top = max(counts, key=lambda count: count.low_pps)
+    last = counts[-1]
+    return (top, last) if last.low_pps < 0.95 * top.low_pps else None

@@ -1,0 +1,118 @@
+"""What the counts that ``size`` gives are worth: routers that others measured, each source left out of the priors.
+
+For each series and frames of the board targets are half, two thirds and all of the largest measured rate. Counts to
+choose from are those that were measured, so that a measurement can judge the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import Any
+
+from routecast.calibrate import FittedRouter
+from routecast.calibrate.board import calibrated_series
+from routecast.calibrate.fitted import CONFIDENCE_RATIO
+from routecast.calibrate.packs import Pack, read_packs
+from routecast.evaluate.plain import plain
+from routecast.evaluate.points import Point
+
+__all__ = ["TARGETS", "Chosen", "SizeBoard", "run_size_board"]
+
+TARGETS = (0.5, 2.0 / 3.0, 1.0)
+"""Parts of the largest measured rate."""
+_FEWEST_COUNTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A target of a series, the count that was chosen for it, and what the measurements say.
+
+    ``cores`` is None where no count was certain; ``least_cores`` is the fewest measured that met the target.
+    """
+
+    pack: str
+    series: str
+    target_ratio: float
+    cores: int | None
+    probability: float
+    is_met: bool
+    is_held_out: bool
+    least_cores: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBoard:
+    """All targets of all series."""
+
+    chosen: tuple[Chosen, ...]
+
+    @property
+    def summary(self) -> dict[str, float]:
+        """How many targets were asked and answered, what was stated and met, and the cost of being sure."""
+        answered = [each for each in self.chosen if each.cores is not None]
+        held_out = [each for each in answered if each.is_held_out]
+        return {
+            "asked": len(self.chosen),
+            "answered": len(answered),
+            "stated_ratio": _mean([each.probability for each in answered]),
+            "met_ratio": _mean([each.is_met for each in answered]),
+            "held_out": len(held_out),
+            "held_out_stated_ratio": _mean([each.probability for each in held_out]),
+            "held_out_met_ratio": _mean([each.is_met for each in held_out]),
+            "cores_over_least": median([(each.cores or 0) / each.least_cores for each in answered] or [float("nan")]),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"summary": plain(self.summary), "chosen": plain(self.chosen)}
+
+
+def run_size_board(
+    progress: Callable[[int, int, str], None] | None = None, *, packs: Sequence[Pack] | None = None
+) -> SizeBoard:
+    """Choose counts for all targets of all packs of routers (None: the shipped ones)."""
+    packs = [pack for pack in (read_packs() if packs is None else packs) if pack.kind == "multicore"]
+    chosen: list[Chosen] = []
+    for done, pack in enumerate(packs):
+        if progress is not None:
+            progress(done, len(packs), pack.title)
+        for fitted, calibrating, held_out in calibrated_series(pack):
+            chosen += _of_series(pack, fitted, calibrating, held_out)
+    if progress is not None:
+        progress(len(packs), len(packs), "")
+    return SizeBoard(chosen=tuple(chosen))
+
+
+def _of_series(
+    pack: Pack, fitted: FittedRouter, calibrating: Sequence[Point], held_out: Sequence[Point]
+) -> Iterator[Chosen]:
+    by_question: dict[tuple[object, ...], dict[int, Point]] = {}
+    for point in (*held_out, *calibrating):
+        own = replace(point, cores=1, flows=None, calibrate=False).conditions
+        by_question.setdefault(own, {}).setdefault(point.working_cores, point)
+    for measured in by_question.values():
+        if len(measured) < _FEWEST_COUNTS:
+            continue
+        points = [measured[count] for count in sorted(measured)]
+        largest_pps = max(point.throughput_pps for point in points)
+        for ratio in TARGETS:
+            target_pps = ratio * largest_pps
+            chances = fitted.chances(points, target_pps)
+            place = next((i for i, chance in enumerate(chances) if chance >= CONFIDENCE_RATIO), None)
+            point = points[-1 if place is None else place]
+            yield Chosen(
+                pack=pack.name,
+                series=fitted.series,
+                target_ratio=ratio,
+                cores=None if place is None else point.working_cores,
+                probability=chances[-1 if place is None else place],
+                is_met=point.throughput_pps >= target_pps,
+                is_held_out=point in held_out,
+                least_cores=next(p.working_cores for p in points if p.throughput_pps >= target_pps),
+            )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else float("nan")

@@ -1,0 +1,129 @@
+"""Size a router from measured points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from routecast.calibrate import FittedRouter, fit
+from routecast.calibrate.fitted import at_cores
+from routecast.calibrate.score import Prediction
+from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
+from routecast.plan.size.answer import Count, FactAnswer, Sizing
+from routecast.plan.size.target import Target
+
+__all__ = ["size"]
+
+_SHARED_QUEUE = "Do several cores use one queue under a lock (column shared_queue, yes or no)?"
+_FAR = 2.0
+"""Beyond so many times the most cores that were measured a prediction says that it is outside."""
+
+
+def size(
+    points: Sequence[Point],
+    target: Target,
+    *,
+    counts: Sequence[int] = tuple(range(1, 65)),
+    noise_ratio: float | None = None,
+    next_points: int = 1,
+) -> Sizing:
+    """Return the least of some counts of cores that meets a target with the probability that it asks for.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Of one series; those that are marked to calibrate do, all if none is marked.
+    target : Target
+    counts : sequence of int
+        Cores to choose from.
+    noise_ratio : float or None
+        As for :func:`routecast.calibrate.fit`.
+    next_points : int
+        How many further measurements to name.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        No point has a rate, there is no count, or the points belong to several series.
+    """
+    known = [point for point in points if point.calibrate] or [p for p in points if math.isfinite(p.throughput_pps)]
+    wanted = sorted(set(counts))
+    if not wanted or wanted[0] < 1:
+        raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
+    fitted = fit(known, noise_ratio=noise_ratio)
+    looked_at = _counts(fitted, target, wanted)
+    least = next((count for count in looked_at if count.probability >= target.confidence_ratio), None)
+    asked = at_cores(_at(fitted, target), wanted[-1])
+    able = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [asked])
+    return Sizing(
+        series=fitted.series,
+        target=target,
+        counts=looked_at,
+        least=least,
+        facts=_facts(fitted, known, target, looked_at, noise_ratio),
+        next=fitted.next_points(next_points, able=able, targets=[asked], goal_pps=target.forwarded_pps),
+        warnings=(*fitted.warnings, *fitted.remarks([asked])),
+    )
+
+
+def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tuple[Count, ...]:
+    asked = [at_cores(_at(fitted, target), count) for count in wanted]
+    chances = fitted.chances(asked, target.forwarded_pps)
+    return tuple(
+        Count(
+            cores=made.point.cores,
+            probability=chance,
+            rate_pps=made.throughput_pps,
+            low_pps=made.low_pps,
+            high_pps=made.high_pps,
+            limit=made.limit,
+            outside=_outside(fitted, made),
+        )
+        for made, chance in zip(fitted.predict(asked), chances, strict=True)
+    )
+
+
+def _at(fitted: FittedRouter, target: Target) -> Point:
+    """Ask for the target's frames on the machine with the most cores that was measured."""
+    model = max(fitted.points, key=lambda point: point.cores)
+    mix = None if target.frames.is_fixed else target.frames
+    return replace(model, frame_bytes=target.frames.mean_bytes, frame_mix=mix, throughput_pps=math.nan, calibrate=False)
+
+
+def _outside(fitted: FittedRouter, made: Prediction) -> tuple[str, ...]:
+    point = made.point
+    measured = {(each.frame_bytes, each.frame_mix) for each in fitted.points}
+    marks = {
+        "cores": point.cores > _FAR * max(each.cores for each in fitted.points),
+        "frames": (point.frame_bytes, point.frame_mix) not in measured,
+        "link": point.link_bps is None,
+    }
+    return tuple(name for name, is_so in marks.items() if is_so)
+
+
+def _facts(
+    fitted: FittedRouter, known: Sequence[Point], target: Target, counts: Sequence[Count], noise_ratio: float | None
+) -> tuple[FactAnswer, ...]:
+    """Both answers to each fact that no point tells and that would change the interval."""
+    if any(point.layout.shared_queue is not None for point in known):
+        return ()
+    least = next((count for count in counts if count.probability >= target.confidence_ratio), counts[-1])
+    intervals: dict[str, tuple[float, float]] = {}
+    answers: dict[str, int | None] = {}
+    for text, is_shared in (("no", False), ("yes", True)):
+        told = [replace(point, layout=replace(point.layout, shared_queue=is_shared)) for point in known]
+        looked_at = _counts(fit(told, noise_ratio=noise_ratio), target, [count.cores for count in counts])
+        intervals[text] = next((c.low_pps, c.high_pps) for c in looked_at if c.cores == least.cores)
+        answers[text] = next((c.cores for c in looked_at if c.probability >= target.confidence_ratio), None)
+    return (
+        FactAnswer(
+            name="shared_queue",
+            question=_SHARED_QUEUE,
+            cores=least.cores,
+            interval_pps=(least.low_pps, least.high_pps),
+            intervals_pps=intervals,
+            least_cores=answers,
+        ),
+    )

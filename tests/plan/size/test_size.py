@@ -1,0 +1,154 @@
+"""``size`` finds the least cores for a target, says how sure that is, and asks for what would tell more."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from routecast.calibrate.packs import read_packs
+from routecast.cli.run import run
+from routecast.errors import RoutecastError
+from routecast.evaluate.points import Point
+from routecast.plan.size import Target, size
+from routecast.plan.size.board import run_size_board
+from routecast.plan.size.views import size_page
+from routecast.report.page import render_page
+
+THREE = "cores,frame_bytes,throughput_pps,link_bps\n1,64,1.7e6,1e11\n2,64,3.35e6,1e11\n4,64,6.6e6,1e11\n"
+
+
+def linear(counts: tuple[int, ...] = (1, 2, 4, 8), rate_pps: float = 1e6, *, frame_bytes: float = 64.0) -> list[Point]:
+    return [Point(cores=k, frame_bytes=frame_bytes, throughput_pps=k * rate_pps, link_bps=1e11) for k in counts]
+
+
+def test_a_router_that_scales_needs_about_its_target_over_the_rate_of_a_core() -> None:
+    found = size(linear(), Target.parse("6 Mpps", "64 B"))
+    assert found.least is not None
+    assert found.least.cores in {6, 7, 8}
+    assert found.least.probability >= 0.95
+    assert found.headroom_ratio is not None
+    assert found.headroom_ratio == pytest.approx(found.least.rate_pps / 6e6 - 1.0)
+    assert found.least.outside == ()
+
+
+def test_more_confidence_and_less_loss_never_ask_for_fewer_cores() -> None:
+    counts = []
+    for confidence, loss in ((0.5, 0.1), (0.5, 0.0), (0.9, 0.0), (0.99, 0.0)):
+        found = size(linear(), Target.parse("5 Mpps", confidence_ratio=confidence, loss_ratio=loss))
+        assert found.least is not None
+        counts.append(found.least.cores)
+    assert counts == sorted(counts)
+
+
+def test_a_bit_rate_is_that_of_the_wire() -> None:
+    # RFC 2544: 14.88 million frames of 64 B fill 10 Gbit/s; half that with frames of 148 B, as gap and preamble count.
+    assert Target.parse("10 Gbit/s", "64 B").rate_pps == pytest.approx(14_880_952, rel=1e-6)
+    assert Target.parse("10 Gbit/s", "148 B").rate_pps == pytest.approx(7_440_476, rel=1e-6)
+    assert Target.parse("40 Gbit/s", "IMIX").rate_bps == pytest.approx(40e9)
+
+
+def test_beyond_the_link_no_count_is_certain_and_the_links_limit() -> None:
+    rows = [Point(cores=k, frame_bytes=1518.0, throughput_pps=k * 4e5, link_bps=1e10) for k in (1, 2)]
+    found = size(rows, Target.parse("30 Gbit/s", "1518 B"))
+    assert found.least is None
+    assert found.counts[-1].limit == "link"
+    assert found.counts[-1].probability < 0.05
+    assert "No number of cores" in found.answer
+    assert "measure" in found.answer
+
+
+def test_what_lies_outside_the_measurements_is_marked_count_by_count() -> None:
+    rows = [Point(cores=k, frame_bytes=64.0, throughput_pps=k * 1e6) for k in (1, 2, 4)]
+    found = size(rows, Target.parse("3 Mpps", "IMIX"))
+    assert {count.cores: count.outside for count in found.counts}[8] == ("frames", "link")
+    assert {count.cores: count.outside for count in found.counts}[9] == ("cores", "frames", "link")
+
+
+def test_a_fact_that_nobody_told_is_asked_for_by_its_name_with_both_answers() -> None:
+    found = size(linear((1, 2, 4)), Target.parse("7 Mpps"), counts=range(1, 17))
+    (fact,) = found.facts
+    assert fact.name == "shared_queue"
+    widths = {answer: math.log(high / low) for answer, (low, high) in fact.intervals_pps.items()}
+    # Queues of their own leave no collapse: less is possible, so the interval is narrower.
+    assert widths["no"] < widths["yes"]
+    assert "shared_queue = no" in fact.text
+    told = [
+        p.__class__(
+            **{**{f: getattr(p, f) for f in p.__dataclass_fields__}, "layout": p.layout.__class__(shared_queue=False)}
+        )
+        for p in linear((1, 2, 4))
+    ]
+    assert size(told, Target.parse("7 Mpps"), counts=range(1, 17)).facts == ()
+
+
+def test_the_command_answers_in_one_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, page, figure = tmp_path / "three.csv", tmp_path / "size.html", tmp_path / "size.svg"
+    table.write_text(THREE)
+    asked = ["size", str(table), "--target", "40 Gbit/s", "--frames", "IMIX"]
+    assert run([*asked, "--figure", str(figure), "--out", str(page)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "40 Gbit/s of IMIX" in said
+    assert "probability of 0.95" in said
+    assert "shared_queue" in said
+    assert "<svg" in figure.read_text()
+    assert "How many cores?" in page.read_text()
+    assert run([*asked, "--json", "--cores", "1..12"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    assert [count["cores"] for count in answer["counts"]] == list(range(1, 13))
+    assert all(0.0 <= count["probability"] <= 1.0 for count in answer["counts"])
+
+
+def test_a_page_has_each_figure_once_and_no_series_twice(tmp_path: Path) -> None:
+    sizings = tuple(size(linear((1, 2, 4), rate), Target.parse("3 Mpps")) for rate in (1e6, 2e6))
+    text = render_page(size_page(sizings, source="table.csv"))
+    for name in ("probability-0", "probability-1", "rate-0", "rate-1"):
+        assert text.count(f'id="{name}"') <= 1
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--target", "5 apples"],
+        ["--target", "5"],
+        ["--target", "-1 Mpps"],
+        ["--target", "1 Mpps", "--frames", "3 B"],
+        ["--target", "1 Mpps", "--frames", "IMXI"],
+        ["--target", "1 Mpps", "--cores", "8..1"],
+        ["--target", "1 Mpps", "--cores", "0..4"],
+        ["--target", "1 Mpps", "--cores", "1..99999999999"],
+        ["--target", "1 Mpps", "--confidence", "100%"],
+        ["--target", "1 Mpps", "--loss", "1.5"],
+        ["--target", "1 Mpps", "--series", "nobody"],
+        ["--target", "1 Mpps", "--noise", "7"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_question_is_refused_in_words(
+    wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "three.csv"
+    table.write_text(THREE)
+    assert run(["size", str(table), *wrong]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_points_of_two_series_and_no_points_are_refused() -> None:
+    for points in ([], [*linear(), Point(cores=1, frame_bytes=64.0, throughput_pps=1e6, series="b")]):
+        with pytest.raises(RoutecastError):
+            size(points, Target.parse("1 Mpps"))
+
+
+@pytest.mark.slow
+def test_counts_given_with_95_percent_are_met_as_often_by_what_others_measured() -> None:
+    # The whole board takes a minute: a part of it. A count that is met in fewer than 9 of 10 would be overconfident.
+    packs = [pack for pack in read_packs() if pack.kind == "multicore"][::4]
+    summary = run_size_board(packs=packs).summary
+    assert summary["answered"] > 20
+    assert summary["met_ratio"] >= 0.9
+    assert summary["cores_over_least"] <= 1.25
