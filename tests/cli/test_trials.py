@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def router(tmp_path: Path) -> str:
     return str(path)
 
 
-def json_of(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def json_of(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert run([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert isinstance(document, dict)
@@ -192,6 +193,41 @@ def test_validate_leaves_with_1_when_the_error_is_larger_than_allowed(
     assert "Criterion missed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_rows_without_a_rate_are_predicted_and_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text("cores,throughput (Mpps)\n1,1.0\n2,1.9\n4,3.5\n8,\n")
+    document = json_of(["validate", str(path)], capsys)
+    (predicted,) = (row for row in document["rows"] if row["role"] == "predicted")
+    assert predicted["cores"] == 8
+    assert predicted["measured_pps"] is predicted["error_ratio"] is None
+    assert predicted["low_pps"] < predicted["predicted_pps"] < predicted["high_pps"]
+    assert document["summary"]["held_out"] == 0
+    assert document["summary"]["mean_abs_error_ratio"] is None
+    assert run(["validate", str(path), "--max-mean-error", "0.5"]) == 1
+    printed = capsys.readouterr()
+    assert "Rows without a measured rate are predicted" in " ".join(printed.out.split())
+    assert "no held-out row has a rate" in printed.err
+    assert "frames of 64 B are assumed" in printed.err
+    advice = json_of(["next", str(path)], capsys)
+    assert [target["cores"] for target in advice["series"][0]["targets"]] == [8]
+    assert run(["validate", str(path), "--save-router", str(tmp_path / "made.router.toml")]) == 0
+    assert run(["validate", str(path), "--router", "eq5"]) == 2
+
+
+@pytest.mark.parametrize("command", ["validate", "next"])
+@pytest.mark.parametrize(
+    "text", ["", "cores;throughput\n1;1,9\n", "cores,throughput\n1,\n", "cores,throughput_gbps\n1,1\n"]
+)
+def test_a_bad_table_leaves_with_2_and_words(
+    command: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(text)
+    assert run([command, str(path)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_an_unknown_router_kind_suggests_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "points.csv"
     path.write_text(POINTS)
@@ -234,3 +270,19 @@ def test_an_interrupt_stops_a_simulation_at_once_and_prints_no_data(
     assert child.returncode == INTERRUPTED
     assert stdout == ""
     assert "Traceback" not in stderr
+
+
+def test_measurements_are_appended_to_a_table_with_the_same_columns_only(tmp_path: Path) -> None:
+    from routecast.cli.measure import _append_point, _measured_before
+    from routecast.errors import FileProblem
+    from routecast.evaluate.points import Point
+
+    path, point = tmp_path / "points.csv", Point(cores=1, frame_bytes=64.0, throughput_pps=1e6, calibrate=True)
+    assert _measured_before(path, point) == []
+    _append_point(path, point)
+    assert _measured_before(path, point) == [point]
+    path.write_text("cores,throughput (Mpps)\n1,1\n")
+    with pytest.raises(FileProblem, match="other columns"):
+        _measured_before(path, point)
+    with pytest.raises(FileProblem, match="appends rows to CSV"):
+        _measured_before(tmp_path / "points.parquet", point)

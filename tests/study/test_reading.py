@@ -154,6 +154,7 @@ def test_table_i_is_part_of_table_ii() -> None:
         ("flows,frame_bytes,throughput_l1_bps\n1,imix,1e9\n", "row 2, column frame_bytes"),
         ("flow,frame_bytes,throughput_pps\n1,64,1\n", "row 1, column flow"),
         ("flows,frame_bytes,throughput_pps\n", ""),
+        ("flows,frame,throughput\n1,64,\n", "row 2, column throughput"),
     ],
 )
 def test_a_wrong_table_says_where(tmp_path: Path, table: str, place: str) -> None:

@@ -1,7 +1,7 @@
 """Validate a calibration: predict the points that it has not seen.
 
-Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows that calibrated are listed
-too, but the summary counts only held-out ones.
+Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows without a measured
+rate are predicted. All are listed, but the summary counts only held-out ones.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ ROUTERS: dict[str, _Fit] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One measured point and its prediction."""
+    """One point and its prediction; the role ``predicted`` is of points without a measured rate."""
 
     prediction: Prediction
-    role: Literal["calibrate", "held_out"]
+    role: Literal["calibrate", "held_out", "predicted"]
 
     @property
     def point(self) -> Point:
@@ -52,7 +52,7 @@ class Row:
 
     @property
     def error_ratio(self) -> float:
-        """Signed relative error, predicted/measured - 1."""
+        """Signed relative error, predicted/measured - 1; NaN without a measured rate."""
         return self.prediction.error_ratio
 
     def to_json(self) -> dict[str, Any]:
@@ -64,11 +64,11 @@ class Row:
             "frame_bytes": point.frame_bytes,
             "flows": point.flows,
             "role": self.role,
-            "measured_pps": point.throughput_pps,
+            "measured_pps": _plain(point.throughput_pps),
             "predicted_pps": made.throughput_pps,
             "low_pps": _plain(made.low_pps),
             "high_pps": _plain(made.high_pps),
-            "error_ratio": self.error_ratio,
+            "error_ratio": _plain(self.error_ratio),
             "limit": made.limit,
         }
 
@@ -163,7 +163,7 @@ def validate(
             raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
         fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
         for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
-            rows[index] = Row(prediction=prediction, role="calibrate" if points[index].calibrate else "held_out")
+            rows[index] = Row(prediction=prediction, role=_role(points[index]))
         series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
     return Validation(rows=tuple(rows[index] for index in range(len(points))), series=tuple(series))
 
@@ -185,6 +185,12 @@ def router_file_of(validation: Validation, *, source: str, today: date) -> Route
     if not isinstance(series.fitted, FittedRouter):
         raise FitProblem(series.name, 'eq. 5 has no router file of its own: calibrate the router "multicore"')
     return router_file(series.fitted, [row.point for row in validation.rows], source=source, today=today)
+
+
+def _role(point: Point) -> Literal["calibrate", "held_out", "predicted"]:
+    if point.calibrate:
+        return "calibrate"
+    return "predicted" if math.isnan(point.throughput_pps) else "held_out"
 
 
 def _summary(rows: Sequence[Row]) -> dict[str, float]:

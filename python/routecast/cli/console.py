@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from routecast.calibrate.router_file import RouterFile
+    from routecast.evaluate.points import Point
     from routecast.evaluate.trial import Trial
     from routecast.report.figures import Figure
     from routecast.report.tables import Table
@@ -27,6 +28,7 @@ __all__ = [
     "Report",
     "data",
     "make_out_folder",
+    "points_of",
     "print_json",
     "print_notes",
     "print_table",
@@ -165,6 +167,16 @@ def refuse_no_file(path: Path | None, option: str) -> None:
 def today() -> date:
     """Return the day, where people are."""
     return datetime.now().astimezone().date()
+
+
+def points_of(path: Path, series: str | None = None) -> tuple[Point, ...]:
+    """Read a table of measured points, those of one series if it is named; say on stderr what was assumed."""
+    from routecast.evaluate.points import of_series, read_table
+
+    table = read_table(path)
+    for text in table.remarks:
+        remark(text)
+    return of_series(table.points, series)
 
 
 def save_router(file: RouterFile, path: Path) -> None:

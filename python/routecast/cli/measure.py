@@ -49,11 +49,13 @@ def run_until(
     ------
     routecast.errors.EnvironmentProblem
         A trial stays invalid, or the tester reaches no overload.
+    routecast.errors.FileProblem
+        ``out`` cannot be read, or cannot be appended to.
     """
     from routecast.benchmark.overload import find_overload_pps
     from routecast.calibrate.until import measure_until
     from routecast.errors import EnvironmentProblem
-    from routecast.evaluate.points import Point, read_points
+    from routecast.evaluate.points import Point
     from routecast.load.frames import RFC2544_FRAME_BYTES
 
     port = evaluator.bed.ports[0]
@@ -85,7 +87,7 @@ def run_until(
             _append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
         return trial.forwarded_pps
 
-    known = [] if out is None or not out.exists() else list(read_points(out))
+    known = [] if out is None else _measured_before(out, able[0])
     if known:
         remark(f"{out} has {len(known)} measurements: going on from them")
     return measure_until(
@@ -129,6 +131,23 @@ def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
         f"within ±{known.half_width_ratio:.1%}, asked was ±{until_ratio:.1%}.",
         markup=False,
     )
+
+
+def _measured_before(path: Path, point: Point) -> list[Point]:
+    """Return the measurements in a table for `validate`, whose columns must be those of the rows to append."""
+    from routecast.errors import FileProblem, Problem
+    from routecast.evaluate.points import points_text, read_points
+
+    if path.suffix.lower() == ".parquet":
+        raise FileProblem(str(path), [Problem("", "--until appends rows to CSV: name a file that ends in .csv")])
+    if not path.exists():
+        return []
+    known = [row for row in read_points(path) if row.calibrate]
+    columns = points_text([replace(point, throughput_pps=1.0, calibrate=True)]).partition("\n")[0]
+    if columns not in path.read_text(encoding="utf-8").splitlines():
+        message = f"has other columns than the rows that --until appends ({columns}): name another file"
+        raise FileProblem(str(path), [Problem("row 1", message)])
+    return known
 
 
 def _append_point(path: Path, point: Point) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from routecast.cli.console import (
     data,
+    points_of,
     print_json,
     print_table,
     refuse_no_figure_file,
@@ -53,7 +54,6 @@ def size(
 
     Rows with calibrate = true calibrate (all rows, without that column). Columns as for `validate`.
     """
-    from routecast.evaluate.points import of_series, read_points
     from routecast.plan.size import Target
     from routecast.plan.size import size as answer
     from routecast.plan.size.views import counts_table, next_said, probability_figure, size_page
@@ -64,7 +64,7 @@ def size(
     refuse_no_file(out, "--out")
     wanted = Target.parse(target, frames, confidence_ratio=parse_ratio(confidence), loss_ratio=loss)
     counts = parse_counts(cores)
-    points = of_series(read_points(file), series)
+    points = points_of(file, series)
     names = tuple(dict.fromkeys(point.series for point in points))
     if figure is not None and len(names) > 1:
         raise typer.BadParameter(

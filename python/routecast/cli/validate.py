@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from routecast.cli.console import (
     data,
+    points_of,
     print_json,
     print_table,
     progress_bar,
@@ -57,11 +59,10 @@ def next_measurement(
 ) -> None:
     """Name the measurements that would tell most, and how well the rates would be known after each.
 
-    Rows with calibrate = true are what is known (all rows, without that column). The other rows are what is to be
-    known, or what the options ask for. Columns as for `validate`.
+    Rows with calibrate = true are what is known (all rows with a rate, without that column). The other rows are what is
+    to be known, or what the options ask for. Columns as for `validate`.
     """
     from routecast.calibrate.advice import Asked, advise
-    from routecast.evaluate.points import read_points
     from routecast.load.frames import FrameMix
     from routecast.quantity import parse_rate, parse_ratio
 
@@ -74,7 +75,7 @@ def next_measurement(
         goal_bps=goal_bps,
         most_cores=most_cores,
     )
-    found = advise(read_points(file), asked, n=count, noise_ratio=noise)
+    found = advise(points_of(file), asked, n=count, noise_ratio=noise)
     if as_json:
         enough = [] if until_ratio is None else [each.is_enough(until_ratio) for each in found]
         more = {"until_ratio": until_ratio, "is_enough": all(enough)} if enough else {}
@@ -183,17 +184,17 @@ def validate(
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
 
-    Columns: cores, frame_bytes, throughput_pps; optional flows, link_bps, ports, nic_cap_pps, shared_queue,
-    transmit_ring, series, calibrate, repeat, standard_error_ratio. Without calibrate all rows do. Rows that repeat a
-    set of conditions tell how well a measurement repeats.
+    Columns: cores, throughput; optional frame, flows, link, ports, nic_cap, shared_queue, transmit_ring, series,
+    calibrate, repeat, standard_error. Units stand in heads (throughput_mpps, link (Gbit/s)) or cells (1.9 Mpps).
+    Without calibrate all rows with a rate do; rows without one are predicted. Rows that repeat a set of conditions
+    tell how well a measurement repeats. A .parquet file will do too.
     """
     from routecast.calibrate import router_file_of
     from routecast.calibrate import validate as run
     from routecast.calibrate.advice import advise
-    from routecast.evaluate.points import of_series, read_points
     from routecast.report.validation import advice_table, validation_tables
 
-    points = of_series(read_points(file), series)
+    points = points_of(file, series)
     refuse_no_file(save_router_to, "--save-router")
     validation = run(points, router=router, noise_ratio=noise)
     saved = None if save_router_to is None else router_file_of(validation, source=str(file), today=today())
@@ -211,7 +212,8 @@ def validate(
         save_router(saved, save_router_to)
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
-        remark(f"Criterion missed: the mean absolute error is {reached:.4g}, allowed is {max_error:.4g}")
+        known = "not known, for no held-out row has a rate" if math.isnan(reached) else f"{reached:.4g}"
+        remark(f"Criterion missed: the mean absolute error is {known}, allowed is {max_error:.4g}")
         raise typer.Exit(1)
 
 

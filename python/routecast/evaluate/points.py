@@ -1,7 +1,8 @@
 """Measured points: what a router was asked to do, and the most it forwarded.
 
-A point is one maximum throughput measured under overload. A file of points is CSV with one row per point and the
-columns of :data:`COLUMNS`; rows with ``calibrate = true`` calibrate a router, the others are predicted.
+A point is one maximum throughput measured under overload. A table of points is CSV or Parquet with one row per point
+and the columns of :data:`COLUMNS`, in the units that their heads or cells name; rows with ``calibrate = true``
+calibrate a router, the others are predicted.
 """
 
 from __future__ import annotations
@@ -9,25 +10,33 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
-from routecast.quantity.bounded_file import read_text
+from routecast.quantity import parse_bit_rate_bps, parse_rate_pps, parse_ratio, parse_size_bytes
+from routecast.quantity.bounded_file import LARGEST_BYTES, read_parquet, read_text
 from routecast.quantity.schema import field, value
 
 __all__ = [
     "COLUMNS",
+    "Column",
     "Layout",
     "Point",
+    "PointTable",
+    "Unit",
     "of_series",
     "parse_points",
     "points_text",
     "read_points",
     "read_router_points",
+    "read_table",
 ]
 
 
@@ -95,35 +104,120 @@ class Layout:
         return 1.0 / (self.narrow_share_ratio * crowding + 1.0 - self.narrow_share_ratio)
 
 
-COLUMNS: Final[Mapping[str, str]] = {
-    "cores": "cores that process frames, a whole number from 1 to 4096",
-    "frame_bytes": "frame size with its FCS, 64 or more, or a mix such as IMIX",
-    "throughput_pps": "measured maximum throughput in frames per second over all ports, > 0",
-    "throughput_l1_bps": "the same in bit/s, 20 bytes of gap and preamble a frame included (S1)",
-    "flows": "flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core",
-    "link_bps": "rate of one port in one direction, bit/s; empty: no link limits",
-    "ports": "number of ports, a whole number >= 1; empty: 2",
-    "nic_cap_pps": "frames per second that the network cards take in together; empty: no known limit",
-    "shared_queue": "yes or no: whether several cores use one queue under a lock; empty: not known",
-    "transmit_ring": "modulo (the driver picks hash % rings) or own (each core has its own); empty: own",
-    "series": "name of the machine and function that the point belongs to; empty: one series",
-    "calibrate": "true or false; empty: false; without this column all rows calibrate",
-    "repeat": "number of the repetition; rows of one set of conditions are repetitions, with or without it; not used",
-    "standard_error_ratio": "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
-    "encapsulation_bytes": "bytes that a tunnel or tag adds to each frame on the link; empty: 0",
-    "source": "where the row is from; not used",
-    "reported_l1_bps": "what another model says of the point, bit/s with gap and preamble; not used; empty: nothing",
-}
-"""Columns of a file of points and what their cells may hold; cores, frame_bytes and a throughput must be there."""
+class Unit(NamedTuple):
+    """The unit of bare numbers in a column: how many base units it is, and for bits of which layer (S1)."""
 
-_RATES: Final = ("throughput_pps", "throughput_l1_bps")
-_REQUIRED: Final = ("cores", "frame_bytes")
-_REQUIRED_OF_A_ROUTER: Final = ("flows", "frame_bytes")
+    factor: float = 1.0
+    # "": no bits; "l1": with gap and preamble; "l2": without; "bits": not stated, read as "l1".
+    layer: Literal["", "bits", "l1", "l2"] = ""
+
+
+_PREFIXES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_FRAME_RATES: Final = {
+    **{f"{prefix}pps": Unit(factor) for prefix, factor in _PREFIXES.items()},
+    "frames/s": Unit(),
+    "packets/s": Unit(),
+}
+_BIT_RATES: Final = {
+    f"{prefix}{unit}": Unit(factor, "bits") for unit in ("bps", "bit/s") for prefix, factor in _PREFIXES.items()
+}
+_LAYERED: Final = {
+    **{f"l1_{unit}": Unit(size.factor, "l1") for unit, size in _BIT_RATES.items()},
+    **{f"l2_{unit}": Unit(size.factor, "l2") for unit, size in _BIT_RATES.items()},
+}
+_RATES: Final = {**_FRAME_RATES, **_BIT_RATES, **_LAYERED}
+_BYTES: Final = {"bytes": Unit(), "b": Unit()}
+
+
+class Column(NamedTuple):
+    """A column of a table of points.
+
+    Its head is its key in :data:`COLUMNS`, a stem alone, or a stem and a unit: ``throughput_mpps``,
+    ``Throughput (Mpps)``. Bare numbers have that unit, without it the one of the key; cells may name their own.
+    """
+
+    meaning: str
+    stems: tuple[str, ...] = ()
+    units: Mapping[str, Unit] = MappingProxyType({})
+
+
+COLUMNS: Final[Mapping[str, Column]] = {
+    "cores": Column("cores that process frames, a whole number from 1 to 4096"),
+    "frame_bytes": Column(
+        "frame size with its FCS, 64 or more, or a mix such as IMIX; without this column 64 B",
+        ("frame", "frame_size"),
+        _BYTES,
+    ),
+    "throughput_pps": Column(
+        'measured maximum throughput over all ports, > 0, in frames/s or with a unit such as "1.9 Mpps" or '
+        '"12 Gbit/s" (20 bytes of gap and preamble a frame included, S1); empty: to be predicted',
+        ("throughput",),
+        _RATES,
+    ),
+    "flows": Column("flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core"),
+    "link_bps": Column(
+        'rate of one port in one direction, > 0, in bit/s or with a unit such as "10 Gbit/s"; empty: no link limits',
+        ("link",),
+        _BIT_RATES,
+    ),
+    "ports": Column("number of ports, a whole number >= 1; empty: 2"),
+    "nic_cap_pps": Column(
+        "frames per second that the network cards take in together, > 0; empty: no known limit",
+        ("nic_cap",),
+        _FRAME_RATES,
+    ),
+    "shared_queue": Column("yes or no: whether several cores use one queue under a lock; empty: not known"),
+    "transmit_ring": Column("modulo (the driver picks hash % rings) or own (each core has its own); empty: own"),
+    "series": Column("name of the machine and function that the point belongs to; empty: one series"),
+    "calibrate": Column("true or false; empty: false; without this column all rows with a rate calibrate"),
+    "repeat": Column(
+        "number of the repetition, not used: rows of one set of conditions are repetitions without it too"
+    ),
+    "standard_error_ratio": Column(
+        "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
+        ("standard_error",),
+        {"%": Unit(0.01), "percent": Unit(0.01)},
+    ),
+    "encapsulation_bytes": Column(
+        "bytes that a tunnel or tag adds to each frame on the link; empty: 0", ("encapsulation",), _BYTES
+    ),
+    "source": Column("where the row is from; not used"),
+    "reported_l1_bps": Column(
+        "what another model says of the point, bit/s with gap and preamble, or with a unit; not used; empty: nothing",
+        ("reported",),
+        _RATES,
+    ),
+}
+"""Columns of a table of points and what their cells may hold; cores and a throughput must be there."""
+
+_SPELLINGS: Final[Mapping[str, tuple[str, Unit]]] = {
+    **{name: (name, Unit()) for name in COLUMNS},
+    **{
+        stem: (name, column.units.get(name.removeprefix(f"{column.stems[0]}_"), Unit()))
+        for name, column in COLUMNS.items()
+        for stem in column.stems
+    },
+    **{
+        f"{stem}_{suffix}": (name, unit)
+        for name, column in COLUMNS.items()
+        for stem in column.stems
+        for suffix, unit in column.units.items()
+    },
+}
+"""Heads in lower case, with ``_`` for spaces and brackets, to the column and the unit of its bare numbers."""
+_LIKELY: Final = [head for head, (name, _) in _SPELLINGS.items() if name != "reported_l1_bps" or head == name]
+
+_REQUIRED: Final = ("cores", "throughput_pps")
+_REQUIRED_OF_A_ROUTER: Final = ("flows", "frame_bytes", "throughput_pps")
+_IN_RATES: Final = ("throughput_pps", "reported_l1_bps")
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"", "false", "no", "0"})
 _RINGS: Final = frozenset({"modulo", "own"})
+_BETWEEN_WORDS: Final = re.compile(r"[\s\-_()\[\]]+")
+_COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
 _MOST_CORES, _MOST_FLOWS, _MOST_PORTS = 4096, 10**9, 1024
-_LONGEST_FRAME_BYTES = 65_535.0
+_SMALLEST_FRAME_BYTES, _LONGEST_FRAME_BYTES = 64.0, 65_535.0
+_MOST_CELLS = 2_000_000
 _MEASURING_SLACK = 1.01
 """A measured rate may exceed a nominal limit by 1 %: clocks of links and testers differ, rates are rounded."""
 
@@ -188,21 +282,40 @@ class Point:
         )
 
 
-def read_points(path: Path | str) -> tuple[Point, ...]:
-    """Read a CSV file of measured points.
+@value
+class PointTable:
+    """The points of a table, and what was assumed where the table does not say it."""
+
+    points: tuple[Point, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def read_table(path: Path | str) -> PointTable:
+    """Read a table of measured points.
 
     Parameters
     ----------
     path : Path or str
-        UTF-8 text; the header names :data:`COLUMNS` in any order. Lines that start with ``#`` are skipped.
+        Parquet (``.parquet``), or CSV in UTF-8, of which lines that start with ``#`` are skipped. The heads are those
+        of :data:`COLUMNS`, in any order. A row without a rate has the throughput NaN and does not calibrate.
 
     Raises
     ------
     routecast.errors.FileProblem
         With every fault of the file and its place, e.g. ``row 7, column cores``. Row 1 is the header.
     """
-    text = read_text(Path(path), kind="file of points")
-    return parse_points(text, name=str(path))
+    return _table(_cells(Path(path)), str(path), None)
+
+
+def read_points(path: Path | str) -> tuple[Point, ...]:
+    """Read the points of :func:`read_table`.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        As :func:`read_table`.
+    """
+    return read_table(path).points
 
 
 def of_series(points: Sequence[Point], name: str | None) -> tuple[Point, ...]:
@@ -224,21 +337,18 @@ def of_series(points: Sequence[Point], name: str | None) -> tuple[Point, ...]:
 def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: int, series: str) -> tuple[Point, ...]:
     """Read points of one known router, which name their flows; what the router fixes need not stand there.
 
-    All rows differ in their conditions, and none needs to calibrate: another file may hold those that do.
+    All rows have a rate and differ in their conditions, and none needs to calibrate: another file may hold those that
+    do.
 
     Raises
     ------
     routecast.errors.FileProblem
-        As :func:`read_points`, and where a row contradicts the router or has frames of several sizes.
+        As :func:`read_points`, and where a row contradicts the router, has no rate or has frames of several sizes.
     """
-    text = read_text(Path(path), kind="file of points").removeprefix("\ufeff")
-    return parse_points(
-        text,
-        name=str(path),
-        router=Point(
-            cores=cores, frame_bytes=64.0, throughput_pps=math.nan, link_bps=link_bps, ports=ports, series=series
-        ),
+    router = Point(
+        cores=cores, frame_bytes=64.0, throughput_pps=math.nan, link_bps=link_bps, ports=ports, series=series
     )
+    return _table(_cells(Path(path)), str(path), router).points
 
 
 def parse_points(text: str, *, name: str = "points", router: Point | None = None) -> tuple[Point, ...]:
@@ -246,38 +356,59 @@ def parse_points(text: str, *, name: str = "points", router: Point | None = None
 
     Examples
     --------
-    >>> points = parse_points("cores,frame_bytes,throughput_pps,calibrate\n1,64,1.7e6,true\n2,64,3.3e6,false\n")
-    >>> [(point.cores, point.calibrate) for point in points]
-    [(1, True), (2, False)]
+    >>> points = parse_points("cores,throughput,calibrate\n1,1.7 Mpps,true\n2,3.3 Mpps,false\n4,,\n")
+    >>> [(point.cores, point.throughput_pps, point.calibrate) for point in points]
+    [(1, 1700000.0, True), (2, 3300000.0, False), (4, nan, False)]
     """
+    return _table(_csv_cells(text, name), name, router).points
+
+
+def _cells(path: Path) -> list[list[str]]:
+    """Return the cells of a file as text, the header first."""
+    kind = "file of points"
+    if path.suffix.lower() != ".parquet":
+        return _csv_cells(read_text(path, kind=kind).removeprefix("\ufeff"), str(path))
+    frame = read_parquet(path, kind=kind, largest_bytes=LARGEST_BYTES)
+    if frame.height * frame.width > _MOST_CELLS:
+        message = f"has more than {_MOST_CELLS:,} cells: no {kind}; name another file, or cut this one"
+        raise FileProblem(str(path), [Problem("", message)])
+    rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
+    return [list(frame.columns), *rows]
+
+
+def _csv_cells(text: str, name: str) -> list[list[str]]:
     lines = [line for line in io.StringIO(text, newline="") if not line.lstrip().startswith("#")]
     try:
         table = list(csv.reader(lines, skipinitialspace=True, strict=True))
     except csv.Error as error:
         raise FileProblem(name, [Problem("", f"is not CSV: {error}")]) from None
+    header = next((cells for cells in table if any(cell.strip() for cell in cells)), [])
+    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+        if any(separator in cell for cell in header):
+            message = f"has {called} between its cells: save the table with commas between cells and decimal points"
+            raise FileProblem(name, [Problem("row 1", f"{message} in numbers (1.9 in place of 1,9)")])
+    return table
+
+
+def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> PointTable:
     rows = [(number, cells) for number, cells in enumerate(table, start=1) if any(cell.strip() for cell in cells)]
     if not rows:
-        wanted = ", ".join(COLUMNS)
-        raise FileProblem(name, [Problem("", f"is empty: the first row names columns, {wanted}")])
-    header = [cell.strip() for cell in rows[0][1]]
-    problems = _header_problems(header, _REQUIRED if router is None else _REQUIRED_OF_A_ROUTER)
+        raise FileProblem(name, [Problem("", f"is empty: the first row names columns, {', '.join(COLUMNS)}")])
+    heads, problems = _read_header([cell.strip() for cell in rows[0][1]], router)
     if problems:
         raise FileProblem(name, problems)
-    points: list[tuple[int, Point]] = []
-    for number, cells in rows[1:]:
-        point = _read_row(number, header, cells, router, problems)
-        if point is not None:
-            points.append((number, point))
+    reader = _RowReader(heads=heads, router=router, problems=problems)
+    points = [(number, point) for number, cells in rows[1:] if (point := reader.point(number, cells)) is not None]
     problems += _set_problems(points, complete=not problems, of_router=router is not None)
     if problems:
         raise FileProblem(name, problems)
-    return tuple(point for _, point in points)
+    return PointTable(points=tuple(point for _, point in points), remarks=tuple(reader.remarks()))
 
 
 _WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
     "cores": lambda one: one.cores,
     "frame_bytes": lambda one: one.frame_mix.name if one.frame_mix else one.frame_bytes,
-    "throughput_pps": lambda one: one.throughput_pps,
+    "throughput_pps": lambda one: "" if math.isnan(one.throughput_pps) else one.throughput_pps,
     "flows": lambda one: one.flows,
     "link_bps": lambda one: one.link_bps,
     "ports": lambda one: one.ports,
@@ -297,114 +428,171 @@ def points_text(points: Sequence[Point]) -> str:
     return text.getvalue()
 
 
-def _header_problems(header: Sequence[str], required: Sequence[str]) -> list[Problem]:
-    from routecast.quantity.did_you_mean import did_you_mean  # only for messages
+_NEEDS_FRAMES: Final = "no column names the frame size: add frame_bytes (64 or more, or IMIX), or give frames/s"
+_NEEDS_RATES: Final = "a study compares every row with its rate: give it, or leave the row out"
 
+
+class _Head(NamedTuple):
+    """The head of a column: as the table spells it, the column it is, and the unit of its bare numbers."""
+
+    spelled: str
+    column: str
+    unit: Unit
+
+
+def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_Head, ...], list[Problem]]:
+    heads: list[_Head] = []
     problems = []
-    for index, column in enumerate(header):
-        if column not in COLUMNS:
-            shown = column[:60] or f"(number {index + 1}, without a name)"
-            problems.append(Problem(f"row 1, column {shown}", f"unknown: {did_you_mean(column, COLUMNS)}"))
-        elif column in header[:index]:
-            problems.append(Problem(f"row 1, column {column}", "stands there twice: keep one"))
+    for index, spelled in enumerate(header):
+        plain = _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
+        column, unit = _SPELLINGS.get(plain, ("", Unit()))
+        same = next((head.spelled for head in heads if head.column == column), None)
+        if not column:
+            from routecast.quantity.did_you_mean import did_you_mean  # only for messages
+
+            shown = spelled[:60] or f"(number {index + 1}, without a name)"
+            problems.append(Problem(f"row 1, column {shown}", f"unknown: {did_you_mean(plain, _LIKELY)}"))
+            continue
+        if same == spelled:
+            problems.append(Problem(f"row 1, column {spelled}", "stands there twice: keep one"))
+        elif same is not None:
+            problems.append(Problem("row 1", f"columns {same} and {spelled} say the same: keep one"))
+        heads.append(_Head(spelled, column, unit))
+    columns = {head.column for head in heads}
+    required = _REQUIRED if router is None else _REQUIRED_OF_A_ROUTER
     problems += [
-        Problem("row 1", f"column {column} is missing: {COLUMNS[column]}")
+        Problem("row 1", f"column {column} is missing: {COLUMNS[column].meaning}")
         for column in required
-        if column not in header
+        if column not in columns
     ]
-    rates = [column for column in _RATES if column in header]
-    if not rates:
-        problems.append(Problem("row 1", f"column {_RATES[0]} is missing: {COLUMNS[_RATES[0]]} (or {_RATES[1]})"))
-    elif len(rates) > 1:
-        problems.append(Problem("row 1", f"columns {_RATES[0]} and {_RATES[1]} say the same: keep one"))
-    return problems
+    if router is None and "frame_bytes" not in columns:
+        problems += [
+            Problem(f"row 1, column {head.spelled}", f"is in bit/s, but {_NEEDS_FRAMES}")
+            for head in heads
+            if head.unit.layer and head.column in _IN_RATES
+        ]
+    return tuple(heads), problems
 
 
-def _read_row(
-    number: int, header: Sequence[str], cells: Sequence[str], router: Point | None, problems: list[Problem]
-) -> Point | None:
-    before = len(problems)
-    if len(cells) != len(header):
-        problems.append(Problem(f"row {number}", f"has {len(cells)} cells, the header names {len(header)} columns"))
-        return None
-    row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
-    required = {*(_REQUIRED if router is None else _REQUIRED_OF_A_ROUTER), *_RATES} & set(header)
-    known = router or Point(cores=1, frame_bytes=64.0, throughput_pps=math.nan)
+@dataclass(slots=True, kw_only=True)
+class _RowReader:
+    """Reads the rows of a table one by one; ``problems`` collects their faults."""
 
-    def cell(column: str, read: Callable[[str], _T], default: _T) -> _T:
-        text = row.get(column, "")
-        try:
+    heads: tuple[_Head, ...]
+    router: Point | None
+    problems: list[Problem]
+    has_plain_bits: bool = False
+
+    def remarks(self) -> Iterable[str]:
+        """Say what was assumed."""
+        if "frame_bytes" not in {head.column for head in self.heads}:
+            yield "No column names the frame size: frames of 64 B are assumed (frame_bytes says otherwise)"
+        if self.has_plain_bits:
+            yield (
+                "Throughput in bit/s is read with 20 B of gap and preamble a frame (throughput_l1_gbps says so, "
+                "throughput_l2_gbps is without)"
+            )
+
+    def point(self, number: int, cells: Sequence[str]) -> Point | None:
+        """Return the point of a row; None where it has faults."""
+        problems, heads = self.problems, self.heads
+        before = len(problems)
+        if len(cells) != len(heads):
+            hint = '; is a number split by a decimal comma? Write "1.9"' if len(cells) > len(heads) else ""
+            message = f"has {len(cells)} cells, the header names {len(heads)} columns{hint}"
+            problems.append(Problem(f"row {number}", message))
+            return None
+        row = {head.column: (head, cell.strip()) for head, cell in zip(heads, cells, strict=True)}
+        known = self.router or Point(cores=1, frame_bytes=_SMALLEST_FRAME_BYTES, throughput_pps=math.nan)
+        required = ("cores", "frame_bytes") if self.router is None else _REQUIRED_OF_A_ROUTER
+
+        def add(column: str, message: str) -> None:
+            spelled = row[column][0].spelled if column in row else column
+            problems.append(Problem(f"row {number}, column {spelled}", message))
+
+        def cell(column: str, read: Callable[[str, Unit], _T], default: _T) -> _T:
+            head, text = row.get(column, (None, ""))
+            if head is None:
+                return default
             if not text:
                 if column in required:
-                    raise ValueError
+                    is_rate = column == "throughput_pps"
+                    add(column, f"is empty: {_NEEDS_RATES if is_rate else COLUMNS[column].meaning}")
                 return default
-            return read(text)
-        except (ValueError, OverflowError):
-            got = f'got "{text[:60]}"' if text else "is empty"
-            problems.append(Problem(f"row {number}, column {column}", f"{got}: {COLUMNS[column]}"))
-        return default
+            try:
+                if _COMMA_IN_NUMBER.search(text) and "x" not in text.lower():
+                    add(column, f'got "{text[:60]}": write numbers with a decimal point and no commas, "1.9" or "1900"')
+                    return default
+                return read(text, head.unit)
+            except QuantityProblem as problem:
+                add(column, str(problem))
+            except (ValueError, OverflowError):
+                add(column, f'got "{text[:60]}": {COLUMNS[column].meaning}')
+            return default
 
-    none: tuple[float, FrameMix | None] = (64.0, None)
-    frame_bytes, frame_mix = cell("frame_bytes", _frames, none)
-    wire_bytes = frame_bytes + WIRE_OVERHEAD_BYTES
-    frame_bits = 8.0 * wire_bytes
-    link_bps = cell("link_bps", _positive, known.link_bps)
-    l1_bps = cell("throughput_l1_bps", _positive, math.nan)
-    point = Point(
-        cores=cell("cores", _whole(_MOST_CORES), known.cores),
-        frame_bytes=frame_bytes,
-        throughput_pps=cell("throughput_pps", _positive, l1_bps / frame_bits),
-        flows=cell("flows", _whole(_MOST_FLOWS), None),
-        link_bps=link_bps and link_bps * wire_bytes / (wire_bytes + cell("encapsulation_bytes", _not_negative, 0.0)),
-        ports=cell("ports", _whole(_MOST_PORTS), known.ports),
-        nic_cap_pps=cell("nic_cap_pps", _positive, None),
-        series=row.get("series", known.series),
-        calibrate=cell("calibrate", _truth, "calibrate" not in header),
-        standard_error_ratio=cell("standard_error_ratio", _ratio, None),
-        reported_pps=cell("reported_l1_bps", _positive, math.nan) / frame_bits,
-        frame_mix=frame_mix,
-        layout=Layout(
-            shared_queue=cell("shared_queue", _truth, None),
-            transmits_by_modulo=cell("transmit_ring", _ring, "own") == "modulo",
-        ),
-    )
-    if len(problems) > before:
-        return None
-    problems += _contradictions(number, point)
-    if router is not None:
-        problems += _contradicts_router(number, point, router)
-    return point if len(problems) == before else None
+        none: tuple[float, FrameMix | None] = (known.frame_bytes, None)
+        frame_bytes, frame_mix = cell("frame_bytes", _frames, none)
+        wire_bytes = frame_bytes + WIRE_OVERHEAD_BYTES
+
+        def rate_pps(column: str) -> float:
+            amount, layer = cell(column, _rate, (math.nan, ""))
+            if not layer:
+                return amount
+            if "frame_bytes" not in row:
+                add(column, f'got "{row[column][1][:60]}", but {_NEEDS_FRAMES}')
+            self.has_plain_bits |= layer == "bits" and column == "throughput_pps"
+            return amount / (8.0 * (frame_bytes if layer == "l2" else wire_bytes))
+
+        link_bps = cell("link_bps", _bit_rate, known.link_bps)
+        throughput_pps = rate_pps("throughput_pps")
+        has_rate = not math.isnan(throughput_pps)
+        point = Point(
+            cores=cell("cores", _whole(_MOST_CORES), known.cores),
+            frame_bytes=frame_bytes,
+            throughput_pps=throughput_pps,
+            flows=cell("flows", _whole(_MOST_FLOWS), None),
+            link_bps=link_bps
+            and link_bps * wire_bytes / (wire_bytes + cell("encapsulation_bytes", _not_negative_bytes, 0.0)),
+            ports=cell("ports", _whole(_MOST_PORTS), known.ports),
+            nic_cap_pps=cell("nic_cap_pps", _frame_rate, None),
+            series=row["series"][1] if "series" in row else known.series,
+            calibrate=cell("calibrate", _truth, "calibrate" not in row and has_rate),
+            standard_error_ratio=cell("standard_error_ratio", _ratio, None),
+            reported_pps=rate_pps("reported_l1_bps"),
+            frame_mix=frame_mix,
+            layout=Layout(
+                shared_queue=cell("shared_queue", _truth, None),
+                transmits_by_modulo=cell("transmit_ring", _ring, "own") == "modulo",
+            ),
+        )
+        if len(problems) > before:
+            return None
+        if point.calibrate and not has_rate:
+            add("calibrate", f"is true, but the row has no rate: give {row['throughput_pps'][0].spelled}, or set false")
+        for message in _contradictions(point):
+            add("throughput_pps", message)
+        if self.router is not None:
+            for column, message in _contradicts_router(point, self.router):
+                add(column, message)
+        return point if len(problems) == before else None
 
 
-def _contradictions(number: int, point: Point) -> list[Problem]:
-    place = f"row {number}, column throughput_pps"
-    problems = []
+def _contradictions(point: Point) -> Iterable[str]:
     if point.throughput_pps > _MEASURING_SLACK * point.line_rate_pps:
-        problems.append(
-            Problem(
-                place,
-                f"got {point.throughput_pps:g}, but the links carry at most {point.line_rate_pps:.6g} frames/s of "
-                f"{point.frame_bytes:g} B: correct the rate, link_bps, ports or flows",
-            )
+        yield (
+            f"got {point.throughput_pps:g} frames/s, but the links carry at most {point.line_rate_pps:.6g} frames/s of "
+            f"{point.frame_bytes:g} B: correct the rate, link_bps, ports or flows"
         )
     if point.nic_cap_pps is not None and point.throughput_pps > _MEASURING_SLACK * point.nic_cap_pps:
-        problems.append(
-            Problem(place, f"got {point.throughput_pps:g}, which is more than nic_cap_pps = {point.nic_cap_pps:g}")
-        )
-    return problems
+        yield f"got {point.throughput_pps:g} frames/s, which is more than nic_cap_pps = {point.nic_cap_pps:g}"
 
 
-def _contradicts_router(number: int, point: Point, router: Point) -> list[Problem]:
-    problems = [
-        Problem(f"row {number}, column {column}", f"got {value:g}, but the router has {known:g}: keep one of them")
-        for column in ("cores", "link_bps", "ports")
-        if (value := getattr(point, column)) != (known := getattr(router, column))
-    ]
+def _contradicts_router(point: Point, router: Point) -> Iterable[tuple[str, str]]:
+    for column in ("cores", "link_bps", "ports"):
+        if (value := getattr(point, column)) != (known := getattr(router, column)):
+            yield column, f"got {value:g}, but the router has {known:g}: keep one of them"
     if point.frame_mix is not None or not point.frame_bytes.is_integer():
-        problems.append(
-            Problem(f"row {number}, column frame_bytes", "a study's frames are of one size: a whole number >= 64")
-        )
-    return problems
+        yield "frame_bytes", "a study's frames are of one size: a whole number >= 64"
 
 
 def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_router: bool) -> list[Problem]:
@@ -420,33 +608,70 @@ def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_rou
     if of_router:
         return problems
     calibrated = {point.series for _, point in points if point.calibrate}
-    without = [name for name in dict.fromkeys(point.series for _, point in points) if name not in calibrated]
-    for name in without:
-        of = f"series {name[:60]!r}" if name else "column calibrate"
-        problems.append(Problem(of, "no row calibrates: set calibrate = true on at least one row of each series"))
+    rated = {point.series for _, point in points if not math.isnan(point.throughput_pps)}
+    for name in dict.fromkeys(point.series for _, point in points):
+        if name in calibrated:
+            continue
+        column, remedy = "calibrate", "set calibrate = true on at least one row of each series"
+        if name not in rated:
+            column, remedy = "throughput", "give the measured rate of at least one row of each series"
+        of = f"series {name[:60]!r}" if name else f"column {column}"
+        problems.append(Problem(of, f"no row calibrates: {remedy}"))
     return problems
 
 
-def _positive(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value > 0.0):
+def _amount(text: str, unit: Unit, with_unit: Callable[[str], float]) -> float:
+    """Read a number in the unit of its column, or with a unit of its own, > 0."""
+    try:
+        amount = float(text)
+    except ValueError:
+        return with_unit(text)
+    amount *= unit.factor
+    if not (math.isfinite(amount) and amount > 0.0):
         raise ValueError(text)
-    return value
+    return amount
 
 
-def _not_negative(text: str) -> float:
-    return float(text) and _positive(text)
+def _frame_rate(text: str, unit: Unit) -> float:
+    return _amount(text, unit, parse_rate_pps)
 
 
-def _ratio(text: str) -> float:
-    value = _positive(text)
-    if value >= 1.0:
+def _bit_rate(text: str, unit: Unit) -> float:
+    return _amount(text, unit, parse_bit_rate_bps)
+
+
+def _rate(text: str, unit: Unit) -> tuple[float, str]:
+    """Read a rate, and the layer of its bits; frames have none."""
+    try:
+        return _frame_rate(text, unit), unit.layer if _is_number(text) else ""
+    except QuantityProblem as problem:
+        try:
+            return _bit_rate(text, unit), unit.layer or "bits"
+        except QuantityProblem:
+            raise QuantityProblem(problem.text, f'{problem}, or a bit rate such as "10 Gbit/s"') from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _not_negative_bytes(text: str, unit: Unit) -> float:
+    return 0.0 if _is_number(text) and float(text) == 0.0 else _amount(text, unit, parse_size_bytes)
+
+
+def _ratio(text: str, unit: Unit) -> float:
+    ratio = _amount(text, unit, parse_ratio)
+    if ratio >= 1.0:
         raise ValueError(text)
-    return value
+    return ratio
 
 
-def _whole(most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
+def _whole(most: int) -> Callable[[str, Unit], int]:
+    def read(text: str, unit: Unit) -> int:
         value = float(text)
         if not (1.0 <= value <= most and value == int(value)):
             raise ValueError(text)
@@ -455,28 +680,28 @@ def _whole(most: int) -> Callable[[str], int]:
     return read
 
 
-def _truth(text: str) -> bool:
+def _truth(text: str, unit: Unit) -> bool:
     word = text.lower()
     if word not in _TRUE | _FALSE:
         raise ValueError(text)
     return word in _TRUE
 
 
-def _ring(text: str) -> str:
+def _ring(text: str, unit: Unit) -> str:
     if text not in _RINGS:
         raise ValueError(text)
     return text
 
 
-def _frames(text: str) -> tuple[float, FrameMix | None]:
+def _frames(text: str, unit: Unit) -> tuple[float, FrameMix | None]:
     try:
         value = float(text)
     except ValueError:
         try:
             mix = FrameMix.parse(text)
-        except (QuantityProblem, ModelProblem) as problem:
+        except ModelProblem as problem:
             raise ValueError(text) from problem
         return mix.mean_bytes, None if mix.is_fixed else mix
-    if not 64.0 <= value <= _LONGEST_FRAME_BYTES:
+    if not _SMALLEST_FRAME_BYTES <= value <= _LONGEST_FRAME_BYTES:
         raise ValueError(text)
     return value, None

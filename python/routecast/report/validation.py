@@ -28,6 +28,8 @@ _BOARD = (
     "misses its interval by. Best: the naive law with the smallest value on the same points."
 )
 
+_PREDICTED = " Rows without a measured rate are predicted only."
+
 
 def _whole_percent(ratio: float) -> str:
     return f"{100.0 * ratio:.0f}"
@@ -48,6 +50,7 @@ def rows_table(shown: Sequence[Row]) -> Table:
     """Return rows with their predictions."""
     several = len({row.point.series for row in shown}) > 1
     by_flows = any(row.point.flows is not None for row in shown)
+    has_predicted = any(row.role == "predicted" for row in shown)
     return Table.of(
         shown,
         several and Column.text("Series", "point.series"),
@@ -61,7 +64,7 @@ def rows_table(shown: Sequence[Row]) -> Table:
         Column.text("Limit", lambda row: LIMITS.get(row.prediction.limit, row.prediction.limit)),
         name="rows",
         title="Measured and predicted",
-        caption="Shaded rows calibrate; the others were held out.",
+        caption="Shaded rows calibrate; the others were held out." + (_PREDICTED if has_predicted else ""),
         strong=lambda row: row.role == "calibrate",
     )
 
