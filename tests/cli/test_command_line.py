@@ -22,7 +22,7 @@ from routecast.cli.app import app
 from routecast.cli.run import DEFECT, INTERRUPTED, run
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
 
-COMMANDS = ("study", "validate", "board", "solve", "simulate", "doctor", "import", "export", "schema")
+COMMANDS = ("study", "validate", "board", "solve", "simulate", "sweep", "doctor", "import", "export", "schema")
 
 
 PROGRAM = str(Path(sys.executable).with_name("routecast"))

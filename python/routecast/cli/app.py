@@ -39,7 +39,12 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
             "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "benchmark:rfc2544"}
         ),
     },
-    "One router, one load": {"function": "function:function", "solve": "solve:solve", "simulate": "simulate:simulate"},
+    "One router": {
+        "function": "function:function",
+        "solve": "solve:solve",
+        "simulate": "simulate:simulate",
+        "sweep": "sweep:sweep",
+    },
     "Measure": {
         "measure": "measure:measure",
         "doctor": "doctor:doctor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -36,9 +37,11 @@ __all__ = [
     "progress_bar",
     "refuse_no_figure_file",
     "refuse_no_file",
+    "refuse_no_page_file",
     "remark",
     "save_router",
     "today",
+    "whole_lines",
     "write_figure",
 ]
 
@@ -88,6 +91,23 @@ def data() -> Console:
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+
+
+_WIDEST = 100_000
+
+
+@contextmanager
+def whole_lines() -> Iterator[Console]:
+    """Give the console on stdout; where that is no terminal, lines are neither wrapped nor padded."""
+    from rich.console import Console
+
+    console = data()
+    if console.is_terminal:
+        yield console
+        return
+    text = io.StringIO()
+    yield Console(file=text, highlight=False, width=_WIDEST)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))
 
 
 def remark(text: str) -> None:
@@ -146,6 +166,20 @@ def refuse_no_figure_file(path: Path | None) -> None:
         problem = f'ends in "{path.suffix}": a figure is an SVG file, such as {path.stem or "figure"}.svg'
         raise FileProblem(str(path), [Problem("--figure", problem)])
     refuse_no_file(path, "--figure")
+
+
+def refuse_no_page_file(path: Path | None) -> None:
+    """Refuse a path that no page can be written to, before work is spent on what it should show.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The name does not end in ``.html``, is a folder's, or its folder is not there.
+    """
+    if path is not None and path.suffix.lower() != ".html":
+        problem = f'ends in "{path.suffix}": a page is an HTML file, such as {path.stem or "page"}.html'
+        raise FileProblem(str(path), [Problem("--out", problem)])
+    refuse_no_file(path, "--out")
 
 
 def refuse_no_file(path: Path | None, option: str) -> None:

@@ -54,16 +54,18 @@ def size(
 
     Rows with calibrate = true calibrate (all rows, without that column). Columns as for `validate`.
     """
+    from routecast.calibrate.fitted import MOST_CORES
     from routecast.plan.size import Target
     from routecast.plan.size import size as answer
     from routecast.plan.size.views import counts_table, next_said, probability_figure, size_page
-    from routecast.quantity import parse_counts, parse_ratio
+    from routecast.quantity import parse_ratio
+    from routecast.quantity.value_list import parse_counts
     from routecast.quantity.whole_file import write_whole
 
     refuse_no_figure_file(figure)
     refuse_no_file(out, "--out")
     wanted = Target.parse(target, frames, confidence_ratio=parse_ratio(confidence), loss_ratio=loss)
-    counts = parse_counts(cores)
+    counts = parse_counts(cores, most=MOST_CORES)
     points = points_of(file, series)
     names = tuple(dict.fromkeys(point.series for point in points))
     if figure is not None and len(names) > 1:

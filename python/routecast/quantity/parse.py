@@ -173,34 +173,6 @@ def parse_rate(text: str) -> tuple[float | None, float | None]:
     return None, parse_bit_rate_bps(text)
 
 
-def parse_counts(text: str, *, most: int = 4096) -> tuple[int, ...]:
-    """Read whole numbers from 1 up: one, a list, ranges, or a list of these; in ascending order, each once.
-
-    Raises
-    ------
-    QuantityProblem
-        Something is no whole number, less than 1, more than ``most``, or a range that goes down.
-
-    Examples
-    --------
-    >>> parse_counts("1..4, 8")
-    (1, 2, 3, 4, 8)
-    """
-    counts: set[int] = set()
-    for part in text.split(","):
-        first, dots, last = (each.strip() for each in part.partition(".."))
-        ends = (first, last) if dots else (first, first)
-        low, high = (int(end) if end.isascii() and end.isdigit() and len(end) < 10 else 0 for end in ends)
-        if not 1 <= low <= high <= most:
-            shown = _shown(part.strip())
-            raise QuantityProblem(
-                part.strip()[:_SHOWN_CHARACTERS],
-                f'{shown} is no number of cores from 1 to {most}, nor a range: write "4", "1..64" or "1,2,4,8"',
-            )
-        counts.update(range(low, high + 1))
-    return tuple(sorted(counts))
-
-
 def parse_byte_rate_bytes_per_s(text: str) -> float:
     """Read a byte rate of a bus or memory in bytes/s, > 0; bit rates are converted."""
     number, unit, dimension = _split(text, _BYTE_RATE)

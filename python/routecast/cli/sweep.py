@@ -1,0 +1,164 @@
+"""``routecast sweep``: a router at every combination of some of its values."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import (
+    print_json,
+    print_notes,
+    print_table,
+    progress_bar,
+    refuse_no_page_file,
+    remark,
+    whole_lines,
+)
+from routecast.cli.options import AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.errors import FileProblem, Problem, QuantityProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from routecast.evaluate.sweep import Settings, Sweep
+    from routecast.load.offered import OfferedLoad
+    from routecast.router.model import RouterModel
+
+__all__ = ["sweep"]
+
+_ANY_RATE = "1 pps"
+"""Where the greatest rates are looked for, that of the load does not matter."""
+
+
+@grouped
+def sweep(
+    file: RouterFile,
+    *,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=VALUES",
+            help="What varies: cores=1..16, frame=64,512,IMIX, load, flows, or a place in the file; may be repeated.",
+        ),
+    ] = None,
+    load: ModelLoadOptions,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Simulate each point beside the closed form.")] = False,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--duration", metavar="TIME", help="--simulate: simulated time; 20 ms, or what the transient needs."
+        ),
+    ] = None,
+    seed: Seed = 1,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in base units.")] = False,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE.html", help="Write a page with the figure.", dir_okay=False),
+    ] = None,
+) -> None:
+    """Vary cores, frames, the load or any field of a router: the rates at each combination, and what limits.
+
+    Without a load it finds the greatest rates, without loss and at all; with one, throughput, loss and latency. Where
+    cores vary, the flows follow them unless their number is given.
+    """
+    from routecast.evaluate.sweep import parse_varied
+    from routecast.evaluate.sweep import sweep as evaluate
+    from routecast.quantity import parse_duration_s
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.toml_file import parse_toml
+
+    if as_csv and as_json:
+        raise QuantityProblem("", "--csv and --json are two forms of the same data: give one of them")
+    if duration is not None and not simulate:
+        raise QuantityProblem(duration, "--duration is the time that is simulated: give --simulate too")
+    refuse_no_page_file(out)
+    document = parse_toml(read_text(file, kind="router file"), str(file))
+    varied = parse_varied(vary or (), document, subject=str(file))
+    keys = {axis.key for axis in varied}
+    _refuse_twice(keys, load)
+    has_load = bool(load.load) or "load" in keys
+
+    def offered(settings: Settings, model: RouterModel, default: OfferedLoad | None) -> OfferedLoad:
+        flows = settings.get("flows", load.flows)
+        options = replace(
+            load,
+            load=str(settings.get("load", load.load or _ANY_RATE)),
+            frame=str(settings["frame"]) if "frame" in settings else load.frame,
+            flows=None if flows is None else int(flows),
+        )
+        return options.offered(default, ports=len(model.ports), seed=seed)
+
+    with progress_bar("sweep") as progress:
+        answer = evaluate(
+            document,
+            varied,
+            offered,
+            subject=str(file),
+            folder=file.parent,
+            frames=frames_asked(load.frame),
+            has_load=has_load,
+            keeps_flows=load.flows is not None or load.random_flows or "flows" in keys,
+            simulates=simulate,
+            duration_s=parse_duration_s(duration) if duration else None,
+            seed=seed,
+            progress=progress,
+        )
+    _print(answer, as_csv=as_csv, as_json=as_json)
+    if out is not None:
+        options = {"--duration": duration, "--seed": seed if seed != 1 else None, "--simulate": simulate or None}
+        _write(answer, out, command=_command(file, vary or (), load, options))
+
+
+def _refuse_twice(keys: set[str], load: ModelLoadOptions) -> None:
+    for key in ("load", "frame", "flows"):
+        if key in keys and getattr(load, key) is not None:
+            raise QuantityProblem("", f"--{key} is given, and --vary {key} too: leave one of them out")
+
+
+def _print(answer: Sweep, *, as_csv: bool, as_json: bool) -> None:
+    from routecast.report.sweep import sweep_csv, sweep_notes, sweep_table
+
+    if as_json:
+        print_json(answer.to_json())
+    elif as_csv:
+        sys.stdout.write(sweep_csv(answer))
+        for note in sweep_notes(answer):
+            remark(f"Note: {note}")
+    else:
+        with whole_lines() as console:
+            print_table(console, sweep_table(answer))
+            print_notes(console, sweep_notes(answer))
+
+
+def _command(file: Path, vary: Sequence[str], load: ModelLoadOptions, options: Mapping[str, object]) -> str:
+    """Return the command as it was typed, as far as it decides the answer."""
+    of_load: dict[str, object] = {
+        "--" + option.name.replace("_", "-"): getattr(load, option.name)
+        for option in fields(load)
+        if getattr(load, option.name) != option.default
+    }
+    words = ["routecast", "sweep", str(file), *(word for text in vary for word in ("--vary", text))]
+    for option, setting in {**of_load, **options}.items():
+        if setting is not None:
+            words += [option] if setting is True else [option, str(setting)]
+    return shlex.join(words)
+
+
+def _write(answer: Sweep, out: Path, *, command: str) -> None:
+    from routecast.quantity.whole_file import write_whole
+    from routecast.report.page import render_page
+    from routecast.report.sweep import sweep_page
+
+    try:
+        write_whole(out, render_page(sweep_page(answer, command=command)))
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise FileProblem(str(out), [Problem("--out", f"cannot be written: {reason}")]) from problem
+    remark(f"wrote {out}")

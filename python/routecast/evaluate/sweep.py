@@ -1,0 +1,414 @@
+"""Sweeps: a router at every combination of fields of its file, frames and loads; what it carries, and what limits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routecast.errors import (
+    EnvironmentProblem,
+    FileProblem,
+    ModelProblem,
+    Problem,
+    QuantityProblem,
+    RoutecastError,
+    TransientProblem,
+)
+from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+from routecast.evaluate.solve.closed_form import rates_of, resources_of
+from routecast.evaluate.solve.flow import flow_graph
+from routecast.evaluate.solve.fluid import intended_of
+from routecast.evaluate.trial import Bottleneck, Trial
+from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.quantity import parse_rate_pps
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
+from routecast.quantity.toml_file import fields_at
+from routecast.quantity.value_list import Plain, parse_values
+from routecast.router.files import build_router, router_table
+from routecast.router.model import RouterModel
+from routecast.router.variants import vary
+
+if TYPE_CHECKING:
+    from routecast.evaluate.simulate import Simulate
+
+__all__ = ["MOST_POINTS", "Settings", "Sweep", "SweepPoint", "Varied", "parse_varied", "sweep"]
+
+MOST_POINTS = 10_000
+"""Combinations of one sweep."""
+
+Settings = Mapping[str, Plain]
+"""One combination: the value of everything that varies, by its key."""
+
+_UNKNOWN = math.nan
+_OF_THE_LOAD = ("frame", "load", "flows")
+"""Keys that change the load; all others are places in the router file."""
+_ALIASES = {"load.frames": "frame", "load.rate": "load", "load.flows.count": "flows"}
+_MOST_FLOWS = 1_000_000
+_HASHES = 128
+"""Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
+_SIMULATED_S = 0.02
+_MOST_TRIES = 4
+
+
+@value
+class Varied:
+    """Something that varies."""
+
+    key: str = field('"cores", "frame", "load", "flows", or a place in the router file such as "service.per_packet"')
+    values: tuple[Plain, ...] = field("The values that it takes")
+
+
+@value
+class SweepPoint:
+    """What was found for one combination. What nobody knows, or nobody wanted to know, is NaN or None."""
+
+    settings: Settings = field("Value by key")
+    flows: int = field("Number of flows")
+    lossless_pps: float = field("Greatest rate without loss, by closed form, frames/s", default=_UNKNOWN)
+    maximum_pps: float = field("Greatest forwarding rate, by closed form, frames/s", default=_UNKNOWN)
+    bottleneck: Bottleneck | None = field("What limits, or would first, by closed form", default=None)
+    trial: Trial | None = field("The closed form's answer for the given load", default=None)
+    simulated: Trial | None = field("The simulator's, for the given load or for line rate on every port", default=None)
+    notes: tuple[str, ...] = field("Ranges of validity", default=())
+    problem: str = field("Why something is not known that should be", default="")
+
+
+@value
+class Sweep:
+    """The answer of a sweep."""
+
+    router: str = field("Its name")
+    varied: tuple[Varied, ...]
+    points: tuple[SweepPoint, ...] = field("Each combination; the last key varies fastest")
+    has_load: bool = field("Whether a load is given; without one the greatest rates are what is found")
+    is_simulated: bool
+    notes: tuple[str, ...] = field("What holds for all points", default=())
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return every point as plain data with the same keys; what is not known is None."""
+        return [self._row(point) for point in self.points]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the sweep as plain data."""
+        varied = {axis.key: list(axis.values) for axis in self.varied}
+        return {"router": self.router, "varied": varied, "points": self.rows(), "notes": list(self.notes)}
+
+    def _row(self, point: SweepPoint) -> dict[str, object]:
+        row: dict[str, object] = {"settings": dict(point.settings), "flows": point.flows}
+        if self.has_load:
+            row |= _of_trial(point.trial)
+        else:
+            row |= pick(point, "lossless_pps", "maximum_pps")
+        row["bottleneck"] = _of_bottleneck(point.bottleneck)
+        if self.is_simulated:
+            limits = point.simulated.bottleneck if point.simulated else None
+            row["simulated"] = {**_of_trial(point.simulated), "bottleneck": _of_bottleneck(limits)}
+        return {**row, "notes": list(point.notes), "problem": point.problem or None}
+
+
+def _of_trial(trial: Trial | None) -> dict[str, object]:
+    names = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio")
+    latency = trial.latency if trial else None
+    of_latency = {f"latency_{name}": plain(getattr(latency, name)) if latency else None for name in ("mean_s", "p99_s")}
+    return {**(pick(trial, *names) if trial else dict.fromkeys(names)), **of_latency}
+
+
+def _of_bottleneck(bottleneck: Bottleneck | None) -> dict[str, object]:
+    names = ("name", "kind", "reason")
+    return pick(bottleneck, *names) if bottleneck else dict.fromkeys(names)
+
+
+def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: str) -> tuple[Varied, ...]:
+    """Read what varies from texts ``KEY=VALUES``.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        ``"cores=1..16"``, ``"frame=64,512,IMIX"``; frame sizes without a unit are bytes.
+    document : mapping
+        What the router file says.
+    subject : str
+        What messages call it.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        Nothing varies, a key is not known, something varies twice, a value is none of its kind, or there are more than
+        :data:`MOST_POINTS` combinations.
+
+    Examples
+    --------
+    >>> router = {"builder": "multicore", "cores": 1, "service": {"per_packet": "1 us"}}
+    >>> [axis.values for axis in parse_varied(["cores=1..3", "frame=64,IMIX"], router, subject="router")]
+    [(1, 2, 3), ('64 B', 'IMIX')]
+    """
+    table = router_table(document, subject)
+    varied: list[Varied] = []
+    for text in texts:
+        written, equals, values = text.partition("=")
+        key = _ALIASES.get(written.strip(), written.strip())
+        if not equals or not key:
+            raise QuantityProblem(text, f'--vary "{text[:60]}": write KEY=VALUES, such as cores=1..16 or frame=64,IMIX')
+        _refuse_unknown(key, document, table, subject)
+        if key in (axis.key for axis in varied):
+            raise QuantityProblem(text, f"--vary {key} is given twice: give all its values at once")
+        try:
+            varied.append(Varied(key=key, values=_values(key, values)))
+        except RoutecastError as problem:
+            raise QuantityProblem(text, f"--vary {key}: {problem}") from problem
+        if key not in _OF_THE_LOAD:
+            vary(document, {key: varied[-1].values[0]}, subject=subject)
+    if not varied:
+        raise QuantityProblem("", "nothing varies: give --vary KEY=VALUES, such as --vary cores=1..16")
+    counts = [len(axis.values) for axis in varied]
+    if math.prod(counts) > MOST_POINTS:
+        made = " x ".join(map(str, counts))
+        message = f"{made} = {math.prod(counts):,} combinations: at most {MOST_POINTS:,}; give --vary fewer values"
+        raise QuantityProblem("", message)
+    return tuple(varied)
+
+
+def _refuse_unknown(key: str, document: Mapping[str, Any], table: type, subject: str) -> None:
+    known = fields_at(table, ())
+    first = re.split(r"[.\[]", key)[0]
+    if key in _OF_THE_LOAD or first in known:
+        return
+    if key == "cores":
+        kind = f'of builder "{document["builder"]}"' if "builder" in document else "given by its task units"
+        message = f"--vary cores: a router {kind} has no number of cores; {_instead_of_cores(document, known)}"
+        raise FileProblem(subject, [Problem("", message)])
+    meant = did_you_mean(first, ("cores", *_OF_THE_LOAD, *known) if "cores" in known else (*_OF_THE_LOAD, *known))
+    raise FileProblem(subject, [Problem("", f'--vary {key}: "{first[:60]}" is no key that is known here: {meant}')])
+
+
+def _instead_of_cores(document: Mapping[str, Any], known: Iterable[str]) -> str:
+    counted = [key for key in ("machines", "engines") if key in known]
+    for key, count in (("pool", "units"), ("server", "cores")):
+        entries = document.get(key)
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            name = entry.get("name", number) if isinstance(entry, dict) else number
+            counted.append(f"{key}[{name}].{count}")
+    return "vary " + " or ".join(f'"{entry}"' for entry in counted[:4]) if counted else "vary another of its fields"
+
+
+def _values(key: str, text: str) -> tuple[Plain, ...]:
+    values = parse_values(text, most=MOST_POINTS)
+    if key == "frame":
+        sizes = (f"{entry} B" if isinstance(entry, int) else str(entry) for entry in values)
+        return tuple(dict.fromkeys(FrameMix.parse(entry).name for entry in sizes))
+    for entry in values:
+        if key == "load":
+            parse_rate_pps(str(entry))
+        elif key == "flows" and (
+            not isinstance(entry, int) or isinstance(entry, bool) or not 1 <= entry <= _MOST_FLOWS
+        ):
+            raise QuantityProblem(str(entry), f'got "{entry}": flows are whole numbers from 1 to {_MOST_FLOWS:,}')
+    return values
+
+
+def sweep(
+    document: Mapping[str, Any],
+    varied: Sequence[Varied],
+    offered: Callable[[Settings, RouterModel, OfferedLoad | None], OfferedLoad],
+    *,
+    subject: str = "router file",
+    folder: Path | None = None,
+    frames: FrameMix | None = None,
+    has_load: bool = False,
+    keeps_flows: bool = False,
+    simulates: bool = False,
+    duration_s: float | None = None,
+    seed: int = 1,
+    progress: Callable[[int, int, str], None] = lambda done, total, now: None,
+) -> Sweep:
+    """Evaluate a router at every combination of what varies.
+
+    All combinations are built before the first is evaluated. Where the closed form or the simulator has no answer for
+    one, the point says why, and the others go on.
+
+    Parameters
+    ----------
+    document : mapping
+        What the router file says.
+    varied : sequence of Varied
+        As :func:`parse_varied` returns it.
+    offered : callable
+        Returns the load of a combination, from its settings, the router, and the load that its file suggests.
+    subject, folder
+        As of :func:`routecast.router.files.parse_router`.
+    frames : FrameMix or None
+        What will be offered instead of the file's frames where no frames vary.
+    has_load : bool
+        Whether to evaluate the loads as they are; else their rates do not matter: the greatest rates are looked for.
+    keeps_flows : bool
+        Whether the number of flows stays when ``cores`` varies. Else flows that are crafted follow the cores: as many
+        as fill cores and ports evenly.
+    simulates : bool
+        Whether to simulate too: the load, or line rate on every port.
+    duration_s : float or None
+        Simulated time; None for 20 ms, or what the transient needs.
+    seed : int
+    progress : callable
+        Gets how many points are done, of how many, and the last.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A combination makes no router, or no point has an answer.
+    """
+    combinations = [
+        dict(zip((axis.key for axis in varied), row, strict=True)) for row in product(*(axis.values for axis in varied))
+    ]
+    routers = _Routers(document, subject=subject, folder=folder, frames=frames)
+    for settings in combinations:
+        routers.of(settings)
+    follows = "cores" in combinations[0] and not keeps_flows
+    are_followed = False
+    points = []
+    for number, settings in enumerate(combinations):
+        progress(number, len(combinations), _shown(settings))
+        model, default = routers.of(settings)
+        load = offered(settings, model, default)
+        if "load" in settings and load.arrivals.kind == "trace":
+            raise QuantityProblem("", "--vary load: a trace brings its own instants, so its rate cannot vary")
+        if follows and _is_crafted(load, len(model.ports)):
+            load = replace(load, flows=_even_flows(int(settings["cores"]), len(model.ports)))
+            are_followed = True
+        point = _solved(settings, model, load, has_load=has_load)
+        if simulates:
+            point = _simulated(point, model, load, has_load=has_load, duration_s=duration_s, seed=seed)
+        points.append(point)
+    if all(point.problem and point.bottleneck is None and point.simulated is None for point in points):
+        raise RoutecastError(
+            f"none of the {len(points)} combinations has an answer; the first says: {points[0].problem}"
+        )
+    return Sweep(
+        router=routers.of(combinations[0])[0].name,
+        varied=tuple(varied),
+        points=tuple(points),
+        has_load=has_load,
+        is_simulated=simulates,
+        notes=tuple(_notes(points, has_load=has_load, simulates=simulates, are_followed=are_followed)),
+    )
+
+
+def _shown(settings: Settings) -> str:
+    return ", ".join(f"{key} = {str(entry)[:40]}" for key, entry in settings.items())
+
+
+class _Routers:
+    """Routers by settings, each built once: loads and flows do not change them."""
+
+    def __init__(
+        self, document: Mapping[str, Any], *, subject: str, folder: Path | None, frames: FrameMix | None
+    ) -> None:
+        self._document, self._subject, self._folder, self._frames = document, subject, folder, frames
+        self._built: dict[str, tuple[RouterModel, OfferedLoad | None]] = {}
+
+    def of(self, settings: Settings) -> tuple[RouterModel, OfferedLoad | None]:
+        overrides = {key: entry for key, entry in settings.items() if key not in _OF_THE_LOAD}
+        frames = FrameMix.parse(str(settings["frame"])) if "frame" in settings else self._frames
+        key = repr((overrides, frames and frames.name))
+        if key not in self._built:
+            subject = f"{self._subject} with {_shown(overrides)}" if overrides else self._subject
+            try:
+                varied = vary(self._document, overrides, subject=subject)
+                built = build_router(varied, subject=self._subject, folder=self._folder, frames=frames)
+            except (FileProblem, ModelProblem) as problem:
+                raise FileProblem(subject, problem.problems) from problem
+            self._built[key] = built
+        return self._built[key]
+
+
+def _is_crafted(load: OfferedLoad, ports: int) -> bool:
+    """Return whether the flows are of those that are made to spread evenly; a trace needs its own."""
+    crafted = FlowSet.crafted(len(load.flows.flows), ports=ports)
+    return load.arrivals.kind != "trace" and load.flows.flows == crafted.flows
+
+
+def _even_flows(cores: int, ports: int) -> FlowSet:
+    """Return the fewest crafted flows that fill cores and ports evenly; cores alone where hash values are too few.
+
+    Examples
+    --------
+    >>> _even_flows(3, 2).share_per_core(3)
+    (0.3333333333333333, 0.3333333333333333, 0.3333333333333333)
+    """
+    both = math.lcm(cores, ports)
+    return FlowSet.crafted(both if both <= _HASHES else cores, ports=ports)
+
+
+def _solved(settings: Settings, model: RouterModel, load: OfferedLoad, *, has_load: bool) -> SweepPoint:
+    point = SweepPoint(settings=settings, flows=len(load.flows.flows))
+    try:
+        if has_load:
+            trial = Solve(model=model).trial(load, 1.0)
+            return replace(point, trial=trial, bottleneck=trial.bottleneck, notes=trial.notes)
+        full = rates_of(model, load, overload=True)
+        forwarded_pps = max(float(full.offered.sum()) - sum(full.drops_pps().values()), 0.0)
+        return replace(
+            point,
+            lossless_pps=lossless_pps(model, load),
+            maximum_pps=capacity_pps(model, load),
+            bottleneck=resources_of(full, forwarded_pps=forwarded_pps)[1],
+            notes=tuple(full.notes),
+        )
+    except EnvironmentProblem:
+        raise
+    except RoutecastError as problem:
+        return replace(point, problem=str(problem))
+
+
+def _simulated(
+    point: SweepPoint, model: RouterModel, load: OfferedLoad, *, has_load: bool, duration_s: float | None, seed: int
+) -> SweepPoint:
+    from routecast.evaluate.simulate import Simulate
+
+    try:
+        if not has_load:
+            if load.arrivals.kind == "trace":
+                raise ModelProblem("offered load", [Problem("arrivals", "a trace cannot be sent at line rate")])
+            load = load.at(intended_of(flow_graph(model, load), load, overload=True))
+        trial = _past_the_transient(Simulate(model, seed=seed), load, duration_s)
+    except EnvironmentProblem:
+        raise
+    except RoutecastError as problem:
+        message = f"not simulated: {problem}"
+        return replace(point, problem=f"{point.problem}; {message}" if point.problem else message)
+    return replace(point, simulated=trial)
+
+
+def _past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
+    """Simulate for the given time; without one, longer and longer until the transient is past."""
+    tried_s = duration_s or _SIMULATED_S
+    for _ in range(_MOST_TRIES if duration_s is None else 0):
+        try:
+            return simulator.trial(load, tried_s)
+        except TransientProblem as problem:
+            tried_s = 1.5 * problem.needed_s
+    return simulator.trial(load, tried_s)
+
+
+def _notes(points: Sequence[SweepPoint], *, has_load: bool, simulates: bool, are_followed: bool) -> Iterator[str]:
+    counts = sorted({point.flows for point in points})
+    number = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    if are_followed:
+        yield (
+            f"Flows follow the cores: as many crafted flows as fill cores and ports evenly ({number}), whatever the "
+            "file says; --flows N fixes their number."
+        )
+        if max(int(point.settings["cores"]) for point in points) > _HASHES:
+            yield f"Hashes choose among {_HASHES} places: flows do not fill more cores than that evenly."
+    elif "cores" in points[0].settings:
+        yield f"Flows do not follow the cores ({number}): their number is fixed."
+    if simulates and not has_load:
+        yield "Simulated is what is forwarded with line rate offered to every port: a maximum, not a rate without loss."
