@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import Activation, Need, Policy, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
+from routecast.router.files import read_router_and_load
 
 US = 1e-6
 LONG_ENOUGH_S = 0.2
@@ -123,3 +125,13 @@ def test_threads_that_are_free_to_move_forward_alike_below_overload():
         rates, used = errors(models, over)
         assert max(rates) < 0.005
         assert max(used) < 0.01
+
+
+def test_where_two_threads_are_as_full_the_one_that_loses_frames_is_named_and_both_are_listed():
+    # The shipped virtual router in overload: its vcpu and its back end are full at once, and the back end's ring drops.
+    path = Path(__file__).parents[2] / "examples" / "virtual.router.toml"
+    router, load = read_router_and_load(path)
+    solved, simulated = (evaluator(model=router).trial(load.at(1.4e6), 0.1) for evaluator in (Solve, Simulate))
+    assert solved.bottleneck.name == simulated.bottleneck.name == "vm backend 0"
+    assert {"vm backend 0", "vm vcpu 0"} <= {resource.name for resource in solved.resources}
+    assert '"vm vcpu 0" may limit as well' in solved.bottleneck.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +22,8 @@ _EVEN = 1.0 + 1e-6
 _IDLE = 0.9
 _MOST_NAMES = 3
 _LOST = 1e-6
+_CLOSE = 0.02
+"""Threads whose loads differ by less are told apart by what the load asks of them."""
 
 
 def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
@@ -39,21 +42,26 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
         mine = [int(one) for one in np.flatnonzero(machine.pool_of == number)]
         rows = [at for at, row in enumerate(machine.rows.rows) if row.pool == number]
         used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
-        thread = max(mine, key=lambda one: float(alone[one]), default=None)
+        full = _fullest(alone, steady.demand / machine.most, mine)
+        thread, close = (full[0] if full else None), full[1:]
         row = max(rows, key=lambda one: float(loads[one]), default=None)
-        by_thread = float(alone[thread]) if thread is not None else 0.0
+        by_thread = max((float(alone[one]) for one in mine), default=0.0)
         by_row = float(loads[row]) if row is not None else 0.0
         fullest = max(by_thread, by_row)
         capacity = rate / fullest if fullest > 0.0 else math.inf
         why = ""
         if thread is not None and by_thread >= by_row:
             why = _of_thread(machine, steady, thread)
+            if close:
+                names = ", ".join(f'"{machine.threads[number].name}"' for number in close)
+                why += f"; {names} may limit as well: within {format_ratio(_CLOSE)} the closed form does not tell"
             if machine.most[thread] < pool.units or len(mine) > 1:
                 busy = min(float(steady.busy[thread] / machine.most[thread]), 1.0)
                 name = machine.threads[thread].name
                 resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
                 if by_thread > by_row * _EVEN or len(rows) == 0:
                     found.append((resource, why))
+                found += [_beside(machine, steady, number, rate / float(alone[number])) for number in close]
         elif row is not None:
             why = _of_row(machine, steady, row)
         resource = Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity)
@@ -76,6 +84,31 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     visits[machine.passage.order] = lossless.visits
     found += links_of(fluid, visits)
     return ranked(fluid, found, forwarded_pps)
+
+
+def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
+    """Return the fullest thread at the greatest rate without loss; in overload others may be as full but for 2 %.
+
+    Then the one comes first that most is asked of, for that one loses the frames, and those follow, without its equals.
+    """
+    if not threads:
+        return []
+    fullest = max(threads, key=lambda thread: float(alone[thread]))
+    least = (1.0 - _CLOSE) * float(alone[fullest])
+    close = [thread for thread in threads if float(alone[thread]) >= least > 0.0]
+    first = max(close, key=lambda thread: float(demand[thread]), default=fullest)
+    if demand[first] <= _EVEN:
+        return [fullest]
+    unlike = [thread for thread in close if float(demand[thread]) * _EVEN < float(demand[first])]
+    return [first, *unlike[:_MOST_NAMES]]
+
+
+def _beside(machine: Machine, steady: Steady, number: int, capacity_pps: float) -> Found:
+    """Return a thread that is nearly as full as the one that limits."""
+    busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
+    name = machine.threads[number].name
+    why = _of_thread(machine, steady, number)
+    return Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity_pps), why
 
 
 def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
