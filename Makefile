@@ -149,7 +149,7 @@ format: $(DONE)/group-check ## rewrite the sources in their format
 
 .PHONY: corpus
 corpus: $(DONE)/extension $(DONE)/group-test ## write anew what tests/corpus holds of outputs; the commit says why it changed
-	@ROUTECAST_REWRITE_CORPUS=1 $(PYTEST) -m '' tests/corpus tests/calibrate/test_board.py -p no:cacheprovider
+	@ROUTECAST_REWRITE_CORPUS=1 $(PYTEST) -m '' tests/corpus tests/calibration/test_board.py -p no:cacheprovider
 
 .PHONY: pages
 pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show of outputs and pictures anew

@@ -28,10 +28,11 @@ FLOORS = (
     ("router",),
     ("evaluate",),
     ("testbed", "power", "noc"),
-    ("benchmark", "calibrate", "experiment", "multistage"),
+    ("benchmark", "calibration", "experiment", "multistage"),
     ("plan",),
     ("report",),
     ("study",),
+    ("api",),
     ("cli",),
 )
 VALUES = ("tables", "figures", "ticks", "page", "drawing")

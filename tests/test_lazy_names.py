@@ -30,6 +30,8 @@ def test_no_submodule_has_the_name_of_what_the_room_gives(room: str) -> None:
 
 
 def test_functions_of_calibration_are_functions_after_their_modules_were_imported() -> None:
-    code = "import routecast.cli.validate, routecast.study.tables.run; from routecast.calibrate import fit, validate\n"
+    code = (
+        "import routecast.cli.validate, routecast.study.tables.run; from routecast.calibration import fit, validate\n"
+    )
     code += "assert callable(fit) and callable(validate)"
     subprocess.run([sys.executable, "-c", code], check=True)

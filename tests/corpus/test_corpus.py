@@ -83,6 +83,6 @@ def test_every_file_of_the_corpus_is_made_by_something() -> None:
     }
     made |= {page.path.with_suffix(".html") for page in (*studies(), *short_studies())} | {
         HERE / "board.txt"
-    }  # tests/calibrate/test_board.py
+    }  # tests/calibration/test_board.py
     kept = {path for path in HERE.rglob("*") if path.suffix in {".txt", ".html"}}
     assert kept == made

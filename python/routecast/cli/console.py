@@ -19,7 +19,7 @@ from routecast.errors import FileProblem, Problem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from routecast.calibrate.router_file import RouterFile
+    from routecast.calibration.router_file import RouterFile
     from routecast.evaluate.points import Point
     from routecast.evaluate.trial import Trial
     from routecast.report.figures import Figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -73,12 +74,15 @@ def _shipped() -> dict[str, str]:
     import routecast
 
     room = Path(routecast.__file__).parent / "data" / "examples"
-    paths = sorted(path for path in room.rglob("*.*") if path.is_file())
-    return {path.relative_to(room).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+    paths = {path.relative_to(room).as_posix(): path for path in room.rglob("*.*") if path.is_file()}
+    return {name: path.read_text(encoding="utf-8") for name, path in sorted(paths.items())}
 
 
 def _shows(text: str) -> str:
-    """Return what an example says of itself: the first line of its first comment."""
+    """Return what an example says of itself: the first line of its first comment; of a notebook, below its title."""
+    if text.startswith("{"):
+        title, _, shows = "".join(json.loads(text)["cells"][0]["source"]).partition("\n\n")
+        return shows or title
     return next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
 
 

@@ -17,7 +17,7 @@ from routecast.errors import ModelProblem, Problem, QuantityProblem, TransientPr
 from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
-    from routecast.calibrate.refine import Refined
+    from routecast.calibration.refine import Refined
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction
@@ -610,7 +610,7 @@ def refine_file(hardware: Hardware, measured: Sequence[MeasuredFunction], path: 
     routecast.errors.EnvironmentProblem
         The file cannot be written.
     """
-    from routecast.calibrate.refine import refine
+    from routecast.calibration.refine import refine
     from routecast.hardware.catalogue import write_hardware
 
     refined = refine(hardware, measured)

@@ -16,7 +16,7 @@ from routecast.cli.options import AsJson, DeviceOptions, LoadOptions, PowerOptio
 from routecast.cli.over_time import OverTime, OverTimeOptions
 
 if TYPE_CHECKING:
-    from routecast.calibrate.until import Known
+    from routecast.calibration.until import Known
     from routecast.evaluate.points import Point
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
@@ -53,7 +53,7 @@ def run_until(
         ``out`` cannot be read, or cannot be appended to.
     """
     from routecast.benchmark.overload import find_overload_pps
-    from routecast.calibrate.until import measure_until
+    from routecast.calibration.until import measure_until
     from routecast.errors import EnvironmentProblem
     from routecast.evaluate.points import Point
     from routecast.load.frames import RFC2544_FRAME_BYTES
@@ -103,7 +103,7 @@ def run_until(
 
 def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
     """Print what was measured, what is known at each frame size, and whether that is enough."""
-    from routecast.calibrate import Row
+    from routecast.calibration import Row
     from routecast.report.validation import rows_table
 
     rows = [Row(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]

@@ -54,7 +54,7 @@ def size(
 
     Rows with calibrate = true calibrate (all rows, without that column). Columns as for `validate`.
     """
-    from routecast.calibrate.fitted import MOST_CORES
+    from routecast.calibration.fitted import MOST_CORES
     from routecast.plan.size import Target
     from routecast.plan.size import size as answer
     from routecast.plan.size.views import counts_table, next_said, probability_figure, size_page

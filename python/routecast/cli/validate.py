@@ -24,7 +24,7 @@ from routecast.cli.options import AsJson
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from routecast.calibrate.advice import Advice
+    from routecast.calibration.advice import Advice
 
 __all__ = ["board", "next_measurement", "validate"]
 
@@ -62,7 +62,7 @@ def next_measurement(
     Rows with calibrate = true are what is known (all rows with a rate, without that column). The other rows are what is
     to be known, or what the options ask for. Columns as for `validate`.
     """
-    from routecast.calibrate.advice import Asked, advise
+    from routecast.calibration.advice import Asked, advise
     from routecast.load.frames import FrameMix
     from routecast.quantity import parse_rate, parse_ratio
 
@@ -122,8 +122,8 @@ def board(
 
     Leaves with 1 if an error has grown beyond its record.
     """
-    from routecast.calibrate.board import run_board
-    from routecast.calibrate.replay import run_replay
+    from routecast.calibration.board import run_board
+    from routecast.calibration.replay import run_replay
     from routecast.report.validation import board_remarks, board_tables, replay_table
 
     if replay:
@@ -189,9 +189,9 @@ def validate(
     Without calibrate all rows with a rate do; rows without one are predicted. Rows that repeat a set of conditions
     tell how well a measurement repeats. A .parquet file will do too.
     """
-    from routecast.calibrate import router_file_of
-    from routecast.calibrate import validate as run
-    from routecast.calibrate.advice import advise
+    from routecast.calibration import router_file_of
+    from routecast.calibration import validate as run
+    from routecast.calibration.advice import advise
     from routecast.report.validation import advice_table, validation_tables
 
     points = points_of(file, series)

@@ -1,7 +1,7 @@
 """Contention laws: how the speed of a machine grows with its working cores.
 
 A few points cannot tell these laws apart, and which one is right depends on what the cores share. routecast therefore
-keeps all of them, weighs them by how well they explain the points (:mod:`routecast.calibrate.posterior`) and lets
+keeps all of them, weighs them by how well they explain the points (:mod:`routecast.calibration.posterior`) and lets
 their disagreement widen the intervals.
 
 Every law gives the number of *effective cores* ``g(k)`` of k working ones, ``g(1) = 1``: the router forwards
@@ -25,8 +25,8 @@ law            factor c(k) or growth g(k)      what the cores share
 
 The registry is used by calibration, router files, the closed form and, as the table of factors for 1, 2, … busy units,
 by the simulator. A new law is a file of this folder with ``LAWS = (Law(…),)`` and its name in ``_FILES``: a router file
-can say it at once and :func:`routecast.calibrate.fit` can be told to fit it; calibrations average over it too once
-``python -m routecast.calibrate.board --learn`` has found its weight.
+can say it at once and :func:`routecast.calibration.fit` can be told to fit it; calibrations average over it too once
+``python -m routecast.calibration.board --learn`` has found its weight.
 """
 
 from __future__ import annotations

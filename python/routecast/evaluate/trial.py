@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from routecast.evaluate.plain import plain
 from routecast.quantity.schema import field, value
+
+if TYPE_CHECKING:
+    import polars
 
 __all__ = ["Bottleneck", "Delay", "FlowOutcome", "Moment", "Resource", "TaskActivity", "Trial", "TrialPower"]
 
@@ -172,6 +176,42 @@ class Trial:
     def is_valid(self) -> bool:
         """Whether the trial is a result at all."""
         return not self.invalid
+
+    def __repr__(self) -> str:
+        return f"Trial({', '.join(f'{name} {text}' for name, text in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        from routecast.report.tables import Table, table_html  # only who looks pays for it
+
+        return table_html(Table.of_facts(self._facts(), name="trial", title=f"{self.evaluator}"))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what a reader wants first, as names and texts."""
+        from routecast.quantity import format_duration, format_pps, format_ratio
+
+        known = [(name, getattr(self.latency, f"{name}_s")) for name in ("mean", "p50", "p99")] if self.latency else []
+        times = ", ".join(f"{name} {format_duration(time_s)}" for name, time_s in known if math.isfinite(time_s))
+        return [
+            ("by", self.evaluator),
+            ("offered", format_pps(self.offered_pps)),
+            ("forwarded", format_pps(self.forwarded_pps)),
+            ("loss", format_ratio(self.loss_ratio)),
+            *([("latency", times)] if times else []),
+            *([("invalid", "; ".join(self.invalid))] if self.invalid else []),
+            ("limits", f"{self.bottleneck.name}, {self.bottleneck.reason}"),
+        ]
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return one row: rates, loss, counts of frames, latency in seconds, what limits; null where not known."""
+        import polars as pl
+
+        scalars = {name: entry for name, entry in self.to_json().items() if isinstance(entry, str | int | float)}
+        row: dict[str, object] = {**scalars, "limits": self.bottleneck.name}
+        for part in ("latency", "waiting"):
+            delay = getattr(self, part)
+            for name in ("mean_s", "p50_s", "p99_s", "max_s"):
+                row[f"{part}_{name}"] = plain(getattr(delay, name)) if delay is not None else None
+        return pl.DataFrame([row])
 
     def to_json(self) -> dict[str, object]:
         """Return plain data for ``--json``: NaN becomes null, field names stay."""

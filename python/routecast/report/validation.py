@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from routecast.calibrate.next_points import half_width_ratio
-from routecast.calibrate.replay import DESIGNS, WITHIN_RATIO
+from routecast.calibration.next_points import half_width_ratio
+from routecast.calibration.replay import DESIGNS, WITHIN_RATIO
 from routecast.report.tables import Column, Table, percent, signed_percent
 
 if TYPE_CHECKING:
-    from routecast.calibrate import Row, Validation
-    from routecast.calibrate.advice import Advice
-    from routecast.calibrate.board import Board, Group
-    from routecast.calibrate.replay import Replayed
+    from routecast.calibration import Row, Validation
+    from routecast.calibration.advice import Advice
+    from routecast.calibration.board import Board, Group
+    from routecast.calibration.replay import Replayed
     from routecast.evaluate.points import Point
 
 __all__ = ["LIMITS", "advice_table", "board_remarks", "board_tables", "replay_table", "rows_table", "validation_tables"]

@@ -29,7 +29,7 @@ from routecast.study.reading import KINDS, part_of_kind
 from routecast.study.result import Provenance, StudyResult, TerminalSummary
 
 if TYPE_CHECKING:
-    from routecast.calibrate.router_file import RouterFile
+    from routecast.calibration.router_file import RouterFile
 
 __all__ = ["Progress", "StudyRun", "StudyTask", "router_file_of", "run_study", "terminal_summary"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from routecast.calibrate.packs import read_packs
+from routecast.calibration.packs import read_packs
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point

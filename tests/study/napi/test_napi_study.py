@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from routecast.calibrate.activation_costs import ActivationCosts, fit_activation_costs
-from routecast.calibrate.frequency import FrequencyLaw
+from routecast.calibration.activation_costs import ActivationCosts, fit_activation_costs
+from routecast.calibration.frequency import FrequencyLaw
 from routecast.errors import FileProblem
 from routecast.study.engine import run_study
 from routecast.study.napi.document import NapiStudy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from routecast.calibrate.next_points import NextPoint
-from routecast.calibrate.score import Limit
+from routecast.calibration.next_points import NextPoint
+from routecast.calibration.score import Limit
 from routecast.evaluate.plain import pick, plain
 from routecast.plan.size.target import Target
 
@@ -70,6 +70,9 @@ class Sizing:
     facts: tuple[FactAnswer, ...]
     next: tuple[NextPoint, ...]
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Sizing({self.answer})"
 
     @property
     def headroom_ratio(self) -> float | None:

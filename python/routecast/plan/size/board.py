@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any
 
-from routecast.calibrate import FittedRouter
-from routecast.calibrate.board import calibrated_series
-from routecast.calibrate.fitted import CONFIDENCE_RATIO
-from routecast.calibrate.packs import Pack, read_packs
+from routecast.calibration import FittedRouter
+from routecast.calibration.board import calibrated_series
+from routecast.calibration.fitted import CONFIDENCE_RATIO
+from routecast.calibration.packs import Pack, read_packs
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 

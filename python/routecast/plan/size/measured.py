@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from routecast.calibrate import FittedRouter, fit
-from routecast.calibrate.fitted import at_cores
-from routecast.calibrate.score import Prediction
+from routecast.calibration import FittedRouter, fit
+from routecast.calibration.fitted import at_cores
+from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
 from routecast.plan.size.answer import Count, FactAnswer, Sizing
@@ -39,7 +39,7 @@ def size(
     counts : sequence of int
         Cores to choose from.
     noise_ratio : float or None
-        As for :func:`routecast.calibrate.fit`.
+        As for :func:`routecast.calibration.fit`.
     next_points : int
         How many further measurements to name.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routecast.calibrate.next_points import half_width_ratio
+from routecast.calibration.next_points import half_width_ratio
 from routecast.plan.size.answer import Count, Sizing, cores
 from routecast.plan.size.board import SizeBoard
 from routecast.report.figures import Axis, Figure, Line, Points

@@ -11,7 +11,7 @@ from functools import partial
 from statistics import median, stdev
 from typing import Any, ClassVar, Protocol
 
-from routecast.calibrate.refine import refine
+from routecast.calibration.refine import refine
 from routecast.evaluate.ledger import Columns, Row
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate

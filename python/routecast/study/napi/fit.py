@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from routecast.calibrate.activation_costs import (
+from routecast.calibration.activation_costs import (
     ActivationCosts,
     FittedActivation,
     PollCosts,
@@ -15,7 +15,7 @@ from routecast.calibrate.activation_costs import (
     fit_activation_costs,
     fit_poll_costs,
 )
-from routecast.calibrate.frequency import FittedFrequency, FrequencyLaw, fit_frequency
+from routecast.calibration.frequency import FittedFrequency, FrequencyLaw, fit_frequency
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.load.arrivals import Arrivals

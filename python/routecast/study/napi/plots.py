@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from routecast.calibrate.activation_costs import ActivationCosts
+from routecast.calibration.activation_costs import ActivationCosts
 from routecast.power.form import PUBLISHED_FORM
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack, palette
 from routecast.study.napi.fit import ClockResult, FormCurve, FormResult, IdleResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from routecast.calibrate.frequency import FrequencyLaw
+from routecast.calibration.frequency import FrequencyLaw
 from routecast.quantity import format_duration
 from routecast.report.page import Page, Prose, Section, Tile, Tiles
 from routecast.report.tables import Cell, Column, Table, percent, scaled, signed_percent

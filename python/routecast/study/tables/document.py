@@ -108,7 +108,7 @@ class Study(_Table, StudyDocument):
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""
-        from routecast.calibrate.priors import sources  # NumPy
+        from routecast.calibration.priors import sources  # NumPy
 
         problems = []
         for key, name in (("calibrate", self.measurements.calibrate), ("validate", self.measurements.validate_with)):

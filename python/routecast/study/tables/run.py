@@ -28,9 +28,9 @@ from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteri
 from routecast.study.tables.document import Study
 
 if TYPE_CHECKING:
-    from routecast.calibrate import FittedRouter
-    from routecast.calibrate.eq5 import Eq5Router
-    from routecast.calibrate.router_file import RouterFile
+    from routecast.calibration import FittedRouter
+    from routecast.calibration.eq5 import Eq5Router
+    from routecast.calibration.router_file import RouterFile
 
 __all__ = [
     "COLUMNS",
@@ -486,7 +486,7 @@ class _Calibrated:
 
     def _contention_ratio(self, cores: int) -> float:
         """Return c(k) as the table of parameters has it, or the average over the laws at k that it does not have."""
-        from routecast.calibrate.forward import REFERENCE_BYTES  # NumPy
+        from routecast.calibration.forward import REFERENCE_BYTES  # NumPy
 
         named = self.router.parameters.get(f"c({cores})")
         if named is not None:
@@ -506,8 +506,8 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
 
 
 def _fitted(study: Study, measured: Sequence[Point]) -> FittedRouter:
-    from routecast.calibrate import fit  # SciPy
-    from routecast.calibrate.priors import read_priors
+    from routecast.calibration import fit  # SciPy
+    from routecast.calibration.priors import read_priors
 
     priors = read_priors(without=study.measurements.left_out)
     return fit(measured, series=study.name, priors=priors)
@@ -521,7 +521,7 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
     routecast.errors.RoutecastError
         A table cannot be read, or the points do not carry a calibration.
     """
-    from routecast.calibrate.router_file import router_file
+    from routecast.calibration.router_file import router_file
 
     study, table = file.study, file.study.measurements.calibrate
     measured = read_measured(file, study.measurements.validate_with)
@@ -538,7 +538,7 @@ def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
     routecast.errors.FitProblem
         There are fewer than four points, or they do not tell its coefficients apart.
     """
-    from routecast.calibrate.eq5 import fit_eq5  # NumPy
+    from routecast.calibration.eq5 import fit_eq5  # NumPy
 
     return _Baseline(fit_eq5(measured, series=study.name))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any, ClassVar
 
-from routecast.calibrate.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
-from routecast.calibrate.work import FittedWork, WorkPoint, fit_work
+from routecast.calibration.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
+from routecast.calibration.work import FittedWork, WorkPoint, fit_work
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
 from routecast.evaluate.plain import pick

@@ -1,0 +1,201 @@
+"""Validate a calibration: predict the points that it has not seen.
+
+Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows without a measured
+rate are predicted. All are listed, but the summary counts only held-out ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from routecast.calibration._fit import FittedRouter, fit
+from routecast.calibration.eq5 import fit_eq5
+from routecast.calibration.score import Prediction, summarise
+from routecast.errors import FitProblem
+from routecast.evaluate.points import Point
+
+if TYPE_CHECKING:
+    from routecast.calibration.router_file import RouterFile
+
+__all__ = ["ROUTERS", "Row", "Series", "Validation", "router_file_of", "validate"]
+
+
+_Fit = Callable[[Sequence[Point], str, int, float | None], "_Fitted"]
+
+
+class _Fitted(Protocol):
+    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]: ...
+
+
+ROUTERS: dict[str, _Fit] = {
+    "multicore": lambda points, series, seed, noise: fit(points, series=series, seed=seed, noise_ratio=noise),
+    "eq5": lambda points, series, seed, noise: fit_eq5(points, series=series),
+}
+"""What can be calibrated: routecast's own router, and Meyer et al. 2014's eq. 5 for comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One point and its prediction; the role ``predicted`` is of points without a measured rate."""
+
+    prediction: Prediction
+    role: Literal["calibrate", "held_out", "predicted"]
+
+    @property
+    def point(self) -> Point:
+        """The measured point."""
+        return self.prediction.point
+
+    @property
+    def error_ratio(self) -> float:
+        """Signed relative error, predicted/measured - 1; NaN without a measured rate."""
+        return self.prediction.error_ratio
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        point, made = self.point, self.prediction
+        return {
+            "series": point.series,
+            "cores": point.cores,
+            "frame_bytes": point.frame_bytes,
+            "flows": point.flows,
+            "role": self.role,
+            "measured_pps": _plain(point.throughput_pps),
+            "predicted_pps": made.throughput_pps,
+            "low_pps": _plain(made.low_pps),
+            "high_pps": _plain(made.high_pps),
+            "error_ratio": _plain(self.error_ratio),
+            "limit": made.limit,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One series: its calibrated router and how well it predicts the held-out points."""
+
+    name: str
+    fitted: _Fitted
+    summary: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: parameters with standard errors and units, the law, the summary."""
+        data: dict[str, Any] = {"name": self.name, "summary": {key: _plain(v) for key, v in self.summary.items()}}
+        if isinstance(self.fitted, FittedRouter):
+            data["warnings"] = list(self.fitted.warnings)
+            data["noise_ratio"] = self.fitted.noise_ratio
+            data["law"] = self.fitted.law
+            data["law_weights"] = self.fitted.law_weights
+            data["effective_parameters"] = self.fitted.effective_parameters
+            data["parameters"] = {
+                name: {"value": p.value, "standard_error": p.standard_error, "unit": p.unit, "meaning": p.meaning}
+                for name, p in self.fitted.parameters.items()
+            }
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """Every row with its prediction, every series with its parameters, and the summary over held-out rows."""
+
+    rows: tuple[Row, ...]
+    series: tuple[Series, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What repeatability was taken, and what speaks against the calibrations, by series."""
+        found = []
+        for each in self.series:
+            if isinstance(each.fitted, FittedRouter):
+                name = f"{each.name}: " if each.name and len(self.series) > 1 else ""
+                found.append(f"{name}one measurement is taken to repeat within {each.fitted.noise_ratio:.1%}")
+                found += [f"{name}{warning}" for warning in each.fitted.warnings]
+                own = [row.point for row in self.rows if row.point.series == each.name]
+                found += [f"{name}{remark}" for remark in each.fitted.remarks(own)]
+        return tuple(found)
+
+    @property
+    def summary(self) -> dict[str, float]:
+        """Errors over the held-out rows; NaN where there are none. ``held_out`` is their number."""
+        return _summary(self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
+        return {
+            "series": [each.to_json() for each in self.series],
+            "rows": [row.to_json() for row in self.rows],
+            "notes": list(self.notes),
+            "summary": {key: _plain(value) for key, value in self.summary.items()},
+        }
+
+
+def validate(
+    points: Sequence[Point], *, router: str = "multicore", seed: int = 0, noise_ratio: float | None = None
+) -> Validation:
+    """Calibrate each series from its ``calibrate`` points and predict all its points.
+
+    Parameters
+    ----------
+    points : sequence of Point
+    router : {"multicore", "eq5"}
+    seed : int
+    noise_ratio : float or None
+        Repeatability of one measurement, one standard deviation; None: from repetitions, or of published ones.
+
+    Raises
+    ------
+    FitProblem
+        The router is unknown, or a series has too few points to calibrate.
+    """
+    if router not in ROUTERS:
+        from routecast.quantity.did_you_mean import did_you_mean  # only for messages
+
+        raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
+    rows: dict[int, Row] = {}
+    series = []
+    for name in dict.fromkeys(point.series for point in points):
+        members = [index for index, point in enumerate(points) if point.series == name]
+        calibrating = [points[index] for index in members if points[index].calibrate]
+        if not calibrating:
+            raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
+        fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
+        for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
+            rows[index] = Row(prediction=prediction, role=_role(points[index]))
+        series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
+    return Validation(rows=tuple(rows[index] for index in range(len(points))), series=tuple(series))
+
+
+def router_file_of(validation: Validation, *, source: str, today: date) -> RouterFile:
+    """Write the router of the one series that was calibrated as a router file.
+
+    Raises
+    ------
+    FitProblem
+        There are several series, or what was calibrated is not routecast's own router.
+    """
+    from routecast.calibration.router_file import router_file  # the closed form
+
+    if len(validation.series) != 1:
+        names = ", ".join(f'"{each.name}"' for each in validation.series)
+        raise FitProblem("", f"a router file holds one series, and these are {names}: choose one (--series)")
+    (series,) = validation.series
+    if not isinstance(series.fitted, FittedRouter):
+        raise FitProblem(series.name, 'eq. 5 has no router file of its own: calibrate the router "multicore"')
+    return router_file(series.fitted, [row.point for row in validation.rows], source=source, today=today)
+
+
+def _role(point: Point) -> Literal["calibrate", "held_out", "predicted"]:
+    if point.calibrate:
+        return "calibrate"
+    return "predicted" if math.isnan(point.throughput_pps) else "held_out"
+
+
+def _summary(rows: Sequence[Row]) -> dict[str, float]:
+    return summarise([row.prediction.judged for row in rows if row.role == "held_out"])
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None

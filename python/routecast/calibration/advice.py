@@ -1,0 +1,137 @@
+"""What to measure next for each series of a file, and whether enough is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from routecast.calibration._fit import fit
+from routecast.calibration.fitted import CONFIDENCE_RATIO, MOST_CORES, FittedRouter, at_cores
+from routecast.calibration.next_points import NextPoint
+from routecast.evaluate.points import Point
+from routecast.load.frames import FrameMix
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity.schema import field, value
+
+__all__ = ["Advice", "Asked", "advise"]
+
+Size: TypeAlias = tuple[float, FrameMix | None]
+
+
+@value
+class Asked:
+    """What is to be known of a router: all that was held out, or these cores and frames."""
+
+    cores: tuple[int, ...] = field(
+        "Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``", default=()
+    )
+    frames: tuple[FrameMix, ...] = field("Empty: those of the rows", default=())
+    # What is to be known is instead how few cores forward so many frames, or bits with gap and preamble, per second.
+    goal_pps: float | None = None
+    goal_bps: float | None = None
+    # Cores that there are to measure on; None: as many as rows or ``cores`` name, and twice those that calibrated where
+    # nothing else does.
+    most_cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to measure next of a series, and how well the targets are known before it.
+
+    ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate; with a
+    goal, that of the number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does.
+    """
+
+    series: str
+    targets: tuple[Point, ...]
+    half_width_ratio: float
+    points: tuple[NextPoint, ...]
+    warnings: tuple[str, ...]
+    goal_pps: float | None = None
+    least_cores: int | None = None
+
+    @property
+    def answer(self) -> str:
+        """The least cores for the goal in words; empty without one."""
+        if self.goal_pps is None:
+            return ""
+        goal = f"{self.goal_pps / 1e6:.4g} Mpps"
+        sure = f"with a probability of {CONFIDENCE_RATIO:.0%}"
+        if self.least_cores is None:
+            return f"No number of cores up to {MOST_CORES} forwards {goal} {sure}"
+        few = self.least_cores
+        return f"{few} core{'s' if few > 1 else ''} {'are' if few > 1 else 'is'} the least for {goal} {sure}"
+
+    def is_enough(self, until_ratio: float) -> bool:
+        """Whether every target is known so well."""
+        return self.half_width_ratio <= until_ratio
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "series": self.series,
+            "targets": [
+                {"cores": point.cores, "frame_bytes": point.frame_bytes, "flows": point.flows} for point in self.targets
+            ],
+            "half_width_ratio": self.half_width_ratio,
+            "next": [point.to_json() for point in self.points],
+            "warnings": list(self.warnings),
+            **({} if self.goal_pps is None else {"goal_pps": self.goal_pps, "least_cores": self.least_cores}),
+        }
+
+
+def advise(
+    points: Sequence[Point], asked: Asked | None = None, *, n: int = 3, noise_ratio: float | None = None
+) -> tuple[Advice, ...]:
+    """Say for each series which ``n`` measurements to make next.
+
+    Rows that calibrate are what is known; the others are not looked at but for what they ask.
+
+    Raises
+    ------
+    FitProblem
+        A series has no point that calibrates.
+    """
+    found = []
+    for name in dict.fromkeys(point.series for point in points):
+        own = [point for point in points if point.series == name]
+        fitted = fit([point for point in own if point.calibrate], series=name, noise_ratio=noise_ratio)
+        found.append(_advise(fitted, own, asked or Asked(), n))
+    return tuple(found)
+
+
+def _advise(fitted: FittedRouter, own: Sequence[Point], asked: Asked, n: int) -> Advice:
+    held_out = [point for point in own if not point.calibrate]
+    named = max([0, *asked.cores, *(point.cores for point in held_out)])
+    most = asked.most_cores or named or 2 * max(point.cores for point in fitted.points)
+    sizes = dict.fromkeys(_size(mix) for mix in asked.frames) or dict.fromkeys(
+        (point.frame_bytes, point.frame_mix) for point in own
+    )
+    first, *_ = sizes
+    counts = asked.cores or tuple(range(1, most + 1))
+    is_by_rows = bool(held_out) and not asked.cores and not asked.frames
+    targets = held_out if is_by_rows else [_at(own[0], k, size) for k in counts for size in sizes]
+    goal_pps = asked.goal_pps
+    if asked.goal_bps is not None:
+        goal_pps = asked.goal_bps / (8.0 * (first[0] + WIRE_OVERHEAD_BYTES))
+    if goal_pps is not None:
+        targets = [_at(own[0], k, first) for k in range(1, most + 1)]
+    able = fitted.candidates(most, targets)
+    return Advice(
+        series=fitted.series,
+        targets=tuple(targets),
+        half_width_ratio=fitted.half_width_ratio(targets, goal_pps=goal_pps),
+        points=fitted.next_points(n, able=able, targets=targets, goal_pps=goal_pps),
+        warnings=fitted.warnings,
+        goal_pps=goal_pps,
+        least_cores=None if goal_pps is None else fitted.least_cores(targets[0], goal_pps),
+    )
+
+
+def _size(mix: FrameMix) -> Size:
+    return mix.mean_bytes, None if mix.is_fixed else mix
+
+
+def _at(point: Point, cores: int, size: Size) -> Point:
+    return replace(at_cores(point, cores), frame_bytes=size[0], frame_mix=size[1])

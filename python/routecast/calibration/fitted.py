@@ -1,0 +1,585 @@
+"""A router calibrated from a few points: its predictions, its parameters and the model that the evaluators run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.calibration.discrepancy import Discrepancy, Sites
+from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput, saturate
+from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
+from routecast.calibration.posterior import Posterior, average_of_medians, weighted_quantiles
+from routecast.calibration.score import Intervals, Limit, Prediction, intervals
+from routecast.contention import Law
+from routecast.evaluate.points import Point
+from routecast.router.model import Contention, RouterModel, ServiceCost
+from routecast.router.multicore import Distribution, multicore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["CONFIDENCE_RATIO", "MOST_CORES", "FittedLaw", "FittedRouter", "Parameter", "at_cores", "sparse_counts"]
+
+CONFIDENCE_RATIO = 0.95
+MOST_CORES = 4096
+_DENSE_CORES = 24
+_GROWTH = 1.12
+"""Beyond the dense counts each is so much more than the one before."""
+_LEAP_RATIO = 2.0
+"""So much more from each core, or from longer frames, no router does: a unit or a row of the table is wrong."""
+
+_COPIES = 8
+_JOINT_DRAWS = 1500
+_R2 = (0.7548776662466927, 0.5698402909980532)
+_SUPERLINEAR = 1.02
+_FALLS = 0.95
+_LEAST_CHANCE = 0.025
+_LEAST_COUNTS = 3
+_AT_ONE_PORT = 0.003
+_STRAYS = 0.25
+"""A discrepancy of this scale is as large as what a law would explain."""
+_SHARED_GAIN_CORES = 0.25
+"""Where a further core adds less than a quarter of a single core, something shared limits rather than the cores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A calibrated value: median, standard error and 95 % interval of the posterior."""
+
+    name: str
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedLaw:
+    """One law with its posterior, its weight among the laws, and the scales of discrepancy of each draw.
+
+    ``cells`` (J,) are cells of :class:`Discrepancy`.
+    """
+
+    law: Law
+    posterior: Posterior
+    weight: float
+    cells: NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedRouter:
+    """A router calibrated by :func:`fit`; predicts maximum throughputs and makes router models.
+
+    Attributes
+    ----------
+    series : str
+    points : tuple of Point
+        What calibrated it.
+    fitted : tuple of FittedLaw
+        The laws with a weight worth keeping, heaviest first.
+    discrepancy : Discrepancy
+        How the points may stray from each law.
+    noise_ratio : float
+        Repeatability of a measurement, one standard deviation.
+    noise_strays : (m,) array
+        How measurements stray, in ascending order and in standard deviations; empty: normally.
+    outliers : tuple of Point
+        Points that the others contradict, which therefore decide nothing.
+    seed : int
+    """
+
+    series: str
+    points: tuple[Point, ...]
+    fitted: tuple[FittedLaw, ...]
+    discrepancy: Discrepancy
+    noise_ratio: float
+    noise_strays: Floats
+    outliers: tuple[Point, ...]
+    seed: int
+
+    @property
+    def law(self) -> str:
+        """The laws and their weights in words."""
+        named = [
+            f"{each.law.formula} ({each.law.name}, {each.weight:.0%})" for each in self.fitted if each.weight >= 0.05
+        ]
+        return "x = (T_c + S·T_d)·c(k), c(k) = k/g(k), averaged over " + "; ".join(named)
+
+    @property
+    def law_weights(self) -> dict[str, float]:
+        """Weight of each kept law by name."""
+        return {each.law.name: each.weight for each in self.fitted}
+
+    @property
+    def effective_parameters(self) -> float:
+        """How many parameters the points decide, averaged over the laws; at most the number of points."""
+        return sum(each.weight * each.posterior.effective_parameters for each in self.fitted)
+
+    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
+        """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at."""
+        if not points:
+            return ()
+        middles, measured, weights = self._measurements(points)
+        middle = average_of_medians(middles, self.typical_weights)
+        spread = intervals(measured, weights)
+        most: dict[float, int] = {}
+        for point in points:
+            most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
+        core_pps = {size: 1.0 / self._service_s(count, size) for size, count in most.items()}
+        return tuple(
+            Prediction(
+                point=point,
+                throughput_pps=math.exp(middle[index]),
+                limit=_limit(point, core_pps[point.frame_bytes][: point.working_cores]),
+                intervals=_around(math.exp(middle[index]), spread[index]),
+            )
+            for index, point in enumerate(points)
+        )
+
+    def chances(self, points: Sequence[Point], goal_pps: float) -> tuple[float, ...]:
+        """Probability that one measurement at each point shows at least a rate, frames per second."""
+        if not points:
+            return ()
+        _, measured, weights = self._measurements(points)
+        return tuple(float(chance) for chance in weights @ (measured >= math.log(goal_pps)) / weights.sum())
+
+    def least_cores(
+        self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO, most: int = MOST_CORES
+    ) -> int | None:
+        """Return the fewest cores, of 1 to ``most``, that forward a rate of a point's frames with a probability.
+
+        None: no number of cores does.
+        """
+        counts = sparse_counts(most)
+        chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
+        place = next((i for i, chance in enumerate(chances) if chance >= confidence_ratio), None)
+        if place is None:
+            return None
+        between = range(counts[place - 1] + 1 if place else 1, counts[place])
+        exact = self.chances([at_cores(point, k) for k in between], goal_pps)
+        return next((k for k, chance in zip(between, exact, strict=True) if chance >= confidence_ratio), counts[place])
+
+    def _measurements(self, points: Sequence[Point]) -> tuple[list[Floats], Floats, Floats]:
+        """Draws of :meth:`_draws` by law without what is not known, and of one measurement, (S, n), with weights."""
+        middles, drawn, weights = self._draws(points)
+        random = _as_strayed(np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays)
+        return middles, np.concatenate(drawn) + self.noise_ratio * random[:, None], weights
+
+    def _draws(self, points: Sequence[Point]) -> tuple[list[Floats], list[Floats], Floats]:
+        """Draws of the logarithm of the rate at n points, by law: without and with what is not known of discrepancies.
+
+        The (J, n) draws of a law without, its (C·J, n) with, and a weight for each of these of all laws.
+        """
+        conditions, sites = Conditions.of(points), Sites.of(points)
+        middles: list[Floats] = []
+        drawn: list[Floats] = []
+        weights: list[Floats] = []
+        for each in self.fitted:
+            theta = each.posterior.samples[1:]
+            strays = self._strays(each, sites)
+            mean, deviation, least, most = (np.repeat(part, _COPIES, axis=0) for part in strays)
+            steps = _quasi_normal(len(mean))[0][:, None]
+            for found, draws, delta in (
+                (middles, theta, np.clip(strays[0], strays[2], strays[3])),
+                (drawn, np.repeat(theta, _COPIES, axis=0), np.clip(mean + steps * deviation, least, most)),
+            ):
+                found.append(log_throughput(each.law, draws, conditions, discrepancy=delta))
+            weights.append(np.full(len(mean), each.weight / len(mean)))
+        return middles, drawn, np.concatenate(weights)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the calibrated points say against themselves or against every law, in words."""
+        found = [
+            f"{_words(made.point)} is taken for an outlier: the other points say {made.throughput_pps / 1e6:.4g} Mpps; "
+            "measure it again"
+            for made in self.predict(self.outliers)
+        ]
+        others = [point for point in self.points if point not in self.outliers]
+        found += [
+            f"{_words(made.point)} lies outside its own 95 % interval, "
+            f"{made.low_pps / 1e6:.4g} to {made.high_pps / 1e6:.4g} Mpps"
+            for made in self.predict(others)
+            if not made.low_pps <= made.point.throughput_pps <= made.high_pps
+        ]
+        found += [
+            f"{_words(more)} is less than {_words(one)}: it may fall further beyond them"
+            for one, more in _falls(others)
+        ]
+        found += [f"{_words(more)} cannot be beside {_words(few)}: {why}" for few, more, why in _leaps(others)]
+        found += [
+            f"{_words(point)} is what one port carries, and the table says {point.busy_ports}: traffic one way uses "
+            "one port (ports = 1)"
+            for point in others
+            if _is_one_ports(point)
+        ]
+        strays = sum(
+            each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS)) for each in self.fitted
+        )
+        if strays > 0.5 and len({point.working_cores for point in others}) >= _LEAST_COUNTS:
+            found.append("no law of contention fits the points: measure between them before relying on a prediction")
+        return tuple(found)
+
+    def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
+        """How likely the router forwards less with the most cores of ``points`` than with those that calibrated it."""
+        known = max(self.points, key=lambda point: point.working_cores)
+        asked = max(points, key=lambda point: point.working_cores, default=known)
+        if asked.working_cores <= known.working_cores:
+            return ()
+        _, drawn, weights = self._draws([known, replace(known, cores=asked.cores, flows=asked.flows)])
+        logs = np.concatenate(drawn)
+        chance = float(weights[logs[:, 1] < logs[:, 0] + math.log(_FALLS)].sum())
+        if chance < _LEAST_CHANCE:
+            return ()
+        locked = any(each.law.collapses for each in self.fitted)
+        why = "a lock or a queue" if locked else "state"
+        said = ", or say shared_queue = no if each has queues of its own" if locked else ""
+        return (
+            f"{_cores(asked)} may forward less than {_cores(known)} do, with a chance of {chance:.0%}: {why} that all "
+            f"share can slow them down; measure between them{said}",
+        )
+
+    def service_s(self, cores: float, frame_bytes: float) -> float:
+        """Seconds (average over the laws) that a core needs for a frame while ``cores`` cores are busy."""
+        return math.exp(float(self._log_service(np.array([cores]), frame_bytes)[0]))
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """Values over all laws, then the shapes of the heaviest law (named ``law.shape``)."""
+        weights = self._weights()
+        theta = np.concatenate([each.posterior.samples[1:, :2] for each in self.fitted])
+        per_packet = np.exp(theta[:, 0])
+        per_byte = np.exp(theta[:, 0] + theta[:, 1]) / REFERENCE_BYTES
+        found = [
+            _parameter("T_c", per_packet, weights, "s", "time per frame"),
+            _parameter("T_d", per_byte, weights, "s/B", "time per byte"),
+        ]
+        for k in sorted({point.working_cores for point in self.points} - {1}):
+            factor = np.concatenate([self._factor(each, float(k)) for each in self.fitted])
+            found.append(_parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores"))
+        best = self.fitted[0]
+        own = np.full(len(best.posterior.samples) - 1, 1.0)
+        for column, shape in enumerate(best.law.shapes, start=2):
+            values = shape.value(best.posterior.samples[1:, column])
+            name = f"{best.law.name}.{shape.name}"
+            found.append(_parameter(name, values, own, shape.unit, shape.meaning))
+        return {parameter.name: parameter for parameter in found}
+
+    def router_model(
+        self,
+        cores: int,
+        frame_bytes: float,
+        *,
+        link_bps: float = 10e9,
+        ports: int = 2,
+        queue_frames: int = 512,
+        distribution: Distribution = "rss",
+        nic_cap_pps: float | None = None,
+        name: str = "",
+    ) -> RouterModel:
+        """Build the calibrated router with so many cores.
+
+        T_c and T_d are medians; the contention table is such that the service time of a frame of ``frame_bytes`` bytes
+        is the average over all laws for each number of busy cores.
+        """
+        values = self.parameters
+        per_packet_s, per_byte_s = values["T_c"].value, values["T_d"].value
+        seconds = self._service_s(cores, frame_bytes)
+        exact = float(seconds[0]) / (per_packet_s + per_byte_s * frame_bytes)
+        service = ServiceCost(per_packet_s=per_packet_s * exact, per_byte_s=per_byte_s * exact)
+        table = seconds / seconds[0]
+        return multicore(
+            cores,
+            service,
+            contention=Contention(table=tuple(float(entry) for entry in table)),
+            link_bps=link_bps,
+            ports=ports,
+            queue_frames=queue_frames,
+            distribution=distribution,
+            nic_cap_pps=nic_cap_pps,
+            name=name or f"{self.series or 'calibrated router'}, {cores} cores",
+        )
+
+    def next_points(
+        self, n: int = 3, *, able: Sequence[Point] = (), targets: Sequence[Point] = (), goal_pps: float | None = None
+    ) -> tuple[NextPoint, ...]:
+        """Return the measurements to make next, in their order (:mod:`routecast.calibration.next_points`).
+
+        Parameters
+        ----------
+        n : int
+        able : sequence of Point
+            What can be measured; empty: the calibrated frame sizes and the targets', on up to as many cores as the
+            targets have, or twice those that calibrated.
+        targets : sequence of Point
+            What is to be known; empty: all that can be measured.
+        goal_pps : float or None
+            What is to be known is how few cores forward so much of the first target's frames.
+        """
+        most = max((p.cores for p in targets), default=2 * max(p.cores for p in self.points))
+        can = list(able) or self.candidates(most, targets)
+        if not can or n < 1:
+            return ()
+        rates, asked = self._rates_and_asked(can, list(targets) or can, goal_pps)
+        return tuple(rank(can, rates, asked, n, noise_ratio=self.noise_ratio))
+
+    def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
+        """Return what could be measured: up to so many cores, with the calibrated frames and those of these points."""
+        return candidates(self.points, most_cores, frames)
+
+    def half_width_ratio(self, targets: Sequence[Point], *, goal_pps: float | None = None) -> float:
+        """Half the 95 % interval of the rate over the rate, at the target that is known worst.
+
+        With a goal, that of the number of cores that reach it.
+        """
+        _, asked = self._rates_and_asked(targets[:1], targets, goal_pps)
+        return half_width_ratio(max(interval_log_width(column[:, None]) for column in asked.T))
+
+    def _rates_and_asked(
+        self, able: Sequence[Point], targets: Sequence[Point], goal_pps: float | None
+    ) -> tuple[Floats, Floats]:
+        """Draws of the logarithms of the rates of ``able`` and of what is asked for, (S, c) and (S, t)."""
+        if goal_pps is None and list(able) == list(targets):
+            rates = self._joint_draws(able)
+            return rates, rates
+        wanted = targets
+        counts: list[int] = []
+        if goal_pps is not None:
+            counts = self._counts_around(targets[0], goal_pps)
+            wanted = [at_cores(targets[0], k) for k in counts]
+        rates = self._joint_draws([*able, *wanted])
+        asked = rates[:, len(able) :]
+        if goal_pps is not None:
+            meets = np.concatenate([asked >= math.log(goal_pps), np.full((len(asked), 1), True)], axis=1)
+            # A draw that no count satisfies asks for as many again.
+            asked = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
+        return rates[:, : len(able)], asked
+
+    def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
+        """Return counts of cores from one to where nearly every draw that ever meets a goal has met it."""
+        counts = sparse_counts(MOST_CORES)
+        chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
+        enough = max(chances) - _LEAST_CHANCE
+        return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]
+
+    def _joint_draws(self, points: Sequence[Point]) -> Floats:
+        """Equally likely draws of the logarithms of the rates at n points, (S, n), in no order."""
+        conditions, sites = Conditions.of(points), Sites.of(points)
+        random = np.random.default_rng(self.seed)
+        found = []
+        for each in self.fitted:
+            copies = max(1, round(each.weight * _JOINT_DRAWS / len(each.cells)))
+            theta = np.repeat(each.posterior.samples[1:], copies, axis=0)
+            mean, _, least, most = (np.repeat(part, copies, axis=0) for part in self._strays(each, sites))
+            cells = np.repeat(each.cells, copies)
+            strays = mean.copy()
+            for cell, factor in self.discrepancy.factors(each.cells, sites).items():
+                rows = cells == cell
+                strays[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
+            drawn = log_throughput(each.law, theta, conditions, discrepancy=np.clip(strays, least, most))
+            enough = round(each.weight * _JOINT_DRAWS)
+            found.append(drawn[random.permutation(len(drawn))[:enough]])
+        joined = np.concatenate(found)
+        shuffled: Floats = joined[random.permutation(len(joined))]
+        return shuffled
+
+    def _strays(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats, Floats]:
+        """Mean, standard deviation and bounds of the discrepancy at sites for each draw of a law, (J, n) each.
+
+        Beyond the largest calibrated number of cores no core does more than there, unless the calibrated points grew
+        faster than their cores: what more cores share can only slow them down. And all together do no less than there
+        unless the law says that they do; then they lose at most twice (in logarithms) what it says.
+        """
+        theta, residuals = each.posterior.samples[1:], self._residuals[each]
+        mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
+        most = self._most_cores
+        beyond = sites.cores > most
+        least, bound = np.full_like(mean, -np.inf), np.full_like(mean, np.inf)
+        if beyond.any():
+            there = sites.at_most(most)
+            slowed = busy_rate(each.law, theta, there.cores[None], sites.frame_bytes) / busy_rate(
+                each.law, theta, sites.cores[None], sites.frame_bytes
+            )
+            at_most = self.discrepancy.given(each.cells, residuals, there)[0]
+            grown = np.log(sites.cores / there.cores) - np.log(slowed)
+            bound[:, beyond] = (at_most + np.log(slowed))[:, beyond]
+            least[:, beyond] = (at_most - np.abs(grown))[:, beyond]
+        return mean, deviation, least, bound
+
+    @cached_property
+    def _residuals(self) -> dict[FittedLaw, Floats]:
+        """Logarithm of measured over law at the calibrated points, (J, n) for the draws of each law."""
+        measured, conditions = np.log([point.throughput_pps for point in self.points]), Conditions.of(self.points)
+        return {
+            each: measured - log_throughput(each.law, each.posterior.samples[1:], conditions) for each in self.fitted
+        }
+
+    @cached_property
+    def _most_cores(self) -> float:
+        """Cores beyond which the router grows at most as its cores do; infinite if its points grew faster than that."""
+        each = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
+        grew = any(
+            more > few and rate > _SUPERLINEAR * before for (few, before), (more, rate) in itertools.pairwise(each)
+        )
+        return math.inf if grew else float(each[-1][0])
+
+    def _weights(self) -> Floats:
+        return np.concatenate(
+            [np.full(n, each.weight / n) for each in self.fitted for n in (len(each.posterior.samples) - 1,)]
+        )
+
+    def _service_s(self, cores: int, frame_bytes: float) -> Floats:
+        """Seconds that one of 1, 2, …, ``cores`` busy cores needs for a frame, average over laws.
+
+        Kept: who makes router models goes through many loads of few frame sizes.
+        """
+        known = self._known_service_s.get((cores, frame_bytes))
+        if known is None:
+            known = np.exp(self._log_service(np.arange(1.0, cores + 1.0), frame_bytes))
+            self._known_service_s[cores, frame_bytes] = known
+        return known
+
+    @cached_property
+    def _known_service_s(self) -> dict[tuple[int, float], Floats]:
+        return {}
+
+    def _log_service(self, busy: Floats, frame_bytes: float) -> Floats:
+        """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""
+        return -average_of_medians(
+            [self.log_core_rates(each, busy, frame_bytes) for each in self.fitted], self.typical_weights
+        )
+
+    @property
+    def typical_weights(self) -> list[float]:
+        """Weights of the laws for a point prediction: a collapse is in it only where it was measured or stated."""
+        calm = [each.weight * (not each.law.collapses) for each in self.fitted]
+        return [each.weight for each in self.fitted] if self._falls or not any(calm) else calm
+
+    @property
+    def _falls(self) -> bool:
+        return any(True for _ in _falls(self.points))
+
+    def log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
+        """Logarithm of what one of so many busy cores does, (J, n) for the draws of a law."""
+        sizes = np.full(len(busy), frame_bytes)
+        sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
+        mean, _, least, most = self._strays(each, sites)
+        rates = busy_rate(each.law, each.posterior.samples[1:], busy[None], sizes)
+        found: Floats = np.log(rates) + np.clip(mean, least, most)
+        return found
+
+    def _factor(self, each: FittedLaw, k: float) -> Floats:
+        rates = self.log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
+        ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
+        return ratio
+
+
+def _limit(point: Point, core_pps: Floats) -> Limit:
+    """Name what limits at a point, where one of 1, 2, … busy cores does so much."""
+    busy = np.arange(1.0, point.working_cores + 1.0)
+    rates = core_pps * point.layout.useful_ratio(point.working_cores)
+    flow = saturate(point, core_pps=lambda k: float(np.interp(k, busy, rates)))
+    if flow.limit == "cpu" and len(busy) > 1:
+        totals = busy * rates
+        if totals[-1] - totals[-2] < _SHARED_GAIN_CORES * totals[0]:
+            return "shared"
+    return flow.limit
+
+
+def _falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
+    """Neighbouring points of one frame size of which the one with more cores has the lower rate."""
+    for one, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
+        if more.frame_bytes == one.frame_bytes and more.throughput_pps < _FALLS * one.throughput_pps:
+            yield one, more
+
+
+def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
+    """Pairs of points of which the second has a rate that the first rules out, and why."""
+    for few, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
+        each = more.throughput_pps / more.working_cores / (few.throughput_pps / few.working_cores)
+        if few.frame_bytes == more.frame_bytes and each > _LEAP_RATIO:
+            yield few, more, f"each core would do {each:.3g} times as much; look for a wrong unit or row"
+    for short, long in itertools.pairwise(sorted(points, key=lambda p: (p.working_cores, p.frame_bytes))):
+        times = long.throughput_pps / short.throughput_pps
+        if short.working_cores == long.working_cores and times > _LEAP_RATIO:
+            yield short, long, f"longer frames would be {times:.3g} times as many; look for a wrong unit or row"
+
+
+def at_cores(point: Point, cores: int) -> Point:
+    """Return the same question for so many cores, each with a flow where flows are crafted."""
+    return replace(point, cores=cores, flows=None if point.flows is None else cores)
+
+
+def sparse_counts(most: int) -> list[int]:
+    """Return all counts of cores up to 24, then ever fewer of them, up to ``most``.
+
+    Examples
+    --------
+    >>> sparse_counts(3), sparse_counts(60)[-5:]
+    ([1, 2, 3], [38, 43, 48, 54, 60])
+    """
+    counts = list(range(1, min(most, _DENSE_CORES) + 1))
+    while counts[-1] < most:
+        counts.append(min(most, max(counts[-1] + 1, round(counts[-1] * _GROWTH))))
+    return counts
+
+
+def _around(middle: float, spread: Intervals) -> Intervals:
+    """Intervals that hold the point prediction too, which may lie at an end of them."""
+    return {level: (min(low, middle), max(high, middle)) for level, (low, high) in spread.items()}
+
+
+def _words(point: Point) -> str:
+    return f"the rate of {_cores(point)} at {point.frame_bytes:g} B ({point.throughput_pps / 1e6:.4g} Mpps)"
+
+
+def _cores(point: Point) -> str:
+    return f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
+
+
+def _is_one_ports(point: Point) -> bool:
+    one_pps = point.line_rate_pps / point.busy_ports
+    return point.busy_ports > 1 and abs(point.throughput_pps / one_pps - 1.0) < _AT_ONE_PORT
+
+
+def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: str) -> Parameter:
+    low, value, high = weighted_quantiles(values[:, None], weights, (0.025, 0.5, 0.975))[:, 0]
+    mean = float(np.average(values, weights=weights))
+    error = math.sqrt(float(np.average((values - mean) ** 2, weights=weights)))
+    return Parameter(
+        name=name,
+        value=float(value),
+        standard_error=error,
+        low=float(low),
+        high=float(high),
+        unit=unit,
+        meaning=meaning,
+    )
+
+
+def _as_strayed(normal: Floats, strays: Floats) -> Floats:
+    """Return normal values as values of the distribution that sorted strays show; as they are if there are none."""
+    if not len(strays):
+        return normal
+    inverse = np.vectorize(NormalDist().inv_cdf)
+    found: Floats = np.interp(normal, inverse((np.arange(len(strays)) + 0.5) / len(strays)), strays)
+    return found
+
+
+@lru_cache
+def _quasi_normal(n: int) -> tuple[Floats, Floats]:
+    """Return n pairs of normal values that fill the plane evenly (Roberts' R2 sequence), the same each time."""
+    inverse = np.vectorize(NormalDist().inv_cdf)
+    one, other = (inverse((0.5 + step * np.arange(n)) % 1.0) for step in _R2)
+    return one, other

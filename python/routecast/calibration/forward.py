@@ -1,0 +1,259 @@
+"""From parameters to maximum throughputs, for many parameter sets at once.
+
+The vectorised twin of :mod:`routecast.calibration.forward`: the same bottleneck law for a batch of J parameter sets
+and n points. A test holds the two together.
+
+Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
+bytes relative to the cost of a frame), the law's shapes, and :data:`DEVICE_SHAPES`: the cost of polling a further queue
+(not a logarithm), the cost of a frame that leaves by another core's ring, the factor of the NICs' nominal packet rate,
+and what the bus behind a fast link moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.calibration.score import Limit
+from routecast.contention import Law, Shape
+from routecast.evaluate.points import Point
+from routecast.load.offered import line_rate_pps
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = [
+    "BYTE_SHAPE",
+    "DEVICE_SHAPES",
+    "POLL_SHAPE",
+    "REFERENCE_BYTES",
+    "Conditions",
+    "busy_rate",
+    "flow_groups",
+    "log_throughput",
+    "saturate",
+]
+
+
+# Throughput under overload: cores, links and cards together (bottleneck law, Meyer et al. 2014 eq. 1 per flow).
+#
+# ::
+#
+#     port 0 ═ flows 0, 2, … ═╗  each offers its share of all links, as far as its own link carries it
+#     port 1 ═ flows 1, 3, … ═╩═► core of the flow, at most 1/x(k̄) frames/s, k̄ = busy cores on average
+#
+# The load is what all links together carry, spread evenly over the flows (Meyer 2014, sec. VI-A: 20 Gbit/s by F flows).
+# A
+# flow gets ``min(its share, its part of its link, rate of its core)``: of three flows on two links, two share one
+# link,
+# and the third offers two thirds of the other. Contention makes a core slower the more other cores are busy,
+# and a core whose flow is limited by its link is busy only part of the time, so the rate solves ``k̄ = Σ min(1,
+# share·x(k̄))``. The sum has one solution because both sides are monotone, and a few steps of bisection find it.
+
+
+_BISECTIONS = 40
+_BINDS = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturated:
+    """Throughput under overload, busy cores on average, and the limiting resource."""
+
+    throughput_pps: float
+    busy_cores: float
+    limit: Limit
+
+
+def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
+    """Return ``(cores, frames per second offered to each)`` for the working cores.
+
+    Crafted flows (no more flows than cores) each offer the same part of what all links carry, enter port ``i mod
+    ports`` and share its link evenly. More flows than cores, or none named, spread evenly over the cores.
+    """
+    if point.link_bps is None:
+        return ((point.working_cores, math.inf),)
+    line_pps = line_rate_pps(point.link_bps, point.frame_bytes)
+    if point.flows is None or point.flows > point.cores:
+        return ((point.cores, point.line_rate_pps / point.cores),)
+    share_pps = point.line_rate_pps / point.flows
+    groups: dict[int, int] = {}
+    for port in range(min(point.ports, point.flows)):
+        on_port = len(range(port, point.flows, point.ports))
+        groups[on_port] = groups.get(on_port, 0) + on_port
+    return tuple((cores, min(share_pps, line_pps / on_port)) for on_port, cores in sorted(groups.items()))
+
+
+def saturate(point: Point, *, core_pps: Callable[[float], float], shared_pps: float = math.inf) -> Saturated:
+    """Solve the throughput at a point's conditions.
+
+    Parameters
+    ----------
+    point : Point
+    core_pps : callable
+        Frames per second that one core serves while so many cores (a fraction counts) are busy.
+    shared_pps : float
+        A limit common to all cores.
+    """
+    groups = flow_groups(point)
+
+    def busy(k: float) -> float:
+        rate = core_pps(k)
+        return sum(cores * min(1.0, offered / rate) for cores, offered in groups)
+
+    k = float(point.working_cores)
+    if busy(k) < k * _BINDS:
+        low, high = 0.0, k
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if busy(middle) > middle else (low, middle)
+        k = 0.5 * (low + high)
+    rate = core_pps(k)
+    total = sum(cores * min(offered, rate) for cores, offered in groups)
+    by_link = [offered <= rate for _, offered in groups]
+    limit: Limit = "cpu"
+    if all(by_link):
+        limit = "link"
+    elif any(by_link):
+        limit = "link and cpu"
+    if point.nic_cap_pps is not None and point.nic_cap_pps < total:
+        total, limit = point.nic_cap_pps, "nic"
+    if shared_pps < total:
+        total, limit = shared_pps, "shared"
+    return Saturated(throughput_pps=total, busy_cores=k, limit=limit)
+
+
+REFERENCE_BYTES = 64.0
+COMMON_PARAMETERS = 2
+
+BYTE_SHAPE = Shape(name="byte_share", mean=-4.5, sd=2.0, meaning="64·T_d/T_c")
+"""Prior of B: from nothing (zero-copy forwarding touches one cache line of a frame) to a copy of each byte at memory
+speed (0.1-0.4 ns per byte against 50-500 ns per frame is a B of 0.01-0.5)."""
+
+NIC_SHAPE = Shape(name="nic_factor", mean=0.0, sd=0.01, meaning="real over nominal packet rate of the NICs")
+"""Nominal packet rates of cards are given to about 1 %."""
+
+POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, scale="linear", meaning="cost of polling a further queue")
+"""Prior of the share by which the cost of a frame grows with each further queue that its core polls
+(:mod:`routecast.evaluate.points`): a few percent either way."""
+
+BUS_SHAPE = Shape(name="bus", mean=0.1, sd=0.06, meaning="bytes of frames that a bus moves, over its links' rate")
+DESCRIPTORS_SHAPE = Shape(name="descriptors", mean=5.0, sd=0.5, unit="B", meaning="further bytes on the bus per frame")
+"""A card of more than 40 Gbit/s a port takes nearly all that its bus moves. PCIe of the generation that suits it (3.0
+for 100 Gbit/s on 16 lanes, 4.0 for 200) has 1.26 times its rate; headers of 24 B for payloads of 128 or 256 B leave
+1.06 to 1.15; descriptors, completions and requests are 24 to 88 B each (Neugebauer et al. 2018, SIGCOMM, sec. 3).
+Arithmetic, but done in sight of PacketMill's frames."""
+
+FOREIGN_SHAPE = Shape(name="foreign", mean=-1.6, sd=0.8, meaning="cost of a ring of another core, in frames")
+"""A lock and its cache lines are some 100 ns away, a fifth of what a kernel takes for a frame."""
+
+DEVICE_SHAPES = (POLL_SHAPE, FOREIGN_SHAPE, NIC_SHAPE, BUS_SHAPE, DESCRIPTORS_SHAPE)
+
+_FORWARD_BISECTIONS = 24
+_FAR = 1e300
+_FAST_LINK_BPS = 40e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The conditions of n points as arrays: crafted flows make at most two groups of cores with equal shares."""
+
+    cores: Floats
+    frame_bytes: Floats
+    group_cores: Floats
+    group_offered_pps: Floats
+    nic_cap_pps: Floats
+    further_queues: Floats
+    foreign_ratio: Floats
+    useful_ratio: Floats
+    bus_byte_per_s: Floats
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> Conditions:
+        """Collect the conditions of points."""
+        groups = [flow_groups(point) for point in points]
+        most = max((len(each) for each in groups), default=1)
+        cores = np.zeros((len(points), most))
+        offered = np.full((len(points), most), _FAR)
+        for row, each in enumerate(groups):
+            for column, (count, pps) in enumerate(each):
+                cores[row, column] = count
+                offered[row, column] = pps if math.isfinite(pps) else _FAR
+        return cls(
+            cores=np.array([float(point.working_cores) for point in points]),
+            frame_bytes=np.array([point.frame_bytes for point in points]),
+            group_cores=cores,
+            group_offered_pps=offered,
+            nic_cap_pps=np.array([_FAR if p.nic_cap_pps is None else p.nic_cap_pps for p in points]),
+            further_queues=np.array([p.layout.further_queues(p.working_cores, p.ports) for p in points]),
+            foreign_ratio=np.array([p.layout.foreign_ratio(p.working_cores) for p in points]),
+            useful_ratio=np.array([p.layout.useful_ratio(p.working_cores) for p in points]),
+            bus_byte_per_s=np.array([_bus_byte_per_s(point) for point in points]),
+        )
+
+
+def _bus_byte_per_s(point: Point) -> float:
+    """Rate of the busy ports whose bus may limit them; so high that it never does where links are slow."""
+    if point.link_bps is None or point.link_bps <= _FAST_LINK_BPS:
+        return _FAR
+    return point.busy_ports * point.link_bps / 8.0
+
+
+def busy_rate(law: Law, theta: Floats, busy: Floats, frame_bytes: Floats) -> Floats:
+    """Frames per second of one core while ``busy`` cores are: (J, d) parameters and (J or 1, n) cores to (J, n)."""
+    values = law_values(law, theta)
+    k = np.maximum(busy, 1.0)
+    per_packet_s = np.exp(theta[:, :1])
+    bytes_share = np.exp(theta[:, 1:2]) * frame_bytes / REFERENCE_BYTES
+    rate: Floats = law.growth(k, values) / k / (per_packet_s * (1.0 + bytes_share))
+    return rate
+
+
+def law_values(law: Law, theta: Floats) -> Floats:
+    """Physical values of a law's shapes, (J, number of shapes)."""
+    raw = theta[:, COMMON_PARAMETERS : COMMON_PARAMETERS + len(law.shapes)]
+    if not law.shapes:
+        return raw
+    values = np.stack([shape.value(raw[:, column]) for column, shape in enumerate(law.shapes)], axis=1)
+    rates = np.array([shape.in_frames_per_s for shape in law.shapes])
+    core_s = np.exp(theta[:, :1]) * (1.0 + np.exp(theta[:, 1:2]))
+    scaled: Floats = values * np.where(rates, core_s, 1.0)
+    return scaled
+
+
+def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None) -> Floats:
+    """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n).
+
+    ``discrepancy`` (J, n) is how far the cores stray from the law; links and cards limit them all the same.
+    """
+    c = conditions
+    k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
+    poll, foreign, nic, bus, descriptors = (theta[:, column, None] for column in range(-len(DEVICE_SHAPES), 0))
+    pace = c.useful_ratio / (1.0 + poll * c.further_queues + np.exp(foreign) * c.foreign_ratio)
+    if discrepancy is not None:
+        pace = pace * np.exp(discrepancy)
+    rate = pace * busy_rate(law, theta, k, c.frame_bytes)
+    starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
+    fed = ~starved & (c.group_cores[None] > 0)
+    # Where all flows are short of link, links decide; only where some are do busy cores speed up the others.
+    some = (starved.any(axis=2) & fed.any(axis=2)).any(axis=0)
+    if some.any():
+        sub_cores, sub_offered = c.group_cores[some], c.group_offered_pps[some]
+        low, high = np.zeros_like(k[:, some]), k[:, some]
+        for _ in range(_FORWARD_BISECTIONS):
+            middle = 0.5 * (low + high)
+            sub_rate = pace[:, some] * busy_rate(law, theta, middle, c.frame_bytes[some])
+            busy = (sub_cores * np.minimum(1.0, sub_offered / sub_rate[:, :, None])).sum(axis=2)
+            more = busy > middle
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        rate[:, some] = pace[:, some] * busy_rate(law, theta, 0.5 * (low + high), c.frame_bytes[some])
+    total = (c.group_cores * np.minimum(c.group_offered_pps, rate[:, :, None])).sum(axis=2)
+    carried = c.bus_byte_per_s * np.exp(bus) / (c.frame_bytes + np.exp(descriptors))
+    total = np.minimum(total, np.minimum(c.nic_cap_pps * np.exp(nic), carried))
+    result: Floats = np.log(total)
+    return result

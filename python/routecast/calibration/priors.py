@@ -1,0 +1,127 @@
+"""What other machines teach about one that nobody has measured: weights of laws, and how far machines stray from them.
+
+Both are learnt from the sources of measurements on the accuracy board by their marginal likelihood (empirical Bayes)::
+
+    maximise  Σ_series v ln Σ_laws Σ_cells w_law p_cell Z(series | law, cell)  over w and the parameters of p
+
+where a cell is a pair of scales of :mod:`routecast.calibration.discrepancy`, Z the evidence of all points of a series,
+and v = min(1, 12/series of the source), so that no source speaks for all. Weights of laws follow by expectation
+maximisation with a pseudo-observation of each law; weak priors keep the scales within reason. A source is judged with
+priors learnt without it (``data/packs/priors.json``; ``python -m routecast.calibration.board --learn`` writes it).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from routecast.calibration.discrepancy import Scales
+from routecast.calibration.packs import DATA, read_packs, table_points
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["PRIORS", "Priors", "learn", "read_priors", "sources", "write_priors"]
+
+PRIORS: Final = DATA / "packs" / "priors.json"
+
+_MOST_SERIES = 12.0
+_ROUNDS, _STEPS = 4, 20
+_CENTRE = np.array([-3.2, 0.2, -4.3, 0.0])
+"""Weak prior of the parameters of the scales: means, and logarithms of standard deviations, smooth before rough."""
+_CENTRE_SD = np.array([1.5, 0.4, 1.5, 0.4])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priors:
+    """Weight of each law before anything is measured, and how far machines stray."""
+
+    laws: Mapping[str, float]
+    scales: Scales
+
+
+def sources() -> tuple[str, ...]:
+    """Return the tables that priors were learnt from, each of which they can do without."""
+    return tuple(json.loads(PRIORS.read_text(encoding="utf-8"))["without"])
+
+
+@lru_cache
+def read_priors(without: str = "") -> Priors:
+    """Return the priors that all sources taught, or all but one: the file of its table in ``data/measured``.
+
+    A source that none was learnt from gives those of all.
+    """
+    found = json.loads(PRIORS.read_text(encoding="utf-8"))
+    data = found["without"].get(without, found["all"])
+    return Priors(laws=data["laws"], scales=Scales(**data["scales"]))
+
+
+def write_priors(path: Path = PRIORS) -> None:
+    """Learn the priors from all sources, and from all but each, and write them."""
+    from routecast.calibration._fit import evidence_by_scales
+    from routecast.contention import LAWS
+
+    evidence: dict[str, dict[str, Floats]] = {}
+    for pack in read_packs():
+        if pack.kind == "multicore":
+            points, known = table_points(pack), evidence.setdefault(pack.file, {})
+            for name in dict.fromkeys(point.series for point in points if point.series not in known):
+                own = [point for point in points if point.series == name]
+                known[name] = evidence_by_scales(own, list(LAWS.values()), noise_ratio=pack.noise_ratio)
+    names, sources = list(LAWS), {file: list(series.values()) for file, series in evidence.items()}
+    learnt = {
+        "all": _plain(learn(list(sources.values()), names)),
+        "without": {
+            left: _plain(learn([series for file, series in sources.items() if file != left], names)) for left in sources
+        },
+    }
+    path.write_text(json.dumps(learnt, indent=2) + "\n", encoding="utf-8")
+
+
+def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
+    """Learn priors from the (laws, cells) evidence of each series of each source."""
+    from scipy.optimize import minimize  # heavy
+
+    table = np.array([each for series in sources for each in series])
+    share = np.array([min(1.0, _MOST_SERIES / len(series)) for series in sources for _ in series])
+    weights = np.full(len(laws), 1.0 / len(laws))
+    found = _CENTRE
+
+    def cost(parameters: Floats) -> float:
+        cells = _scales(parameters).log_weights()
+        scores = (table + cells + np.log(weights)[:, None]).reshape(len(table), -1)
+        likelihood = float(share @ np.logaddexp.reduce(scores, axis=1))
+        return 0.5 * float((((parameters - _CENTRE) / _CENTRE_SD) ** 2).sum()) - likelihood
+
+    for _ in range(_ROUNDS):
+        found = minimize(cost, found, method="Nelder-Mead").x
+        by_law = np.logaddexp.reduce(table + _scales(found).log_weights(), axis=2)
+        for _ in range(_STEPS):
+            scores = by_law + np.log(weights)
+            parts = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+            weights = share @ parts + 1.0
+            weights = weights / weights.sum()
+    return Priors(laws=dict(zip(laws, map(float, weights * len(laws)), strict=True)), scales=_scales(found))
+
+
+def _scales(parameters: Floats) -> Scales:
+    smooth_mean, smooth_sd, rough_mean, rough_sd = (float(each) for each in parameters)
+    return Scales(
+        smooth_mean=smooth_mean, smooth_sd=math.exp(smooth_sd), rough_mean=rough_mean, rough_sd=math.exp(rough_sd)
+    )
+
+
+def _plain(priors: Priors) -> dict[str, Any]:
+    return {
+        part: {key: round(value, 4) for key, value in each.items()}
+        for part, each in (("laws", priors.laws), ("scales", asdict(priors.scales)))
+    }

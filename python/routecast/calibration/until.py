@@ -1,0 +1,88 @@
+"""Measure until enough is known: after each measurement the next is the one after which most is expected to be known.
+
+It stops when the 95 % interval of the rate at every condition that could be measured is as narrow as asked, or when no
+more measurements are allowed. The first condition is measured again and again, spread over some time, so that it is
+known how well a measurement repeats: what shares the machine comes and goes within seconds, and repetitions at once
+would not see it. Any other may be measured again too where that narrows the intervals most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from routecast.calibration._fit import fit
+from routecast.calibration.fitted import FittedRouter
+from routecast.evaluate.points import Point
+
+__all__ = ["Known", "measure_until"]
+
+_REPEATS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What was measured, the router that it calibrates, and how well the worst known condition is known.
+
+    ``half_width_ratio`` is half the 95 % interval of the rate there over the rate.
+    """
+
+    measured: tuple[Point, ...]
+    fitted: FittedRouter
+    half_width_ratio: float
+    is_enough: bool
+
+
+def measure_until(
+    measure: Callable[[Point], float],
+    able: Sequence[Point],
+    *,
+    until_ratio: float,
+    known: Sequence[Point] = (),
+    most: int = 200,
+    spread_s: float = 30.0,
+    progress: Callable[[int, str], None] | None = None,
+) -> Known:
+    """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements are made.
+
+    Parameters
+    ----------
+    measure : callable
+        Conditions to the measured rate, frames per second.
+    able : sequence of Point
+        What can be measured and is to be known; their rates are not looked at.
+    until_ratio : float
+        0.05 asks for ±5 %.
+    known : sequence of Point
+        What was measured before.
+    most : int
+        Measurements allowed, with those, >= 8.
+    spread_s : float
+        Seconds over which eight repetitions of the first condition are spread.
+    progress : callable or None
+        Told after each measurement how many were made, and in words what is known.
+    """
+    begun = time.monotonic()
+    measured = [point for point in known if point.calibrate]
+    repeats = sum(point.conditions == replace(able[0], calibrate=True).conditions for point in measured)
+    while True:
+        due_s = spread_s * repeats / _REPEATS + begun - time.monotonic()
+        fitted = fit(measured) if measured else None
+        ratio = fitted.half_width_ratio(able) if fitted else float("inf")
+        if fitted and ((ratio <= until_ratio and repeats >= _REPEATS) or len(measured) >= most):
+            return Known(
+                measured=tuple(measured), fitted=fitted, half_width_ratio=ratio, is_enough=ratio <= until_ratio
+            )
+        is_repeat = repeats < _REPEATS and (fitted is None or due_s <= 0.0 or ratio <= until_ratio)
+        if is_repeat:
+            time.sleep(max(due_s, 0.0))
+            following, repeats = able[0], repeats + 1
+        else:
+            assert fitted is not None
+            (best,) = fitted.next_points(1, able=able)
+            following = best.point
+        measured.append(replace(following, throughput_pps=measure(following), calibrate=True))
+        if progress is not None:
+            known_as = f"rates known within ±{ratio:.1%}" if measured[1:] else "first measurement"
+            progress(len(measured), known_as)
