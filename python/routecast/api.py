@@ -19,8 +19,8 @@ from routecast.errors import QuantityProblem
 from routecast.evaluate.points import Point, of_series, read_table
 from routecast.evaluate.trial import Trial
 from routecast.load import FlowSet, FrameMix, OfferedLoad
-from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.quantity import parse_duration_s, parse_rate, parse_ratio
+from routecast.load.offered import IntendedRate
+from routecast.quantity import parse_duration_s, parse_ratio
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.files import build_router
@@ -369,8 +369,7 @@ def _rate_pps(rate: Rate, mix: FrameMix) -> float:
         return float(rate)
     if not isinstance(rate, str):
         raise TypeError(f'got a {type(rate).__name__} for a rate: write "14 Mpps", "20 Gbit/s", or frames per second')
-    rate_pps, rate_bps = parse_rate(rate)
-    return rate_pps or (rate_bps or 0.0) / (8.0 * (mix.mean_bytes + WIRE_OVERHEAD_BYTES))
+    return IntendedRate.parse(rate).pps(mix)
 
 
 def _mix(frames: Frames | None) -> FrameMix | None:

@@ -19,6 +19,7 @@ from routecast.calibration.until import measure_until
 from routecast.cli.run import run
 from routecast.evaluate.points import Layout, Point
 from routecast.load.frames import FrameMix
+from routecast.load.offered import IntendedRate
 
 
 def point(cores: int, rate_pps: float = math.nan, frame_bytes: float = 64.0) -> Point:
@@ -67,14 +68,14 @@ def test_least_cores_for_a_goal_are_a_target() -> None:
 def test_a_goal_beyond_what_was_measured_is_looked_for_beyond_it_and_the_least_cores_are_told() -> None:
     own = Layout(shared_queue=False)
     rows = [replace(point(k, rate), layout=own) for k, rate in ((1, 1.7e6), (2, 3.3e6), (4, 6.4e6))]
-    (goal,) = advise(rows, Asked(goal_pps=12e6), n=1)
+    (goal,) = advise(rows, Asked(goal=IntendedRate(amount=12e6, unit="frames/s")), n=1)
     assert goal.least_cores is not None
     assert goal.least_cores > 2 * 4
     assert goal.half_width_ratio > 0.01
     assert goal.points[0].width_before > 0.0
     assert goal.points[0].point.cores <= 2 * 4  # what there is to measure on
     assert str(goal.least_cores) in goal.answer
-    (never,) = advise(rows, Asked(goal_pps=1e12), n=1)
+    (never,) = advise(rows, Asked(goal=IntendedRate(amount=1e12, unit="frames/s")), n=1)
     assert never.least_cores is None
     assert "No number of cores" in never.answer
 

@@ -150,3 +150,21 @@ def test_a_router_of_machines_says_what_to_vary_instead_of_cores() -> None:
     done = completed("sweep", EXAMPLES / "parallel.router.toml", "--vary", "cores=1..4")
     assert done.returncode == 2
     assert "server[" in done.stderr
+
+
+def test_loads_in_bit_s_are_of_the_frames_of_each_combination(router: Path, tmp_path: Path) -> None:
+    page = tmp_path / "sweep.html"
+    arguments = ("--vary", "load=1..2 Gbit/s", "--vary", "frame=64,512", "--json", "--out", page)
+    points = json.loads(completed("sweep", router, *arguments).stdout)["points"]
+    # 20 B of gap and preamble a frame (S1).
+    assert [point["intended_pps"] for point in points] == [
+        pytest.approx(rate * 1e9 / (8 * size)) for rate in (1, 2) for size in (84, 532)
+    ]
+    assert "load [Gbit/s]" in page.read_text()
+
+
+def test_loads_in_bit_s_and_in_frames_vary_together(router: Path, tmp_path: Path) -> None:
+    page = tmp_path / "sweep.html"
+    done = completed("sweep", router, "--vary", "load=1 Mpps,1 Gbit/s", "--json", "--out", page)
+    assert [point["intended_pps"] for point in json.loads(done.stdout)["points"]] == [1e6, pytest.approx(1e9 / 672)]
+    assert page.exists()

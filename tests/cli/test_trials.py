@@ -286,3 +286,32 @@ def test_measurements_are_appended_to_a_table_with_the_same_columns_only(tmp_pat
         _measured_before(path, point)
     with pytest.raises(FileProblem, match="appends rows to CSV"):
         _measured_before(tmp_path / "points.parquet", point)
+
+
+@pytest.mark.parametrize("command", [["solve"], ["simulate", "--duration", "5 ms"]], ids=lambda command: command[0])
+def test_a_load_in_bit_s_is_the_same_in_frames(
+    command: list[str], router: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 512 + 20 B of gap and preamble: 2 Gbit/s are 469,924.8 frames/s.
+    frames = ["--frame", "512 B"]
+    in_bits = json_of([command[0], router, *command[1:], *frames, "--load", "2 Gbit/s"], capsys)
+    in_frames = json_of([command[0], router, *command[1:], *frames, "--load", f"{2e9 / (8 * 532)!r} pps"], capsys)
+    assert in_bits["intended_pps"] == pytest.approx(2e9 / (8 * 532))
+    assert in_bits == in_frames
+
+
+def test_a_load_in_bit_s_of_a_file_is_of_the_frames_of_the_command_line(
+    router: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(router).write_text(ROUTER.replace('"3 Mpps"', '"1 Gbit/s"'))
+    assert json_of(["solve", router], capsys)["intended_pps"] == pytest.approx(1e9 / (8 * 84))
+    assert json_of(["solve", router, "--frame", "512 B"], capsys)["intended_pps"] == pytest.approx(1e9 / (8 * 532))
+    Path(router).write_text(ROUTER)
+    assert json_of(["solve", router, "--frame", "512 B"], capsys)["intended_pps"] == 3e6
+
+
+def test_a_load_that_is_no_rate_is_told_both_units(router: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", router, "--load", "10 Gbit"]) == 2
+    assert run(["measure", "--testbed", "namespaces", "--load", "10 Gbit"]) == 2
+    told = capsys.readouterr().err
+    assert told.count('wanted a frame rate such as "14.88 Mpps", "500 kpps" or a bit rate such as "10 Gbit/s"') == 2

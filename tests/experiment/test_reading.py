@@ -9,6 +9,7 @@ import pytest
 from routecast.errors import FileProblem
 from routecast.experiment.file.reading import experiment_of, experiment_schema, parse_experiment, read_experiment
 from routecast.experiment.model import Experiment
+from routecast.experiment.run import run_experiment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = 'name = "t"\nrouter = "multicore.router.toml"\n'
@@ -210,3 +211,12 @@ def test_the_schema_accepts_the_examples() -> None:
     for path in EXAMPLES.glob("*.experiment.toml"):
         assert list(validator.iter_errors(tomllib.loads(path.read_text(encoding="utf-8")))) == []
     assert list(validator.iter_errors({"name": "t"})) != []
+
+
+def test_levels_of_a_load_may_be_bit_rates_of_the_frames_of_each_run() -> None:
+    load = '[[factor]]\nname = "load"\npath = "load.rate"\nlevels = ["1 Gbit/s", "2 Gbit/s"]\n'
+    offered = '[[response]]\nname = "offered"\nof = "intended_pps"\n'
+    results = run_experiment(read(HEAD + 'evaluator = "solve"\n' + load + FRAMES + offered), None)
+    # 20 B of gap and preamble a frame (S1).
+    rates_pps = [one.values["offered"] for one in results.answers]
+    assert rates_pps == [pytest.approx(rate * 1e9 / (8 * size)) for size in (84, 532) for rate in (1, 2)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, ModelProblem, QuantityProblem, RoutecastError
-from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad, line_rate_pps
+from routecast.load import Arrivals, Flow, FlowSet, FrameMix, IntendedRate, OfferedLoad, line_rate_pps
 
 
 def test_line_rates_are_those_of_rfc_2544():
@@ -19,6 +19,27 @@ def test_line_rates_are_those_of_rfc_2544():
     assert math.floor(line_rate_pps(10e6, 64)) == 14_880
     assert math.floor(line_rate_pps(10e6, 1518)) == 812
     assert round(line_rate_pps(10e9, 64)) == 14_880_952
+
+
+@pytest.mark.parametrize(
+    ("text", "frames", "rate_pps"),
+    [
+        ("10 Gbit/s", FrameMix.fixed(64), 14_880_952),  # RFC 2544 appendix A, scaled from 10 Mbit/s
+        ("1.25 GB/s", FrameMix.fixed(64), 14_880_952),
+        ("10 Gbit/s", FrameMix.fixed(1518), 812_744),
+        # 28 x 64 + 16 x 570 + 4 x 1518 B and 48 x 20 B of gap and preamble for 48 frames.
+        ("10 Gbit/s", FrameMix.imix(), 3_343_736),
+        ("14.88 Mpps", FrameMix.fixed(1518), 14_880_000),
+    ],
+)
+def test_a_bit_rate_counts_gap_and_preamble_of_the_frames_offered(text, frames, rate_pps):
+    assert round(IntendedRate.parse(text).pps(frames)) == rate_pps
+
+
+def test_what_is_no_rate_is_told_both_kinds_of_units():
+    for text in ("64 B", "10", "3 s", "10 Gbut/s"):
+        with pytest.raises(QuantityProblem, match=r"wanted a frame rate such as .* or a bit rate such as"):
+            IntendedRate.parse(text)
 
 
 def test_imix_is_seven_to_four_to_one():

@@ -11,6 +11,7 @@ from operating_machine import document, load_at, machine
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
+from routecast.load.frames import FrameMix
 from routecast.plan.operating.optimise import machine_of
 from routecast.plan.operating.setting import AS_GIVEN
 from routecast.quantity.toml_file import parse_toml
@@ -143,3 +144,12 @@ def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
     assert "1 GHz is slower than 2 GHz and draws more when active, 7 W against 6 W" in clock
     assert "C6 is deeper than C1 and is left sooner, in 2 us against 60 us" in sleep
     assert (found.frequencies_hz, found.sleeps) == (usual.frequencies_hz, usual.sleeps)
+
+
+def test_a_load_in_bit_s_is_of_the_frames_that_are_offered() -> None:
+    in_bits = EXPLICIT | {"load": {"rate": "1 Gbit/s", "frames": "64 B"}}
+    for frames, wire_bytes in ((None, 84), (FrameMix.fixed(512), 532)):
+        load = machine_of(in_bits, frames=frames).load
+        assert load is not None
+        # 20 B of gap and preamble a frame (S1).
+        assert load.rate_pps == pytest.approx(1e9 / (8 * wire_bytes))

@@ -11,7 +11,7 @@ from routecast.calibration.fitted import CONFIDENCE_RATIO, MOST_CORES, FittedRou
 from routecast.calibration.next_points import NextPoint
 from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
-from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.load.offered import IntendedRate
 from routecast.quantity.schema import field, value
 
 __all__ = ["Advice", "Asked", "advise"]
@@ -27,9 +27,7 @@ class Asked:
         "Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``", default=()
     )
     frames: tuple[FrameMix, ...] = field("Empty: those of the rows", default=())
-    # What is to be known is instead how few cores forward so many frames, or bits with gap and preamble, per second.
-    goal_pps: float | None = None
-    goal_bps: float | None = None
+    goal: IntendedRate | None = field("What is to be known is instead how few cores forward so much", default=None)
     # Cores that there are to measure on; None: as many as rows or ``cores`` name, and twice those that calibrated where
     # nothing else does.
     most_cores: int | None = None
@@ -112,10 +110,9 @@ def _advise(fitted: FittedRouter, own: Sequence[Point], asked: Asked, n: int) ->
     counts = asked.cores or tuple(range(1, most + 1))
     is_by_rows = bool(held_out) and not asked.cores and not asked.frames
     targets = held_out if is_by_rows else [_at(own[0], k, size) for k in counts for size in sizes]
-    goal_pps = asked.goal_pps
-    if asked.goal_bps is not None:
-        goal_pps = asked.goal_bps / (8.0 * (first[0] + WIRE_OVERHEAD_BYTES))
-    if goal_pps is not None:
+    goal_pps = None
+    if asked.goal is not None:
+        goal_pps = asked.goal.pps(first[1] or FrameMix.fixed(round(first[0])))
         targets = [_at(own[0], k, first) for k in range(1, most + 1)]
     able = fitted.candidates(most, targets)
     return Advice(

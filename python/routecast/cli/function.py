@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from routecast.function.model import NetworkFunction
     from routecast.hardware.model import Hardware, MeasuredFunction
     from routecast.load.frames import FrameMix
-    from routecast.load.offered import OfferedLoad
+    from routecast.load.offered import IntendedRate, OfferedLoad
     from routecast.load.popularity import Popularity
     from routecast.report.function import FunctionRun
     from routecast.testbed.in_memory import InMemory
@@ -47,7 +47,7 @@ class Asked:
     tables: Mapping[str, int] = field("Entries by table; the others keep the function's own", default_factory=dict)
     cores: int = 1
     duration_s: float = field("Of each run", default=1.0)
-    rate_pps: float | None = field("Offered rate; None: as fast as it goes", default=None)
+    rate: IntendedRate | None = field("Offered rate; None: as fast as it goes", default=None)
     seed: int = 1
     refine: Path | None = field(
         "The hardware's file, to be corrected by what is measured; None: left alone", default=None
@@ -85,7 +85,7 @@ def evaluator_of(asked: Asked, direction: str, progress: Callable[[float], objec
         tables={table.name: asked.tables.get(table.name, table.entries) for table in function.tables},
         popularity=asked.popularity,
         cores=tuple(processors[: asked.cores]),
-        saturate=asked.rate_pps is None,
+        saturate=asked.rate is None,
         seed=asked.seed,
         progress=progress,
     )
@@ -99,7 +99,7 @@ def load_of(asked: Asked, direction: str, frames: FrameMix) -> OfferedLoad:
 
     least = next(one.smallest_frame_bytes for one in asked.function.directions if one.name == direction)
     frames = replace(frames, sequence_bytes=tuple(max(size, least) for size in frames.sequence_bytes))
-    return OfferedLoad(rate_pps=asked.rate_pps or _ANY_RATE_PPS, frames=frames)
+    return OfferedLoad(rate_pps=asked.rate.pps(frames) if asked.rate else _ANY_RATE_PPS, frames=frames)
 
 
 _PAPER_HOST = "xeon-e5-2690v2"
@@ -265,7 +265,7 @@ def function(
         typer.Option(
             "--load",
             metavar="RATE",
-            help="Offered rate of --simulate and --run; else 80 % of the estimate, and as fast as it goes.",
+            help='Of --simulate and --run, "2 Mpps" or "10 Gbit/s"; else 80 % of the estimate, or as fast as it goes.',
             rich_help_panel=_ANSWER,
         ),
     ] = None,
@@ -288,7 +288,8 @@ def function(
     from routecast.cli.console import print_table
     from routecast.function.operations import OPERATIONS
     from routecast.load.frames import FrameMix
-    from routecast.quantity import parse_duration_s, parse_rate_pps
+    from routecast.load.offered import IntendedRate
+    from routecast.quantity import parse_duration_s
     from routecast.report.listings import functions_table, operations_table
 
     if operations or name is None:
@@ -305,15 +306,15 @@ def function(
     )
     case = read_case(name, on, cores, traffic, flows, table or [], _PAPER_GIGA if paper_giga else 1e9)
     frames = [FrameMix.parse(text) for text in frame or ["64 B"]]
-    load_pps = parse_rate_pps(load) if load else None
+    rate = IntendedRate.parse(load) if load else None
     duration_s = parse_duration_s(duration) if duration else None
     if run or counts or refine:
         into = file_to_refine(on) if refine else None
-        _run(case, direction, frames, load_pps, duration_s, seed, counts=counts, into=into, as_json=as_json)
+        _run(case, direction, frames, rate, duration_s, seed, counts=counts, into=into, as_json=as_json)
         return
     trials: list[Trial] = []
     if simulate:
-        trials = [simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed) for one in frames]
+        trials = [simulated(case, case.estimate(direction, one, remote), rate, duration_s, seed) for one in frames]
     if as_json:
         print_json(_document(case, direction, frames, remote, trials))
         return
@@ -412,7 +413,7 @@ def _run(
     case: Case,
     direction: str | None,
     frames: Sequence[FrameMix],
-    load_pps: float | None,
+    rate: IntendedRate | None,
     duration_s: float | None,
     seed: int,
     *,
@@ -430,7 +431,7 @@ def _run(
         tables=case.tables,
         cores=case.cores,
         duration_s=duration_s or 1.0,
-        rate_pps=load_pps,
+        rate=rate,
         seed=seed,
         refine=into,
     )
@@ -568,7 +569,7 @@ def check_refining(asked: Asked) -> None:
     if asked.hardware.stalls != "added":
         what = f"{asked.hardware.name} does not say what a line of memory costs: name the file of a probed host"
         problems.append(Problem("--on", what))
-    if asked.rate_pps is not None:
+    if asked.rate is not None:
         problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
     if asked.cores != 1:
         problems.append(Problem("--cores", f"got {asked.cores}: a refinement is by one core"))
@@ -685,7 +686,7 @@ def _run_run(
     evaluator = evaluator_of(asked, direction, progress)
     load = load_of(asked, direction, frames)
     estimate = None if _without_cost(asked, direction) else estimates(direction, frames)
-    outcome = evaluator.run(load, asked.duration_s, hand_loop=asked.rate_pps is None)
+    outcome = evaluator.run(load, asked.duration_s, hand_loop=asked.rate is None)
     return FunctionRun(
         direction=direction,
         frames=frames,
@@ -723,7 +724,7 @@ def _run_print(asked: Asked, ran: Sequence[FunctionRun]) -> None:
             f"{asked.hardware.name} gives no cost of {', '.join(missing)}, so there is no estimate: probe this host "
             "(routecast hardware probe) and leave --on out"
         )
-    if asked.rate_pps is not None:
+    if asked.rate is not None:
         for one in ran:
             console.print(f"{_name(asked, one.direction)}, {one.frames.name}", style="bold", markup=False)
             print_trial(console, one.trial)
@@ -776,8 +777,8 @@ _LOAD_RATIO = 0.8
 _SIMULATED_S = 0.02
 
 
-def simulated(case: Case, found: Estimate, load_pps: float | None, duration_s: float | None, seed: int) -> Trial:
-    """Return a trial of the router that the estimate makes, at ``load_pps`` or 80 % of its throughput."""
+def simulated(case: Case, found: Estimate, rate: IntendedRate | None, duration_s: float | None, seed: int) -> Trial:
+    """Return a trial of the router that the estimate makes, at ``rate`` or 80 % of its throughput."""
     from routecast.evaluate.simulate import Simulate
     from routecast.load.flows import FlowSet
     from routecast.load.frames import FrameMix
@@ -793,7 +794,7 @@ def simulated(case: Case, found: Estimate, load_pps: float | None, duration_s: f
     model = estimated_router(found, case.hardware, by_size=by_size)
     ports = len(model.ports)
     offered = OfferedLoad(
-        rate_pps=load_pps or _LOAD_RATIO * found.pps,
+        rate_pps=rate.pps(found.frames) if rate else _LOAD_RATIO * found.pps,
         frames=found.frames,
         flows=FlowSet.crafted(math.lcm(found.cores, ports), ports=ports),
     )

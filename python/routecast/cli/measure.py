@@ -267,7 +267,7 @@ def measure(
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
     if load.load is None and until_ratio is None:
-        raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps"')
+        raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps" or "1 Gbit/s"')
     if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_asked):
         raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
     if ip_version not in {4, 6}:

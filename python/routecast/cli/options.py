@@ -105,7 +105,10 @@ class LoadOptions:
     load: Annotated[
         str | None,
         typer.Option(
-            "--load", metavar="RATE", help='Intended load over all ports, e.g. "14 Mpps".', rich_help_panel=_LOAD
+            "--load",
+            metavar="RATE",
+            help='Intended load over all ports, e.g. "14 Mpps", or "10 Gbit/s" with gap and preamble.',
+            rich_help_panel=_LOAD,
         ),
     ] = None
     frame: FrameOption = None
@@ -130,28 +133,34 @@ class LoadOptions:
     def offered(self, default: OfferedLoad | None, *, ports: int, seed: int) -> OfferedLoad:
         """Return the load to offer: options first, then the file's, then one flow of 64-byte frames per port.
 
+        ``default`` is the file's as :func:`~routecast.router.files.read_router_and_load` returns it for the frames of
+        ``--frame``.
+
         Raises
         ------
         routecast.errors.RoutecastError
             An option is not what it must be, or neither the file nor ``--load`` gives a rate.
         """
         from routecast.load.flows import FlowSet
-        from routecast.load.offered import OfferedLoad
-        from routecast.quantity import parse_rate_pps
+        from routecast.load.frames import FrameMix
+        from routecast.load.offered import IntendedRate, OfferedLoad
 
         process = self._arrivals()
+        frames = frames_asked(self.frame) or (default.frames if default else FrameMix.fixed(64))
         if self.load:
-            rate_pps = parse_rate_pps(self.load)
+            rate_pps = IntendedRate.parse(self.load).pps(frames)
         elif default:
             rate_pps = default.rate_pps
         elif process and process.trace_time_s:
             rate_pps = process.trace_rate_pps
         else:
-            raise QuantityProblem("", 'the file has no [load]: give a rate with --load, e.g. --load "14 Mpps"')
+            raise QuantityProblem(
+                "", 'the file has no [load]: give a rate with --load, e.g. --load "14 Mpps" or "10 Gbit/s"'
+            )
         base = default or OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(ports, ports=ports))
         return OfferedLoad(
             rate_pps=rate_pps,
-            frames=frames_asked(self.frame) or base.frames,
+            frames=frames,
             flows=self._flow_set(base.flows, ports=ports, seed=seed),
             arrivals=process or base.arrivals,
         )

@@ -265,7 +265,8 @@ def placement(
         typer.Option("--frames", metavar="SIZE", help="Other frame sizes than the file's; may be repeated."),
     ] = None,
     offered: Annotated[
-        str | None, typer.Option("--offered", metavar="RATE", help="Another load than the file's.")
+        str | None,
+        typer.Option("--offered", metavar="RATE", help='Another load than the file\'s: "2 Mpps", "10 Gbit/s".'),
     ] = None,
     seconds: Annotated[
         float | None, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer, for each frame size.")
@@ -294,14 +295,14 @@ def placement(
     Ctrl-C ends the search with the best so far. The exit code is 1 if the target or the latency is not met.
     """
     from routecast.load.frames import FrameMix
+    from routecast.load.offered import IntendedRate
     from routecast.plan.placement.answer import answer
     from routecast.plan.placement.reading import read_placement
-    from routecast.quantity import parse_rate_pps
 
     case = read_placement(
         file,
         frames=tuple(FrameMix.parse(text) for text in frames or ()),
-        offered_pps=parse_rate_pps(offered) if offered else None,
+        offered=IntendedRate.parse(offered) if offered else None,
         seconds=seconds,
     )
     make_out_folder(out)

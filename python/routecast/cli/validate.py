@@ -64,15 +64,14 @@ def next_measurement(
     """
     from routecast.calibration.advice import Asked, advise
     from routecast.load.frames import FrameMix
-    from routecast.quantity import parse_rate, parse_ratio
+    from routecast.load.offered import IntendedRate
+    from routecast.quantity import parse_ratio
 
     until_ratio = parse_ratio(until) if until else None
-    goal_pps, goal_bps = parse_rate(goal) if goal else (None, None)
     asked = Asked(
         cores=tuple(cores or ()),
         frames=tuple(FrameMix.parse(each) for each in frame or ()),
-        goal_pps=goal_pps,
-        goal_bps=goal_bps,
+        goal=IntendedRate.parse(goal) if goal else None,
         most_cores=most_cores,
     )
     found = advise(points_of(file), asked, n=count, noise_ratio=noise)

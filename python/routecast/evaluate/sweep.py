@@ -27,8 +27,7 @@ from routecast.evaluate.solve.fluid import intended_of
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
-from routecast.load.offered import OfferedLoad
-from routecast.quantity import parse_rate_pps
+from routecast.load.offered import IntendedRate, OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import fields_at
@@ -207,7 +206,7 @@ def _values(key: str, text: str) -> tuple[Plain, ...]:
         return tuple(dict.fromkeys(FrameMix.parse(entry).name for entry in sizes))
     for entry in values:
         if key == "load":
-            parse_rate_pps(str(entry))
+            IntendedRate.parse(str(entry))
         elif key == "flows" and (
             not isinstance(entry, int) or isinstance(entry, bool) or not 1 <= entry <= _MOST_FLOWS
         ):

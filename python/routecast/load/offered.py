@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
+from routecast.quantity import parse_rate
 from routecast.quantity.schema import field, value
 
-__all__ = ["WIRE_OVERHEAD_BYTES", "OfferedLoad", "RateStep", "line_rate_pps"]
+__all__ = ["WIRE_OVERHEAD_BYTES", "IntendedRate", "OfferedLoad", "RateStep", "line_rate_pps"]
 
 WIRE_OVERHEAD_BYTES = 20
 """Preamble (7), start of frame delimiter (1) and inter-frame gap (12): Meyer et al. 2014, eq. 8; S1."""
@@ -30,6 +32,44 @@ def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
     14880952
     """
     return link_bps / (8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntendedRate:
+    """An intended load as people write it: frames/s, or bit/s on the links, with gap and preamble (S1).
+
+    How many frames a bit rate is depends on the frames that are offered.
+    """
+
+    amount: float
+    unit: Literal["frames/s", "bit/s"]
+
+    @classmethod
+    def parse(cls, text: str) -> IntendedRate:
+        """Read a rate in frames/s or bit/s.
+
+        Raises
+        ------
+        routecast.errors.QuantityProblem
+            The text is neither.
+        """
+        rate_pps, rate_bps = parse_rate(text)
+        if rate_pps is not None:
+            return cls(amount=rate_pps, unit="frames/s")
+        assert rate_bps is not None
+        return cls(amount=rate_bps, unit="bit/s")
+
+    def pps(self, frames: FrameMix) -> float:
+        """Return the rate in frames/s of these frames.
+
+        Examples
+        --------
+        >>> round(IntendedRate.parse("10 Gbit/s").pps(FrameMix.fixed(64)))
+        14880952
+        >>> IntendedRate.parse("2 Mpps").pps(FrameMix.imix())
+        2000000.0
+        """
+        return self.amount if self.unit == "frames/s" else line_rate_pps(self.amount, frames.mean_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,10 +167,12 @@ def parse_rate(text: str) -> tuple[float | None, float | None]:
     >>> parse_rate("20 Mpps"), parse_rate("40 Gbit/s")
     ((20000000.0, None), (None, 40000000000.0))
     """
-    _, _, dimension = _split(text, _BIT_RATE, _FRAME_RATE)
+    _, unit, dimension = _split(text, _FRAME_RATE, _BIT_RATE)
     if dimension == dimension_of(_FRAME_RATE.base):
         return parse_rate_pps(text), None
-    return None, parse_bit_rate_bps(text)
+    if dimension in {dimension_of(_BIT_RATE.base), dimension_of(_BYTE_RATE.base)}:
+        return None, parse_bit_rate_bps(text)
+    raise _wrong_kind(text, unit, _FRAME_RATE, _BIT_RATE)
 
 
 def parse_byte_rate_bytes_per_s(text: str) -> float:

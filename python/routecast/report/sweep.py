@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from routecast.evaluate.result_folder import versions
 from routecast.experiment.factors import amount_of
 from routecast.load.frames import FrameMix
-from routecast.quantity import format_duration, format_pps, format_ratio, parse_rate_pps
+from routecast.load.offered import IntendedRate
+from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.format import prefixed
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Listing, Page, Section
@@ -211,9 +212,12 @@ def _numbers(varied: Varied) -> tuple[tuple[float, ...], str] | None:
         mixes = [FrameMix.parse(str(entry)) for entry in varied.values]
         return (tuple(mix.mean_bytes for mix in mixes), "B") if all(mix.is_fixed for mix in mixes) else None
     if varied.key == "load":
-        rates = [parse_rate_pps(str(entry)) for entry in varied.values]
-        scale, unit = prefixed(rates, "pps")
-        return tuple(rate / scale for rate in rates), unit
+        rates = [IntendedRate.parse(str(entry)) for entry in varied.values]
+        if len({rate.unit for rate in rates}) > 1:
+            return None
+        amounts_of_load = [rate.amount for rate in rates]
+        scale, unit = prefixed(amounts_of_load, "pps" if rates[0].unit == "frames/s" else "bit/s")
+        return tuple(amount / scale for amount in amounts_of_load), unit
     amounts = [amount_of(entry) for entry in varied.values]
     known = [
         amount for amount in amounts if amount is not None and amount.dimension == (amounts[0] or amount).dimension

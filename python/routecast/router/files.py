@@ -75,7 +75,8 @@ def read_router_and_load(path: str | Path, *, frames: FrameMix | None = None) ->
     ----------
     path : path
     frames : FrameMix or None
-        What will be offered instead of the file's frames: buffers of a network processor are counted in them.
+        What will be offered instead of the file's frames: a load in bit/s is of them, and buffers of a network
+        processor are counted in them.
 
     Raises
     ------
@@ -152,7 +153,8 @@ def build_router(
     if router.load is not None:
         try:
             ports = len(model.ports) if model is not None else getattr(router, "ports", 1)
-            load = load_of(router.load, max(min(ports if isinstance(ports, int) else len(ports), 1024), 1), folder)
+            count = max(min(ports if isinstance(ports, int) else len(ports), 1024), 1)
+            load = load_of(router.load, count, folder, frames=frames)
             if model is not None:
                 check_load(model, load)
         except ModelProblem as problem:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
-from routecast.load.fields import Frames
+from routecast.load.fields import Frames, LoadRate
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.quantity.fields import Count, FrameCount, FrameRate, Number
+from routecast.quantity.fields import Count, FrameCount, Number
 from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import validated
 
@@ -45,7 +45,7 @@ class ArrivalsTable:
 class LoadTable:
     """The load that the router is evaluated with when the user gives none."""
 
-    rate_pps: FrameRate = field("Intended load over all ports, frames/s")
+    rate: LoadRate = field("Intended load over all ports, frames/s or bit/s")
     frames: Frames = field("Frame size or mix, B with FCS", default=FrameMix.fixed(64))
     flows: FlowsTable = field("The flows", default=FlowsTable())
     arrivals: ArrivalsTable = field("The arrival process", default=ArrivalsTable())
@@ -75,8 +75,11 @@ def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
     return FlowSet.meshed(count, ports=ports) if kind == "meshed" else FlowSet.crafted(count, ports=ports)
 
 
-def load_of(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
-    """Return the load that a table says, for so many ports; traces are looked for in ``folder``."""
+def load_of(load: LoadTable, ports: int, folder: Path | None, *, frames: FrameMix | None = None) -> OfferedLoad:
+    """Return the load that a table says, for so many ports; traces are looked for in ``folder``.
+
+    ``frames`` will be offered in the place of the table's: a rate in bit/s is of them.
+    """
     flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
     if load.arrivals.kind == "trace":
         if not load.arrivals.trace:
@@ -93,4 +96,5 @@ def load_of(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
         except ModelProblem as problem:
             placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
             raise ModelProblem(problem.subject, placed) from problem
-    return OfferedLoad(rate_pps=load.rate_pps, frames=load.frames, flows=flows, arrivals=arrivals)
+    rate_pps = load.rate.pps(frames or load.frames)
+    return OfferedLoad(rate_pps=rate_pps, frames=load.frames, flows=flows, arrivals=arrivals)

@@ -148,3 +148,10 @@ def test_a_reader_who_leaves_is_no_failed_criterion() -> None:
         assert writer.stderr is not None
         said = writer.stderr.read()
     assert (writer.returncode, said) == (0, b"")
+
+
+def test_a_load_in_bit_s_is_of_each_frame_size() -> None:
+    sizes = ("--frame", "64 B", "--frame", "512 B")
+    trials = document("l2_switch", *PAPER, *sizes, "--simulate", "--load", "1 Gbit/s")["simulated"]
+    # 20 B of gap and preamble a frame (S1).
+    assert [trial["intended_pps"] for trial in trials] == [pytest.approx(1e9 / (8 * size)) for size in (84, 532)]

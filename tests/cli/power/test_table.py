@@ -176,3 +176,14 @@ def test_a_synthetic_day_needs_a_size(tmp_path: Path) -> None:
     done = routecast_("day", model, "--profile", "synthetic")
     assert done.returncode == 2
     assert "--peak" in done.stderr
+
+
+def test_a_load_in_bit_s_keeps_its_bits_with_other_frames(tmp_path: Path) -> None:
+    path = tmp_path / "four.router.toml"
+    path.write_text(ROUTER.replace('"1 Mpps"', '"1 Gbit/s"'))
+    in_bits = completed("power", "table", path, "--evaluator", "solve", "--frame", "512 B", "--json")
+    # 512 + 20 B of gap and preamble (S1).
+    path.write_text(ROUTER.replace('"1 Mpps"', f'"{1e9 / (8 * 532)!r} pps"'))
+    in_frames = completed("power", "table", path, "--evaluator", "solve", "--frame", "512 B", "--json")
+    assert in_bits.returncode == 0, in_bits.stderr
+    assert in_bits.stdout == in_frames.stdout

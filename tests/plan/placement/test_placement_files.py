@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from routecast.errors import FileProblem
+from routecast.load import IntendedRate
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.feasibility import InfeasiblePlacement
 from routecast.plan.placement.reading import parse_placement, placement_schema, read_placement
@@ -150,3 +151,13 @@ def test_a_target_that_only_a_rule_keeps_out_of_reach_names_the_rule_too() -> No
     places, _ = conflict(text)
     assert "plan.target" in places
     assert places & {"rules.on.lb", "rules.on.br"}
+
+
+def test_loads_in_bit_s_are_of_each_frame_size() -> None:
+    text = small(plan='objective = "servers"\ntarget = "500 Mbit/s"')
+    text = text.replace('"64 B"', '["64 B", "512 B"]').replace('"300 kpps"', '"1 Gbit/s"')
+    for problem, wire_bytes in zip(parse_placement(text).problems, (84, 532), strict=True):
+        assert problem.offered_pps == pytest.approx(1e9 / (8 * wire_bytes))
+        assert problem.goal.target_pps == pytest.approx(0.5e9 / (8 * wire_bytes))
+    instead = parse_placement(text, offered=IntendedRate.parse("2 Gbit/s")).problems[0]
+    assert instead.offered_pps == pytest.approx(2e9 / (8 * 84))

@@ -31,6 +31,7 @@ from routecast.cli.options import (
     PowerOption,
     RouterFile,
     Seed,
+    frames_asked,
     grouped,
 )
 from routecast.cli.power.models import EquipOption, equipped_as_said
@@ -178,7 +179,7 @@ def _predicted(
     from routecast.load.offered import line_rate_pps
     from routecast.router.files import read_router_and_load
 
-    model, default = read_router_and_load(router)
+    model, default = read_router_and_load(router, frames=frames_asked(frame))
     asked = LoadOptions(load=None if default else "1 Mpps", frame=frame, flows=flows)
     load = asked.offered(default, ports=len(model.ports), seed=seed)
     with progress_bar("power table") as progress:
@@ -337,7 +338,7 @@ def _of_router(
     from routecast.quantity import format_bps, format_ratio, parse_duration_s
     from routecast.router.files import read_router_and_load
 
-    model, default = read_router_and_load(file)
+    model, default = read_router_and_load(file, frames=frames_asked(frame))
     asked = LoadOptions() if default else LoadOptions(load="1 Mpps", frame="IMIX")
     load = replace(asked, frame=frame or asked.frame).offered(default, ports=len(model.ports), seed=seed)
     trials = TrialWatts(
@@ -546,7 +547,9 @@ def optimise(
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
-    machine = machine_of(document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s)
+    machine = machine_of(
+        document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s, frames=frames_asked(load.frame)
+    )
     if day and load.load is None and machine.load is None:
         load = replace(load, load="1 Mpps")
     offered = load.offered(machine.load, ports=len(machine.model.ports), seed=seed)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import ModelProblem, Problem
+from routecast.load.frames import FrameMix
 from routecast.plan.operating.setting import Choices, Setting, set_up
 from routecast.quantity.schema import value
 from routecast.router.files import build_router
@@ -33,6 +34,7 @@ def candidates(
     *,
     subject: str = "router file",
     folder: Path | None = None,
+    frames: FrameMix | None = None,
 ) -> tuple[Candidate, ...]:
     """Return every setting of ``choices`` that makes a router, in order: fewer cores, lower clock, deeper sleep first.
 
@@ -47,6 +49,8 @@ def candidates(
     choices : Choices
     subject, folder
         As of :func:`routecast.router.files.parse_router`.
+    frames
+        As of :func:`routecast.router.files.read_router_and_load`.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def candidates(
     found: list[Candidate] = []
     refused: list[Problem] = []
     for cores in choices.cores:
-        base = _on_cores(document, model, choices, cores, subject=subject, folder=folder)
+        base = _on_cores(document, model, choices, cores, subject=subject, folder=folder, frames=frames)
         for frequency_hz in choices.frequencies_hz:
             for activation, linger_s in choices.activations:
                 for depth, sleep in enumerate(reversed(choices.sleeps)):
@@ -84,7 +88,14 @@ def candidates(
 
 
 def _on_cores(
-    document: Mapping[str, Any], model: RouterModel, choices: Choices, cores: int, *, subject: str, folder: Path | None
+    document: Mapping[str, Any],
+    model: RouterModel,
+    choices: Choices,
+    cores: int,
+    *,
+    subject: str,
+    folder: Path | None,
+    frames: FrameMix | None,
 ) -> RouterModel:
     """Return the router with so many working units in its forwarding pool, and no others."""
     builder = document.get("builder")
@@ -100,7 +111,7 @@ def _on_cores(
             for need in task.needs:
                 if need.pool == choices.pool and need.units * task.parallel > cores:
                     overrides[f"task[{number}].parallel"] = max(cores // need.units, 1)
-    return build_router(vary(document, overrides, subject=subject), subject=subject, folder=folder)[0]
+    return build_router(vary(document, overrides, subject=subject), subject=subject, folder=folder, frames=frames)[0]
 
 
 def _polled_units(model: RouterModel, pool: str) -> int:

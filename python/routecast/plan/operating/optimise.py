@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlooks
 from routecast.plan.operating.candidates import Candidate, candidates
@@ -144,6 +145,7 @@ def machine_of(
     folder: Path | None = None,
     pool: str = "",
     lingers_s: Sequence[float] = (),
+    frames: FrameMix | None = None,
 ) -> Machine:
     """Return what may be chosen of the router that a document describes.
 
@@ -155,6 +157,8 @@ def machine_of(
         As of :func:`routecast.router.files.parse_router`.
     pool, lingers_s
         As of :func:`routecast.plan.operating.setting.choices_of`.
+    frames
+        As of :func:`routecast.router.files.read_router_and_load`.
 
     Raises
     ------
@@ -163,9 +167,9 @@ def machine_of(
     routecast.errors.ModelProblem
         It has no power states, or offers too many settings.
     """
-    model, load = build_router(document, subject=subject, folder=folder)
+    model, load = build_router(document, subject=subject, folder=folder, frames=frames)
     choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
-    found = candidates(document, model, choices, subject=subject, folder=folder)
+    found = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
     return Machine(model=model, load=load, choices=choices, candidates=found)
 
 

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.errors import FileProblem, Problem
-from routecast.load.fields import Frames
+from routecast.load.fields import Frames, LoadRate
 from routecast.load.frames import FrameMix
+from routecast.load.offered import IntendedRate
 from routecast.plan.placement.classes import meant
 from routecast.plan.placement.model import (
     Chain,
@@ -26,7 +27,7 @@ from routecast.plan.placement.model import (
 )
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, FrameRate, Length, Power, Size
+from routecast.quantity.fields import BitRate, Length, Power, Size
 from routecast.quantity.file_model import FileModel
 from routecast.quantity.schema import bare, extended, field, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
@@ -61,7 +62,10 @@ _Element: Any = extended(
 _WHERE = "Elements, and the servers (or groups) that they may be on"
 _Rules: Any = extended(Rules, [("on", dict[Named, Named | tuple[Named, ...]], field(_WHERE, default_factory=dict))])
 _CURRENCY = field("Of prices", default="$")
-_Plan: Any = extended(Goal, [("currency", Annotated[str, Length(0, 8)], _CURRENCY)])
+_TARGET = field("Throughput that is enough, over all outer ports; absent: the offered load", default=None)
+_Plan: Any = extended(
+    Goal, [("currency", Annotated[str, Length(0, 8)], _CURRENCY), ("target_pps", LoadRate | None, _TARGET)]
+)
 
 
 class TrafficTable(FileModel):
@@ -70,7 +74,7 @@ class TrafficTable(FileModel):
     frames: Frames | tuple[Frames, ...] = Field(
         description="Frame sizes, or several in a list: the best mapping is sought for each"
     )
-    offered: FrameRate = Field(description="Load over all outer ports")
+    offered: LoadRate = Field(description="Load over all outer ports")
     port: BitRate = Field(default=1e9, description="Rate of an outer port")
     balancing: Literal["round_robin", "flow_hash", "local"] = Field(
         default="round_robin",
@@ -255,7 +259,7 @@ def read_placement(
     path: str | Path,
     *,
     frames: tuple[FrameMix, ...] = (),
-    offered_pps: float | None = None,
+    offered: IntendedRate | None = None,
     seconds: float | None = None,
 ) -> PlacementCase:
     """Read a placement file.
@@ -265,7 +269,8 @@ def read_placement(
     path : str or Path
     frames : tuple of FrameMix
         In the place of the file's frame sizes.
-    offered_pps, seconds : float, optional
+    offered : IntendedRate, optional
+    seconds : float, optional
         In the place of the file's.
 
     Raises
@@ -279,7 +284,7 @@ def read_placement(
         subject=str(path),
         folder=path.parent,
         frames=frames,
-        offered_pps=offered_pps,
+        offered=offered,
         seconds=seconds,
     )
 
@@ -290,7 +295,7 @@ def parse_placement(
     subject: str = "placement file",
     folder: Path | None = None,
     frames: tuple[FrameMix, ...] = (),
-    offered_pps: float | None = None,
+    offered: IntendedRate | None = None,
     seconds: float | None = None,
 ) -> PlacementCase:
     """Read a placement from the text of its file; ``folder`` is where technologies are looked for.
@@ -316,7 +321,8 @@ def parse_placement(
     rules = replace(bare(file.rules, Rules), on=on)
     goal = bare(file.plan, Goal)
     goal = replace(goal, seconds=seconds or goal.seconds)
-    load_pps = offered_pps or file.traffic.offered
+    target: IntendedRate | None = file.plan.target_pps
+    offered = offered or file.traffic.offered
     return PlacementCase(
         name=name,
         currency=file.plan.currency,
@@ -327,12 +333,12 @@ def parse_placement(
                 elements=elements,
                 chains=chains,
                 frames=mix,
-                offered_pps=load_pps,
+                offered_pps=offered.pps(mix),
                 outer_bps=file.traffic.port,
                 balancing=file.traffic.balancing,
                 joined=file.interconnect,
                 rules=rules,
-                goal=goal,
+                goal=replace(goal, target_pps=target.pps(mix) if target else None),
             )
             for mix in mixes
         ),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from routecast.errors import QuantityProblem
 from routecast.load.frames import FrameMix
-from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.quantity import parse_rate
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate
 from routecast.quantity.schema import field, value
 
 __all__ = ["Target"]
@@ -35,16 +34,13 @@ class Target:
         14880952
         """
         mix = FrameMix.parse(frames) if frames else FrameMix.fixed(64)
-        rate_pps, rate_bps = parse_rate(rate)
-        if rate_bps is not None:
-            rate_pps = rate_bps / (8.0 * (mix.mean_bytes + WIRE_OVERHEAD_BYTES))
+        rate_pps = IntendedRate.parse(rate).pps(mix)
         if not 0.0 <= loss_ratio < 1.0:
             raise QuantityProblem(f"{loss_ratio}", f"got a loss of {loss_ratio}: 0 or more and less than 1")
         if not 0.0 < confidence_ratio < 1.0:
             raise QuantityProblem(
                 f"{confidence_ratio}", f"got a probability of {confidence_ratio}: more than 0 and less than 1"
             )
-        assert rate_pps is not None
         return cls(rate_pps=rate_pps, frames=mix, confidence_ratio=confidence_ratio, loss_ratio=loss_ratio)
 
     @property
