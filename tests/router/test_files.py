@@ -93,7 +93,8 @@ def test_a_trace_is_looked_for_beside_the_file(tmp_path):
         ('{ pool = "cpu" }', '{ pool = "cpus" }', "task[0].needs[0].pool", 'did you mean "cpu"'),
         ('frequency = "2 GHz"', "", "task[0].service", "no frequency"),
         ('entry = "work"', 'entry = "wrk"', "port[0].entry", 'did you mean "work"'),
-        ('"1 Mpps"', '"1 Mbit/s"', "load.rate", "a bit rate"),
+        ('"1 Mpps"', '"1 Mbit"', "load.rate", "a frame rate such as"),
+        ('"1 Mpps"', '"1 Mbit"', "load.rate", "a bit rate such as"),
         ('"IMIX"', '"60 B"', "load.frames", "64 to 65535"),
         ("peak = 4.0", "peak = 0.5", "load.arrivals.peak", "a number >= 1"),
         ("peak = 4.0", "peak = nan", "load.arrivals.peak", "finite"),
@@ -215,3 +216,14 @@ def test_a_file_without_builder_and_tables_is_told_that_one_of_them_is_missing(t
     assert only.place == "builder"
     assert only.message.startswith('is missing: name one of "multicore", "softirq", "virtual"')
     assert "[[port]], [[pool]] and [[task]]" in only.message
+
+
+def test_a_load_in_bit_s_is_of_the_frames_that_are_offered(tmp_path):
+    path = tmp_path / "one.router.toml"
+    path.write_text(EXPLICIT.replace('"1 Mpps"', '"1 Gbit/s"'))
+    for frames in (FrameMix.imix(), FrameMix.fixed(64)):
+        _, load = read_router_and_load(path, frames=frames)
+        assert load is not None
+        # 20 B of gap and preamble a frame (S1).
+        assert load.rate_pps * 8.0 * (frames.mean_bytes + 20) == pytest.approx(1e9)
+    assert read_router_and_load(path)[1] == read_router_and_load(path, frames=FrameMix.imix())[1]

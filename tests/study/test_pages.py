@@ -9,6 +9,7 @@ from pathlib import Path
 import fakes
 import pytest
 
+from routecast.load.frames import FrameMix
 from routecast.report.page import Page
 from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
@@ -25,7 +26,9 @@ def studied(folder: Path, cores: int, flows: tuple[int, ...], **changed: object)
     file = read_study(find_study("meyer2014"))
     assert isinstance(file.study, Study)
     measured, forecast = file.study.scenario
-    scenario = forecast.model_copy(update={"cores": cores, "flows": flows, "frames": (64, 512), **changed})
+    scenario = forecast.model_copy(
+        update={"cores": cores, "flows": flows, "frames": (FrameMix.fixed(64), FrameMix.fixed(512)), **changed}
+    )
     study = file.study.model_copy(update={"scenario": (measured, scenario)})
     return run_study(replace(file, study=study), folder)
 

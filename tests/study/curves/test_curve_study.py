@@ -224,3 +224,15 @@ def test_traffic_by_ports_that_are_not_there_is_told_of_the_figure(tmp_path: Pat
         "figure[0].traffic.flows[0].ingress",
         "figure[0].traffic.flows[1].ingress",
     }
+
+
+def test_loads_in_bit_s_are_of_the_frames_of_the_figure(tmp_path: Path) -> None:
+    path = tmp_path / "by_hand.study.toml"
+    path.write_text(STUDY.replace('["500 kpps", "1500 kpps", "3000 kpps"]', '["500 kpps", "1 Gbit/s", "2 Gbit/s"]'))
+    study = read_study(path).study
+    assert isinstance(study, CurveStudy)
+    # 64 + 20 B of gap and preamble (S1).
+    assert study.figure[0].offered_pps == pytest.approx((0.5e6, 1e9 / 672, 2e9 / 672))
+    path.write_text(STUDY.replace('"1500 kpps", "3000 kpps"', '"1 Gbit/s", "600 kpps"'))
+    with pytest.raises(FileProblem, match="not ascending"):
+        read_study(path)

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.errors import Problem, RoutecastError
+from routecast.load.fields import LoadRate
+from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, FrameRate
@@ -143,8 +145,8 @@ class Figure(FileModel):
 
     name: Name = Field(description="Name of the figure; names its file.")
     title: Title = Field(description="The figure in words.")
-    offered: Annotated[tuple[FrameRate, ...], Field(min_length=1)] = Field(
-        description="Offered loads over all ports, ascending."
+    offered: Annotated[tuple[LoadRate, ...], Field(min_length=1)] = Field(
+        description="Offered loads over all ports, ascending; bit rates are of the frames of the figure's traffic."
     )
     traffic: Traffic = Field(description="What is offered.")
     curve: Annotated[tuple[Curve, ...], Field(min_length=1)]
@@ -153,6 +155,12 @@ class Figure(FileModel):
     ordered: tuple[Ordered, ...] = ()
     shape: tuple[Shape, ...] = ()
     limited: tuple[Limited, ...] = ()
+
+    @property
+    def offered_pps(self) -> tuple[float, ...]:
+        """The offered loads in frames/s."""
+        frames = FrameMix.fixed(self.traffic.frame)
+        return tuple(rate.pps(frames) for rate in self.offered)
 
 
 class CurveCriteria(FileModel):
@@ -188,7 +196,7 @@ def _problems(study: CurveStudy, folder: Path) -> list[Problem]:
         place = f"figure[{number}]"
         if figure.name in names[:number]:
             problems.append(Problem(f"{place}.name", f"{figure.name!r} is taken: names its file"))
-        if list(figure.offered) != sorted(set(figure.offered)):
+        if list(figure.offered_pps) != sorted(set(figure.offered_pps)):
             problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
         problems += _curves(study, figure, place, folder)
         problems += _named(figure, place)
@@ -232,7 +240,7 @@ def _built(study: CurveStudy, figure: Figure, curve: Curve, at: str, folder: Pat
             for one in problems_at(router, problem)
         ]
     try:
-        load: OfferedLoad = load_of(figure, curve, figure.offered[0])
+        load: OfferedLoad = load_of(figure, curve, figure.offered_pps[0])
         check_load(model, load)
     except RoutecastError as problem:
         return problems_at(f"{at}.traffic" if curve.traffic else f"{at.partition('.')[0]}.traffic", problem)

@@ -280,7 +280,7 @@ class _Simulations:
     def figures(self, setting: Setting) -> tuple[FigureResult, ...]:
         """Return all points of all figures."""
         figures = self._study.figure
-        wanted = [(figure, curve, load) for figure in figures for curve in figure.curve for load in figure.offered]
+        wanted = [(figure, curve, load) for figure in figures for curve in figure.curve for load in figure.offered_pps]
         found = iter(self._points([self._task(*one, setting) for one in wanted]))
         return tuple(
             FigureResult(

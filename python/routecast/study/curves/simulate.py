@@ -280,8 +280,8 @@ def _set(
 def loads_at(figure: Figure, stated: Stated) -> Sequence[float]:
     """Return the offered loads that a stated value is read from."""
     if stated.at == "peak":
-        return figure.offered
-    return (figure.offered[-1],) if stated.at == "highest" else (float(stated.at),)
+        return figure.offered_pps
+    return (figure.offered_pps[-1],) if stated.at == "highest" else (float(stated.at),)
 
 
 def read_at(points: Sequence[Point], at: str | float) -> float:

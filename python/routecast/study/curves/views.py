@@ -103,7 +103,7 @@ def curves_table(one: FigureResult) -> Table:
         columns=(Column("Offered", "kpps", _kpps), *(Column(name, "kpps", _kpps) for name in one.curves)),
         rows=tuple(
             (load, *(points[number].forwarded_pps for points in one.curves.values()))
-            for number, load in enumerate(one.figure.offered)
+            for number, load in enumerate(one.figure.offered_pps)
         ),
     )
 
@@ -154,7 +154,7 @@ COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b
 def curves_figure(one: FigureResult) -> Figure:
     """Return forwarded against offered load of every curve, with the stated values as crosses."""
     colours = dict(zip(one.curves, cycle(COLOURS), strict=False))
-    top = one.figure.offered[-1] / 1e3
+    top = one.figure.offered_pps[-1] / 1e3
     most = max(one.peak_pps(name) for name in one.curves) / 1e3
     marks: list[Mark] = [
         Line(name="no loss", x=(0.0, min(top, most)), y=(0.0, min(top, most)), colour=GREY, dashed=True)

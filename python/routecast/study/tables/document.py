@@ -6,18 +6,21 @@ predict. Quantities are texts with units; unknown keys are errors.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from routecast.errors import Problem
+from routecast.load.fields import Frames
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, Duration, FrameCount
+from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Count, FrameSize, Name, Ratio, StudyDocument
+from routecast.study.document import Count, Name, Ratio, StudyDocument
 
-__all__ = ["Study", "StudyRouter"]
+__all__ = ["Study", "StudyRouter", "several"]
 
 
 class _Table(FileModel):
@@ -73,15 +76,73 @@ class Evaluation(_Table):
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
 
 
+class _OneOrSeveral:
+    """Beside the type of a list: its only entry may stand without the list."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        def listed(given: Any) -> Any:
+            return given if isinstance(given, list | tuple) else [given]
+
+        return core_schema.no_info_before_validator_function(listed, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
+        several_of = handler(schema)
+        return {"anyOf": [several_of["items"], several_of]}
+
+
+_Ports = Annotated[int, Field(ge=1, le=64, strict=True)]
+_MOST_PREDICTIONS = 10_000
+
+
 class Scenario(_Table):
-    """``[[scenario]]``: a router to predict at every combination of flows and frame sizes."""
+    """``[[scenario]]``: a router to predict at every combination of its conditions.
+
+    The conditions are those of tables of points (:data:`routecast.evaluate.points.COLUMNS`).
+    """
 
     name: Name = Field(description="Stem of the figures' file names.")
     title: str = Field(description="What the figures show.")
-    cores: Count | None = Field(default=None, description="Cores; the measured router's if not given.")
-    link: BitRate | None = Field(default=None, description="Rate of each link; the measured router's if not given.")
-    flows: Annotated[tuple[Count, ...], Field(min_length=1)] = Field(description="Numbers of flows.")
-    frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = Field(description="Frame sizes.")
+    cores: Annotated[tuple[Count, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
+        default=None, description="Cores, or several in a list; the measured router's if not given."
+    )
+    link: Annotated[tuple[BitRate, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
+        default=None, description="Rate of each link, or several in a list; the measured router's if not given."
+    )
+    ports: Annotated[tuple[_Ports, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
+        default=None,
+        description="Ports that offer load, or several numbers in a list: 1 is one-way traffic; the measured router's "
+        "if not given.",
+    )
+    nic_cap: Annotated[tuple[FrameRate, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
+        default=None,
+        description="Frames per second that the network cards take in together, or several in a list; no known limit "
+        "if not given.",
+    )
+    flows: Annotated[tuple[Count, ...], Field(min_length=1), _OneOrSeveral()] | None = Field(
+        default=None, description="Number of flows, or several in a list; enough for every core if not given."
+    )
+    frames: Annotated[tuple[Frames, ...], Field(min_length=1), _OneOrSeveral()] = Field(
+        description="Frame size or mix, or several in a list."
+    )
+
+    @property
+    def count(self) -> int:
+        """Number of combinations."""
+        conditions = (self.cores, self.link, self.ports, self.nic_cap, self.flows, self.frames)
+        return math.prod(len(several(given)) for given in conditions)
+
+
+def several(given: Any) -> tuple[Any, ...]:
+    """Return what a condition gives as a list: its values, the only one, or None where it is not given.
+
+    Examples
+    --------
+    >>> several((5, 6)), several(8), several(None)
+    ((5, 6), (8,), (None,))
+    """
+    return tuple(dict.fromkeys(given)) if isinstance(given, tuple | list) else (given,)
 
 
 class Criteria(_Table):
@@ -122,4 +183,7 @@ class Study(_Table, StudyDocument):
             if scenario.name in seen:
                 problems.append(Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files"))
             seen.add(scenario.name)
+            if scenario.count > _MOST_PREDICTIONS:
+                what = f"has {scenario.count:,} combinations: at most {_MOST_PREDICTIONS:,}; give fewer values"
+                problems.append(Problem(f"scenario[{number}]", what))
         return problems

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
+from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Row
@@ -25,7 +26,7 @@ from routecast.router.model import RouterModel
 from routecast.study.document import StudyFile
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
-from routecast.study.tables.document import Study
+from routecast.study.tables.document import Study, several
 
 if TYPE_CHECKING:
     from routecast.calibration import FittedRouter
@@ -41,6 +42,7 @@ __all__ = [
     "Parameter",
     "Prediction",
     "Row",
+    "Setting",
     "TablesResult",
     "Workload",
     "answer",
@@ -50,6 +52,34 @@ __all__ = [
 
 
 # What a study found, as values.
+
+
+class Setting(NamedTuple):
+    """The conditions of a prediction, without its frames.
+
+    No number of flows is as many as every core needs, no cap one that does not limit.
+    """
+
+    cores: int
+    flows: int | None
+    link_bps: float
+    ports: int
+    nic_cap_pps: float | None
+
+    @property
+    def is_random(self) -> bool:
+        """Whether flows are drawn at random, so that they fall on the cores by chance."""
+        return self.flows is not None and self.flows > self.cores
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that have work."""
+        return self.cores if self.flows is None else min(self.flows, self.cores)
+
+    @property
+    def busy_ports(self) -> int:
+        """Ports that have a flow."""
+        return self.ports if self.flows is None else min(self.flows, self.ports)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +92,12 @@ class Estimate:
     """
 
     cores: int
-    flows: int
-    frame_bytes: int
+    flows: int | None
+    frame_bytes: float
+    frames: str
     link_bps: float
+    ports: int
+    nic_cap_pps: float | None
     solved_pps: float
     simulated_pps: float
     low_pps: float
@@ -75,9 +108,19 @@ class Estimate:
     baseline_simulated_pps: float = math.nan
 
     @property
+    def setting(self) -> Setting:
+        """Its conditions without the frames."""
+        return Setting(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
+
+    @property
     def busy_cores(self) -> int:
         """Cores that have work."""
-        return min(self.flows, self.cores)
+        return self.setting.busy_cores
+
+    @property
+    def is_mix(self) -> bool:
+        """Whether the frames are of several sizes, of which ``frame_bytes`` is the mean."""
+        return self.frames != f"{self.frame_bytes} B"
 
     @property
     def predicted_pps(self) -> float:
@@ -92,10 +135,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The calibrated law over frame size for one number of flows, with its 95 % prediction interval."""
+    """The calibrated law over frame size in one setting, with its 95 % prediction interval."""
 
-    flows: int
-    frame_bytes: tuple[int, ...]
+    setting: Setting
+    frame_bytes: tuple[float, ...]
     predicted_pps: tuple[float, ...]
     low_pps: tuple[float, ...]
     high_pps: tuple[float, ...]
@@ -183,7 +226,12 @@ class TablesResult(StudyResult[Study]):
         """
         return min(
             self.scenarios[scenario],
-            key=lambda point: (point.frame_bytes, -point.busy_cores, point.flows > point.cores, -point.flows),
+            key=lambda point: (
+                point.frame_bytes,
+                -point.busy_cores,
+                point.setting.is_random,
+                -(point.flows or point.cores),
+            ),
         )
 
     def errors(self) -> dict[str, ErrorSummary]:
@@ -221,8 +269,10 @@ COLUMNS: Columns = {
     **dict.fromkeys(("task", "law", "evaluator"), "text"),
     "cores": "whole",
     "ports": "whole",
-    "link_bps": "number",
-    **dict.fromkeys(("flows", "frame_bytes", "seed", "flow_seed"), "whole"),
+    **dict.fromkeys(("link_bps", "nic_cap_pps"), "number"),
+    **dict.fromkeys(("flows", "seed", "flow_seed"), "whole"),
+    "frames": "text",
+    "frame_bytes": "number",
     **dict.fromkeys(("duration_s", "intended_pps", "offered_pps", "forwarded_pps"), "number"),
     **dict.fromkeys(("loss_ratio", "l1_bps", "l2_bps"), "number"),
     **dict.fromkeys(("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames"), "whole"),
@@ -237,38 +287,57 @@ class Workload:
     """A router's size and what it is loaded with: full line rate on every port, split evenly over the flows.
 
     Up to as many flows as cores are crafted to fall on different cores; more are random, and the NIC's hash spreads
-    them (Meyer et al. 2014, sec. VI-A.1).
+    them (Meyer et al. 2014, sec. VI-A.1). Without a number of flows there are as many crafted ones as fill cores and
+    ports evenly. ``frame_bytes`` is the mean of a ``frame_mix``.
     """
 
     cores: int
     ports: int
     link_bps: float
-    flows: int
-    frame_bytes: int
+    flows: int | None
+    frame_bytes: float
+    frame_mix: FrameMix | None = None
+    nic_cap_pps: float | None = None
+
+    @property
+    def setting(self) -> Setting:
+        """Its conditions without the frames."""
+        return Setting(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
+
+    @property
+    def frames(self) -> FrameMix:
+        """What is offered."""
+        return self.frame_mix or FrameMix.fixed(int(self.frame_bytes))
 
     @property
     def is_crafted(self) -> bool:
-        """Whether each flow has a core of its own."""
-        return self.flows <= self.cores
+        """Whether flows are made to fall on different cores."""
+        return not self.setting.is_random
 
     @property
     def busy_cores(self) -> int:
         """Cores that have work."""
-        return min(self.flows, self.cores)
+        return self.setting.busy_cores
 
     @property
     def line_rate_pps(self) -> float:
         """Frames per second that the ports with a flow can take in together."""
-        return min(self.ports, self.flows) * line_rate_pps(self.link_bps, self.frame_bytes)
+        return self.setting.busy_ports * line_rate_pps(self.link_bps, self.frame_bytes)
 
     def load(self, flow_seed: int) -> OfferedLoad:
         """Return the offered load; ``flow_seed`` draws the random flows."""
         return OfferedLoad(
             rate_pps=self.ports * line_rate_pps(self.link_bps, self.frame_bytes),
-            frames=FrameMix.fixed(self.frame_bytes),
-            flows=_flows(self.flows, self.ports, None if self.is_crafted else flow_seed),
+            frames=self.frames,
+            flows=_flows(self.flows or self._even_flows, self.ports, None if self.is_crafted else flow_seed),
             arrivals=Arrivals.cbr(),
         )
+
+    @property
+    def _even_flows(self) -> int:
+        """Fewest crafted flows that fill cores and ports evenly; cores alone where hash values are too few."""
+        both = math.lcm(self.cores, self.ports)
+        return both if both <= _HASHES else self.cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +393,9 @@ def _workload_cells(task: Task) -> Row:
         "cores": load.cores,
         "ports": load.ports,
         "link_bps": load.link_bps,
+        "nic_cap_pps": load.nic_cap_pps,
         "flows": load.flows,
+        "frames": load.frames.name,
         "frame_bytes": load.frame_bytes,
         "seed": task.seed,
         "flow_seed": task.flow_seed,
@@ -425,10 +496,11 @@ class _Baseline:
         return self.router.router_model(
             load.cores,
             load.frame_bytes,
-            flows=load.flows,
+            flows=load.flows or load.cores,
             link_bps=load.link_bps,
             ports=load.ports,
             queue_frames=queue_frames,
+            nic_cap_pps=load.nic_cap_pps,
         )
 
 
@@ -441,7 +513,12 @@ class _Calibrated:
 
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
         return self.router.router_model(
-            load.cores, load.frame_bytes, link_bps=load.link_bps, ports=load.ports, queue_frames=queue_frames
+            load.cores,
+            load.frame_bytes,
+            link_bps=load.link_bps,
+            ports=load.ports,
+            queue_frames=queue_frames,
+            nic_cap_pps=load.nic_cap_pps,
         )
 
     @property
@@ -553,6 +630,8 @@ def _point(load: Workload) -> Point:
         flows=load.flows,
         link_bps=load.link_bps,
         ports=load.ports,
+        nic_cap_pps=load.nic_cap_pps,
+        frame_mix=load.frame_mix,
     )
 
 
@@ -561,6 +640,9 @@ LINE_STEPS = 24
 
 BAND_NEIGHBOURS = 3
 """Frame sizes on each side that a band's edge is averaged with."""
+
+_HASHES = 128
+"""Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
 
 MEASURING_SLACK = 1.01
 """No measurement exceeds line rate by more: the clocks of links and testers differ, rates are rounded."""
@@ -608,7 +690,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
             ledger,
             (
                 StudyTask(
-                    key=key, title=f"{task.evaluator} {task.workload.frame_bytes} B", call=partial(run_task, key, task)
+                    key=key, title=f"{task.evaluator} {task.workload.frames.name}", call=partial(run_task, key, task)
                 )
                 for key, task in tasks.items()
             ),
@@ -669,26 +751,34 @@ def _measured_workload(point: Point) -> Workload:
 
 def _scenario_workloads(study: Study, name: str) -> list[Workload]:
     scenario = next(scenario for scenario in study.scenario if scenario.name == name)
+    conditions = (scenario.cores, scenario.link, scenario.ports, scenario.nic_cap, scenario.flows, scenario.frames)
     return [
         Workload(
-            cores=scenario.cores or study.router.cores,
-            ports=study.router.ports,
-            link_bps=scenario.link or study.router.link,
+            cores=cores or study.router.cores,
+            ports=ports or study.router.ports,
+            link_bps=link_bps or study.router.link,
+            nic_cap_pps=nic_cap_pps,
             flows=flows,
-            frame_bytes=frame_bytes,
+            frame_bytes=frames.sequence_bytes[0] if frames.is_fixed else frames.mean_bytes,
+            frame_mix=None if frames.is_fixed else frames,
         )
-        for flows in scenario.flows
-        for frame_bytes in scenario.frames
+        for cores, link_bps, ports, nic_cap_pps, flows, frames in product(*map(several, conditions))
     ]
 
 
 def _line_workloads(study: Study, loads: Sequence[Workload]) -> list[Workload]:
-    """Return the workloads that a scenario's lines go through: many frame sizes where one trial of each suffices."""
+    """Return the workloads that a scenario's lines go through: many frame sizes where one trial of each suffices.
+
+    Mixes lie on no line; a scenario that has nothing else has none.
+    """
+    loads = [load for load in loads if load.frame_mix is None]
+    if not loads:
+        return []
     smallest, largest = (edge(load.frame_bytes for load in loads) for edge in (min, max))
     steps = (round(smallest * (largest / smallest) ** (i / LINE_STEPS)) for i in range(LINE_STEPS + 1))
     dense = set(steps) if "solve" in study.evaluate.evaluators else set()
     sizes = sorted(dense | {load.frame_bytes for load in loads})
-    firsts = {load.flows: load for load in loads}.values()
+    firsts = {load.setting: load for load in loads}.values()
     return [replace(first, frame_bytes=size) for first in firsts for size in sizes]
 
 
@@ -713,11 +803,11 @@ def _tasks(study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] 
 def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) -> dict[Workload, Estimate]:
     rates: dict[tuple[object, ...], list[float]] = {}
     for row in rows:
-        key = tuple(row[name] for name in ("law", "evaluator", "cores", "link_bps", "flows", "frame_bytes"))
+        key = tuple(row[name] for name in ("law", "evaluator", *Setting._fields, "frames"))
         rates.setdefault(key, []).append(float(row["forwarded_pps"] or 0.0))
 
     def mean_pps(law: Law | None, evaluator: str, load: Workload) -> float:
-        key = (law.name if law else "", evaluator, load.cores, load.link_bps, load.flows, load.frame_bytes)
+        key = (law.name if law else "", evaluator, *load.setting, load.frames.name)
         return fmean(rates[key]) if key in rates else math.nan
 
     estimates = {}
@@ -726,10 +816,9 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
         # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
         shift = (simulated if math.isnan(solved) else solved) / prediction.throughput_pps
         estimates[load] = Estimate(
-            cores=load.cores,
-            flows=load.flows,
+            **load.setting._asdict(),
             frame_bytes=load.frame_bytes,
-            link_bps=load.link_bps,
+            frames=load.frames.name,
             solved_pps=solved,
             simulated_pps=simulated,
             low_pps=prediction.low_pps * shift,
@@ -744,15 +833,15 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
 
 def _curves(estimates: Mapping[Workload, Estimate]) -> tuple[Curve, ...]:
     curves = []
-    for flows in dict.fromkeys(load.flows for load in estimates):
-        loads = sorted((load for load in estimates if load.flows == flows), key=lambda load: load.frame_bytes)
+    for setting in dict.fromkeys(load.setting for load in estimates):
+        loads = sorted((load for load in estimates if load.setting == setting), key=lambda load: load.frame_bytes)
         points = [estimates[load] for load in loads]
         low = _smooth([e.low_pps / e.predicted_pps for e in points])
         high = _smooth([e.high_pps / e.predicted_pps for e in points])
         most = [MEASURING_SLACK * load.line_rate_pps for load in loads]
         curves.append(
             Curve(
-                flows=flows,
+                setting=setting,
                 frame_bytes=tuple(load.frame_bytes for load in loads),
                 predicted_pps=tuple(e.predicted_pps for e in points),
                 low_pps=tuple(e.predicted_pps * ratio for e, ratio in zip(points, low, strict=True)),

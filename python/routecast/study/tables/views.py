@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from html import escape
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from routecast.report.tables import Column, Table, percent, signed_percent
 from routecast.report.validation import LIMITS
 from routecast.study.result import TerminalSummary, format_percent
 from routecast.study.tables.document import StudyRouter
-from routecast.study.tables.run import Comparison, Curve, Estimate, Parameter, TablesResult
+from routecast.study.tables.run import Comparison, Curve, Estimate, Parameter, Setting, TablesResult
 
 __all__ = [
     "calibration_table",
@@ -47,6 +47,51 @@ def limited_by(limit: str) -> str:
     ('cores', 'links and the cores')
     """
     return _LIMITED_BY.get(limit, LIMITS.get(limit, limit))
+
+
+_CONDITIONS: dict[str, tuple[Column, Callable[[Setting], str]]] = {
+    "cores": (Column("Cores", "", "d", "cores"), lambda one: _cores(one.cores)),
+    "link_bps": (
+        Column("Link", "Gbit/s", ".4g", lambda one: one.link_bps / 1e9),
+        lambda one: f"links of {format_bps(one.link_bps)}",
+    ),
+    "ports": (Column("Ports", "", "d", "ports"), lambda one: _ports(one.ports)),
+    "nic_cap_pps": (
+        Column("NIC cap", "Mpps", ".4g", lambda one: one.nic_cap_pps and one.nic_cap_pps / 1e6),
+        lambda one: f"cards that take in {format_pps(one.nic_cap_pps)}" if one.nic_cap_pps else "cards without a cap",
+    ),
+    "flows": (
+        replace(_FLOWS, getter=lambda one: "every core" if one.flows is None else one.flows),
+        lambda one: "flows for every core" if one.flows is None else f"{one.flows} flow{'s' if one.flows != 1 else ''}",
+    ),
+}
+"""Conditions by name: the column of a table, and a setting's value in words."""
+
+
+def _varying(settings: Iterable[Setting]) -> list[str]:
+    """Return the conditions that are not the same in all settings; the flows where nothing else varies."""
+    known = list(settings)
+    varying = [name for name in _CONDITIONS if len({getattr(one, name) for one in known}) > 1]
+    return varying or ["flows"]
+
+
+def _in_words(setting: Setting, names: Iterable[str]) -> str:
+    return ", ".join(_CONDITIONS[name][1](setting) for name in names)
+
+
+def _ports(count: int) -> str:
+    return f"{count} port{'s' if count != 1 else ''}"
+
+
+def _frames(estimate: Estimate) -> str:
+    """Return the frames for a sentence, "forwards 1 Mpps of …"."""
+    return estimate.frames if estimate.is_mix else f"{estimate.frame_bytes}-byte frames"
+
+
+def _of_the_router(setting: Setting, router: StudyRouter) -> list[str]:
+    """Name the ports and caps of a setting that are not the measured router's, in words."""
+    named = [_in_words(setting, ["ports"])] if setting.ports != router.ports else []
+    return [*named, *([_in_words(setting, ["nic_cap_pps"])] if setting.nic_cap_pps else [])]
 
 
 def _gbps(estimate: Estimate, rate_pps: float) -> float:
@@ -182,11 +227,19 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
 
     The row that the page speaks of, :meth:`TablesResult.spoken_of`, is one of these.
     """
-    points = [e for e in result.scenarios[scenario] if e.flows >= e.cores] or list(result.scenarios[scenario])
+    points = [e for e in result.scenarios[scenario] if e.flows is None or e.flows >= e.cores]
+    points = points or list(result.scenarios[scenario])
+    varying = _varying(e.setting for e in result.scenarios[scenario])
+    shown = [name for name in _CONDITIONS if name in varying or name == "flows"]
+    has_mix = any(e.is_mix for e in points)
+    caption = "Flows crafted to fall on a core each, or random where there are more flows than cores."
+    fixed = (
+        [] if "ports" in varying or "nic_cap_pps" in varying else _of_the_router(points[0].setting, result.study.router)
+    )
     return Table.of(
         points,
-        replace(_FLOWS, getter="flows"),
-        replace(_FRAME, getter="frame_bytes"),
+        *(_CONDITIONS[name][0] for name in shown),
+        Column.text("Frames", "frames") if has_mix else replace(_FRAME, getter="frame_bytes"),
         Column("Predicted", "Mpps", ".2f", lambda e: e.predicted_pps / 1e6),
         Column("95 % interval", "Mpps", getter=lambda e: _interval(e, _mpps)),
         Column("Predicted", "Gbit/s", ".2f", lambda e: _gbps(e, e.predicted_pps)),
@@ -197,7 +250,7 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
         Column.text("Limit", lambda e: LIMITS.get(e.limit, e.limit)),
         name=scenario,
         title=next(s.title for s in result.study.scenario if s.name == scenario),
-        caption="Flows crafted to fall on a core each, or random where there are more flows than cores.",
+        caption=" ".join([f"With {' and '.join(fixed)}."] * bool(fixed) + [caption]),
     )
 
 
@@ -205,7 +258,7 @@ def terminal_summary(result: TablesResult) -> TerminalSummary:
     """Return what a terminal shows of a study."""
     tables = [parameter_table(result), comparison_table(result), error_table(result)]
     for name, points in result.scenarios.items():
-        if any(p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points):
+        if _is_forecast(result, points):
             tables.append(forecast_table(result, name))
     inside = sum(row.is_covered for row in result.held_out)
     return TerminalSummary(
@@ -229,17 +282,19 @@ _PARTS = {"pps": "a", "l1_bps": "b"}
 def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Figure:
     """Maximum throughput over frame size, a line with its 95 % band per number of flows, measured points on top."""
     estimates = result.scenarios[scenario]
-    flow_counts = sorted({estimate.flows for estimate in estimates})
-    sizes = sorted({estimate.frame_bytes for estimate in estimates})
+    settings = sorted({e.setting for e in estimates}, key=_in_order)
+    varying = _varying(settings)
+    sizes = sorted({estimate.frame_bytes for estimate in estimates if not estimate.is_mix})
     measured = _measured(result, estimates)
     marks: list[Mark] = []
-    for flows, colour in zip(flow_counts, palette(len(flow_counts)), strict=True):
-        points = sorted((e for e in estimates if e.flows == flows), key=lambda e: e.frame_bytes)
-        name = f"{flows} flow{'s' if flows != 1 else ''}"
-        curve = next(c for c in result.curves[scenario] if c.flows == flows)
-        marks.append(_line(curve, unit, name, colour, with_band=points[0].flows <= points[0].cores))
-        marks.append(_simulated_points(points, unit, name, colour))
-        rows = [row for row in measured if row.estimate.flows == flows]
+    for setting, colour in zip(settings, palette(len(settings)), strict=True):
+        points = sorted((e for e in estimates if e.setting == setting), key=lambda e: e.frame_bytes)
+        name = _in_words(setting, varying)
+        curve = next((c for c in result.curves[scenario] if c.setting == setting), None)
+        if curve is not None:
+            marks.append(_line(curve, unit, name, colour, with_band=not setting.is_random))
+        marks += [_mixes(points, unit, name, colour), _simulated_points(points, unit, name, colour)]
+        rows = [row for row in measured if row.estimate.setting == setting]
         marks += [_measured_points(rows, unit, colour), _calibrating_ring(rows, unit, colour)]
     marks += _legend(marks)
     title = next(s.title for s in result.study.scenario if s.name == scenario)
@@ -248,7 +303,7 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
         name=f"{scenario}{_PARTS[unit]}",
         title=f"{title}: maximum throughput in {shown}",
         caption=_caption(estimates, unit, has_measured=bool(measured)),
-        x=_frame_axis(sizes),
+        x=_frame_axis(sizes, [estimate.frame_bytes for estimate in estimates]),
         y=Axis(title=f"maximum throughput [{shown}]"),
         marks=tuple(mark for mark in marks if mark.x),
     )
@@ -295,7 +350,7 @@ def error_figure(result: TablesResult) -> Figure:
 
 def _groups_axis(rows: tuple[Comparison, ...]) -> Axis:
     """Name the groups of rows with the same number of flows; within a group frames grow."""
-    places: dict[int, list[int]] = {}
+    places: dict[int | None, list[int]] = {}
     for place, row in enumerate(rows, start=1):
         places.setdefault(row.estimate.flows, []).append(place)
     return Axis(
@@ -326,17 +381,28 @@ def _ceiling(marks: tuple[Points, ...]) -> float:
 
 def _measured(result: TablesResult, estimates: tuple[Estimate, ...]) -> list[Comparison]:
     """Return the measurements of the scenario's router."""
-    routers = {(estimate.cores, estimate.link_bps) for estimate in estimates}
-    return [row for row in result.comparisons if (row.estimate.cores, row.estimate.link_bps) in routers]
+    routers = {estimate.setting._replace(flows=None) for estimate in estimates}
+    return [row for row in result.comparisons if row.estimate.setting._replace(flows=None) in routers]
 
 
-def _frame_axis(sizes: list[int]) -> Axis:
+def _in_order(setting: Setting) -> tuple[float, ...]:
+    """Order settings by their conditions: flows last, no cap and flows for every core at the end."""
+    return (
+        setting.cores,
+        setting.link_bps,
+        setting.ports,
+        setting.nic_cap_pps or math.inf,
+        math.inf if setting.flows is None else setting.flows,
+    )
+
+
+def _frame_axis(sizes: list[float], everywhere: list[float]) -> Axis:
     return Axis(
         title="frame size [B], FCS included",
         scale="log",
         ticks=tuple(float(size) for size in sizes),
-        low=min(sizes) / 1.12,
-        high=max(sizes) * 1.12,
+        low=min(everywhere) / 1.12,
+        high=max(everywhere) * 1.12,
     )
 
 
@@ -361,6 +427,23 @@ def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) 
         high=scaled(curve.high_pps) if with_band else (),
         colour=colour,
         dashed=not with_band,
+    )
+
+
+def _mixes(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points:
+    """Draw the predictions for mixes at their mean sizes; they lie on no line."""
+    shown = [point for point in points if point.is_mix]
+    return Points(
+        name="mix, at its mean size",
+        x=tuple(point.frame_bytes for point in shown),
+        y=tuple(_scaled(point, point.predicted_pps, unit) for point in shown),
+        colour=colour,
+        symbol="diamond",
+        labels=tuple(
+            f"{name} of {point.frames}<br>{_scaled(point, point.predicted_pps, unit):.4g} {_UNITS[unit][0]}"
+            for point in shown
+        ),
+        legend=False,
     )
 
 
@@ -414,7 +497,7 @@ def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str
         filled=False,
         symbol="cross",
         labels=tuple(
-            f"simulated<br>{name} of {p.frame_bytes} B<br>{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}"
+            f"simulated<br>{name} of {p.frames}<br>{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}"
             for p in shown
         ),
         legend=False,
@@ -425,8 +508,8 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
     marks = "Lines are the closed form with its 95 % band (random flows dashed), crosses the packet-level simulation"
     marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
-        smallest = min(e.frame_bytes for e in estimates)
-        return f"At {smallest} B, {_gain([e for e in estimates if e.frame_bytes == smallest])}. {marks}"
+        smallest = min(estimates, key=lambda e: e.frame_bytes).frames
+        return f"At {smallest}, {_gain([e for e in estimates if e.frames == smallest])}. {marks}"
     if all(e.limit == "cpu" for e in estimates):
         return f"The cores are the bottleneck everywhere. {marks}"
     if any("link" in e.limit for e in estimates):
@@ -436,8 +519,12 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
 
 def _gain(estimates: list[Estimate]) -> str:
     """Say what the most cores forward beside the fewest, and why it is no more: the calibrated c(k), or a link."""
-    by_flows = sorted(estimates, key=lambda e: e.flows)
-    crafted = [e for e in by_flows if e.flows <= e.cores] or by_flows
+    varying = _varying(e.setting for e in estimates)
+    if not {"cores", "flows"}.issuperset(varying):
+        best = max(estimates, key=lambda e: e.predicted_pps)
+        return f"{format_pps(best.predicted_pps)} is the most, with {_in_words(best.setting, varying)}"
+    by_cores = sorted(estimates, key=lambda e: (e.flows or e.cores, e.cores))
+    crafted = [e for e in by_cores if not e.setting.is_random] or by_cores
     low, high = crafted[0], crafted[-1]
     k = high.busy_cores
     why = f", limited by the {limited_by(high.limit)}"
@@ -546,9 +633,7 @@ def page(result: TablesResult) -> Page:
     else:
         answer += "routecast has no other point to be judged by."
     sections = [_chapters_measured(result), _predicted(result), _explained(result)]
-    sections += [
-        _scenario(result, name) for name in result.scenarios if not _is_measured_router(result, result.scenarios[name])
-    ]
+    sections += [_scenario(result, name) for name in result.scenarios if _is_forecast(result, result.scenarios[name])]
     if result.next_points:
         sections.append(_next(result))
     forecast = _headline(result)
@@ -578,22 +663,26 @@ def _calibrating(result: TablesResult) -> str:
     return f"{count} measured point{'s' if count != 1 else ''}"
 
 
-def _is_measured_router(result: TablesResult, points: tuple[Estimate, ...]) -> bool:
+def _is_forecast(result: TablesResult, points: tuple[Estimate, ...]) -> bool:
+    """Return whether something is predicted that no measurement of the study can stand beside."""
     router = result.study.router
-    return all(point.cores == router.cores and point.link_bps == router.link for point in points)
+    own = Setting(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
+    return any(point.is_mix or point.setting._replace(flows=None) != own for point in points)
 
 
 def _headline(result: TablesResult) -> str:
     for name, points in result.scenarios.items():
-        if not _is_measured_router(result, points):
+        if _is_forecast(result, points):
             best = result.spoken_of(name)
             load = {
-                best.flows > best.cores: f", {best.flows} random flows",
-                best.flows < best.cores: f", {best.busy_cores} of them busy,",
+                best.setting.is_random: f", {best.flows} random flows",
+                best.busy_cores < best.cores: f", {best.busy_cores} of them busy,",
             }.get(True, "")
+            others = _of_the_router(best.setting, result.study.router)
+            more = "".join(f", {other}" for other in others) + "," * bool(others)
             return (
-                f"With {_cores(best.cores)}{load} and links of {format_bps(best.link_bps)} it would forward "
-                f"**{format_pps(best.predicted_pps)}** of {best.frame_bytes}-byte frames "
+                f"With {_cores(best.cores)}{load} and links of {format_bps(best.link_bps)}{more} it would forward "
+                f"**{format_pps(best.predicted_pps)}** of {_frames(best)} "
                 f"(95 % interval {_range(best)}), limited by the {limited_by(best.limit)}."
             )
     return ""
@@ -659,7 +748,7 @@ def _predicted(result: TablesResult) -> Section:
         )
     blocks: list[Block] = [Tiles(tuple(tiles))]
     for name, points in result.scenarios.items():
-        if _is_measured_router(result, points):
+        if not _is_forecast(result, points):
             blocks += [throughput_figure(result, name, unit="pps"), throughput_figure(result, name, unit="l1_bps")]
     blocks += [error_figure(result), error_table(result), comparison_table(result)]
     return Section(
@@ -701,36 +790,45 @@ def _explained(result: TablesResult) -> Section:
 
 def _scenario(result: TablesResult, name: str) -> Section:
     scenario = next(scenario for scenario in result.study.scenario if scenario.name == name)
+    has_sizes = bool(result.curves[name])
     return Section.of(
         name,
         f"Forecast: {scenario.title[:1].lower()}{scenario.title[1:]}",
         _forecast_lead(result, name),
-        throughput_figure(result, name, unit="pps"),
-        throughput_figure(result, name, unit="l1_bps"),
+        has_sizes and throughput_figure(result, name, unit="pps"),
+        has_sizes and throughput_figure(result, name, unit="l1_bps"),
         forecast_table(result, name),
     )
 
 
 def _forecast_lead(result: TablesResult, name: str) -> str:
     point = result.spoken_of(name)
-    flows = f" under {point.flows} random flows" if point.flows > point.cores else ""
+    flows = f" under {point.flows} random flows" if point.setting.is_random else ""
+    varying = set(_varying(estimate.setting for estimate in result.scenarios[name])) - {"cores", "flows"}
+    others = [_in_words(point.setting, [condition]) for condition in _CONDITIONS if condition in varying]
+    others += [text for text in _of_the_router(point.setting, result.study.router) if text not in others]
+    if others:
+        flows += f" with {', '.join(others)}"
     text = (
         f"{point.busy_cores} busy core{'s' if point.busy_cores > 1 else ''}{flows} "
         f"forward{'s' if point.busy_cores == 1 else ''} {format_pps(point.predicted_pps)} of "
-        f"{point.frame_bytes}-byte frames (95 % interval {_range(point)})"
+        f"{_frames(point)} (95 % interval {_range(point)})"
     )
-    line_bps = 0.999 * min(result.study.router.ports, point.flows) * point.link_bps
-    curve = next(curve for curve in result.curves[name] if curve.flows == point.flows)
+    line_bps = 0.999 * point.setting.busy_ports * point.link_bps
     filling = [
         size
+        for curve in result.curves[name]
+        if curve.setting == point.setting
         for size, rate_pps in zip(curve.frame_bytes, curve.predicted_pps, strict=True)
         if rate_pps * 8.0 * (size + 20) >= line_bps
     ]
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
     text += f", limited by the {limited_by(point.limit)}"
-    like = sorted((p for p in result.scenarios[name] if p.flows == point.flows), key=lambda one: one.frame_bytes)
-    other = next((p for p in like if p.limit != point.limit), None)
+    like = sorted((p for p in result.scenarios[name] if p.setting == point.setting), key=lambda one: one.frame_bytes)
+    other = next((p for p in like if p.limit != point.limit and not p.is_mix), None)
+    if len(like) == 1 and point.is_mix:
+        return f"{text}."
     if other is None:
         return f"{text} at every frame size."
     return f"{text}, from {other.frame_bytes} bytes on by the {limited_by(other.limit)}."
