@@ -22,7 +22,10 @@ from routecast.cli.app import app
 from routecast.cli.run import DEFECT, INTERRUPTED, run
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
 
-COMMANDS = ("study", "validate", "board", "solve", "simulate", "sweep", "doctor", "import", "export", "schema")
+COMMANDS = (
+    *("study", "compare", "init", "validate", "board", "solve", "simulate", "sweep", "doctor", "import", "export"),
+    "schema",
+)
 
 
 PROGRAM = str(Path(sys.executable).with_name("routecast"))

@@ -31,6 +31,7 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
     "Measure, calibrate, predict": {
         "size": "size:size",
         "study": "study:study",
+        "compare": "compare:compare",
         "experiment": "experiment:experiment",
         "validate": "validate:validate",
         "next": "validate:next_measurement",
@@ -84,6 +85,7 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
         ),
     },
     "Files": {
+        "init": "init:init",
         "examples": "examples:examples",
         "import": "exchange:import_trials",
         "export": "exchange:export_trials",

@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from routecast.cli.console import data, make_out_folder, print_json
+from routecast.cli.console import data, print_json
+from routecast.cli.copies import copy_files, print_copies
 from routecast.cli.options import AsJson
-from routecast.errors import FileProblem, Problem, QuantityProblem
+from routecast.errors import QuantityProblem
 
 __all__ = ["example_hint", "examples"]
 
@@ -44,13 +45,9 @@ def examples(
     if names and every:
         raise QuantityProblem("", f"--all copies {names[0]!r} with the others: name examples, or --all")
     wanted = list(shipped) if every else [one for name in names or () for one in _meant(name, shipped)]
-    written, unchanged = _copy({one: shipped[one] for one in _with_named(wanted, shipped)}, out, force=force)
-    if as_json:
-        print_json({"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]})
-        return
-    for paths, how in ((written, "written"), (unchanged, "already there")):
-        for path in paths:
-            data().print(f"{path}: {how}", markup=False, soft_wrap=True)
+    texts = {one: shipped[one] for one in _with_named(wanted, shipped)}
+    copies = copy_files(texts, out, force=force, original="the example", elsewhere="--out DIR")
+    print_copies(*copies, as_json=as_json)
 
 
 def example_hint(path: str) -> str:
@@ -125,28 +122,6 @@ def _meant(name: str, shipped: dict[str, str]) -> list[str]:
         close = did_you_mean(asked, (PurePosixPath(one).name.partition(".")[0] for one in shipped))
         message = f"no example is called {name!r}: {close}; `routecast examples` lists all"
     raise QuantityProblem(name, message)
-
-
-def _copy(texts: dict[str, str], out: Path, *, force: bool) -> tuple[list[Path], list[Path]]:
-    """Write files unless they are there already; all are looked at before the first is written."""
-    content = {out / name: text.encode() for name, text in texts.items()}
-    unchanged = [path for path, new in content.items() if path.is_file() and path.read_bytes() == new]
-    there = [path for path in content if path.exists() and path not in unchanged]
-    problems = [
-        Problem(str(path), "is a folder: name another with --out")
-        if path.is_dir()
-        else Problem(str(path), "differs from the example: --force overwrites it, --out DIR copies elsewhere")
-        for path in there
-        if path.is_dir() or not force
-    ]
-    if problems:
-        raise FileProblem(str(out), problems)
-    for folder in dict.fromkeys((out, *(path.parent for path in content))):
-        make_out_folder(folder)
-    written = [path for path in content if path not in unchanged]
-    for path in written:
-        path.write_bytes(content[path])
-    return written, unchanged
 
 
 def _list(shipped: dict[str, str], *, as_json: bool) -> None:

@@ -1,7 +1,8 @@
-"""``routecast study``: run a study and write its folder."""
+"""``routecast study``: run a study and write its folder; list and copy those that ship."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +17,15 @@ from routecast.cli.console import (
     remark,
     save_router,
     today,
+    whole_lines,
 )
+from routecast.cli.copies import copy_files, print_copies
 from routecast.cli.options import AsJson
+from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from routecast.study.result import TerminalSummary
 
 __all__ = ["study"]
@@ -33,9 +39,18 @@ def _names(incomplete: str) -> list[str]:
 
 def study(
     name_or_file: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A shipped study or a *.study.toml.", autocompletion=_names)
-    ],
+        str | None,
+        typer.Argument(metavar="NAME|FILE", help="A shipped study or a *.study.toml.", autocompletion=_names),
+    ] = None,
     *,
+    list_shipped: Annotated[
+        bool, typer.Option("--list", help="List the studies that ship: what each shows, and how long it takes.")
+    ] = False,
+    copy: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--copy", metavar="NAME DIR", help="Copy a shipped study and the files that it names."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="--copy: overwrite files that differ.")] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
@@ -56,6 +71,18 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
+    given = {"--out": out, "--save-router": save_router_to, "--force": force or None}
+    if list_shipped or copy is not None:
+        _refuse_others("--list" if list_shipped else "--copy", {"a study": name_or_file, "--copy": copy, **given})
+        if list_shipped:
+            _list(as_json=as_json)
+        elif copy is not None:
+            _copy(*copy, force=force, as_json=as_json)
+        return
+    if name_or_file is None:
+        raise QuantityProblem("", "name a study that ships, or a *.study.toml; `routecast study --list` lists them")
+    if force:
+        raise QuantityProblem("", "--force is for --copy: a run goes on in its folder, or replaces what is there")
     from routecast.study.engine import router_file_of, run_study, terminal_summary
     from routecast.study.reading import find_study, read_study
 
@@ -84,6 +111,46 @@ def study(
         remark(f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}")
     if missed:
         raise typer.Exit(1)
+
+
+def _refuse_others(option: str, given: Mapping[str, object]) -> None:
+    """Refuse what --list or --copy does not take."""
+    allowed = ("--copy", "--force") if option == "--copy" else ()
+    for name, setting in given.items():
+        if setting is not None and name not in allowed:
+            what = f"{name} ({setting!r})" if name == "a study" else name
+            raise QuantityProblem("", f"{option} runs no study, and does not go with {what}: give one of them")
+
+
+def _list(*, as_json: bool) -> None:
+    from routecast.evaluate.plain import plain
+    from routecast.report.listings import studies_table
+    from routecast.study.shipped import list_studies
+
+    studies = list_studies()
+    if as_json:
+        print_json(plain(studies))
+        return
+    with whole_lines() as console:
+        print_table(console, studies_table((each.name, each.shows, each.takes, each.needs) for each in studies))
+
+
+def _copy(name: str, folder: Path, *, force: bool, as_json: bool) -> None:
+    from routecast.quantity.did_you_mean import did_you_mean
+    from routecast.study.reading import SUFFIX, shipped_studies
+    from routecast.study.shipped import texts_to_copy
+
+    shipped = shipped_studies()
+    wanted = Path(name).name.removesuffix(SUFFIX)
+    if wanted not in shipped:
+        message = f"no study that ships is called {name!r}: {did_you_mean(name, shipped)}; `--list` lists all"
+        raise QuantityProblem(name, message)
+    copies = copy_files(
+        texts_to_copy(shipped[wanted]), folder, force=force, original="the study that ships", elsewhere="another DIR"
+    )
+    print_copies(*copies, as_json=as_json)
+    words = ["routecast", "study", str(folder / f"{wanted}{SUFFIX}"), "--out", str(folder / "results")]
+    remark(f"Change what you like, then: {shlex.join(words)}")
 
 
 def _print(title: str, summary: TerminalSummary) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from routecast.hardware.model import Nic, Pcie
 
-__all__ = ["cpu_name", "host_facts", "network_cards", "packages"]
+__all__ = ["clock", "cpu_name", "host_facts", "network_cards", "packages"]
 
 _SYS = Path("/sys")
 _PROC = Path("/proc")
@@ -25,6 +25,19 @@ def cpu_name(proc: Path = _PROC) -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+def clock(sys: Path = _SYS, proc: Path = _PROC) -> tuple[float | None, str]:
+    """Return the clock that the system tells, Hz, and where it tells it; None where it tells none."""
+    for name in ("base_frequency", "cpuinfo_max_freq"):
+        path = sys / "devices/system/cpu/cpu0/cpufreq" / name
+        if (khz := _number(path)) > 0.0:
+            return khz * 1e3, f"{name} of the kernel's cpufreq"
+    for line in _read(proc / "cpuinfo").splitlines():
+        if line.startswith("cpu MHz"):
+            with contextlib.suppress(ValueError):
+                return float(line.partition(":")[2]) * 1e6, "the clock just now, of /proc/cpuinfo"
+    return None, ""
 
 
 def packages(sys: Path = _SYS) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from routecast.quantity import format_frequency
@@ -25,6 +26,7 @@ __all__ = [
     "hardware_table",
     "meters_table",
     "operations_table",
+    "studies_table",
 ]
 
 
@@ -36,6 +38,19 @@ def examples_table(shows: Iterable[tuple[str, str]]) -> Table:
         Column.text("What it shows", lambda one: one[1]),
         name="examples",
         caption="`routecast examples NAME` copies one, with what it names, into ./examples; --all copies all.",
+    )
+
+
+def studies_table(studies: Iterable[tuple[str, str, str, str]]) -> Table:
+    """Return the studies that ship: name, what it shows, how long it takes, which right it needs."""
+    return Table.of(
+        studies,
+        *(
+            Column.text(name, itemgetter(place))
+            for place, name in enumerate(("Study", "What it shows", "Takes", "Needs"))
+        ),
+        name="studies",
+        caption="`routecast study NAME` runs one; `routecast study --copy NAME DIR` copies one, with what it names.",
     )
 
 

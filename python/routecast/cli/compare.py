@@ -1,0 +1,157 @@
+"""``routecast compare``: two results beside each other, and what of their differences is only noise."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from routecast.cli.console import data, print_json, print_table, refuse_no_page_file, remark, whole_lines
+from routecast.cli.options import AsJson
+from routecast.errors import FileProblem, Problem, QuantityProblem
+
+__all__ = ["compare"]
+
+_LARGEST_BYTES = 500_000_000
+_WIDE = 120
+"""Columns of a terminal that has room for intervals."""
+
+_KINDS: Mapping[str, frozenset[str]] = {
+    "study": frozenset({"study", "made"}),
+    "experiment": frozenset({"experiment", "analyses"}),
+    "benchmark": frozenset({"profile_name", "setup", "compliance"}),
+    "trial": frozenset({"evaluator", "forwarded_pps", "bottleneck"}),
+    "table of trials": frozenset({"file", "trials"}),
+    "sweep": frozenset({"varied", "points"}),
+    "validation": frozenset({"rows", "series", "summary"}),
+}
+"""By which keys a kind of result is known."""
+
+_FILES = ("summary.json", "benchmark.json")
+"""The result in a folder: of a study or an experiment, of a benchmark."""
+
+_UNFINISHED = ("results.parquet", "results.parts", "runs.parquet", "runs.parts", "trials.parquet")
+
+Result = Annotated[Path, typer.Argument(metavar="A", help="Folder of results, or a file with what --json printed.")]
+OtherResult = Annotated[Path, typer.Argument(metavar="B", help="Another of the same kind.")]
+
+
+def compare(
+    a: Result,
+    b: OtherResult,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Print every row of long tables.")] = False,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE.html", help="Write a page.", dir_okay=False)
+    ] = None,
+) -> None:
+    """Compare two results: what differs, by how much, and what of it is only noise.
+
+    Results are folders of studies, experiments and benchmarks, or files with what --json printed: trials of solve,
+    simulate and measure, sweeps, tables of trials.
+    """
+    from routecast.evaluate.compare import compare_documents
+    from routecast.report.compare import comparison_answer, comparison_tables
+
+    refuse_no_page_file(out)
+    (kind, document), (other_kind, other) = _read(a), _read(b)
+    if kind != other_kind:
+        message = f'{a} is of the kind "{kind}", {b} of the kind "{other_kind}": compare two of the same kind'
+        raise QuantityProblem("", message)
+    try:
+        comparison = compare_documents(kind, document, other, names=(str(a), str(b)))
+    except RecursionError:
+        raise QuantityProblem("", f"{a} and {b} are nested too deeply for results") from None
+    if not comparison.same and not comparison.differences:
+        raise QuantityProblem("", f"{a} and {b} have no quantity in common")
+    if as_json:
+        print_json(comparison.to_json())
+    else:
+        if kind in {"study", "experiment"} and document[kind] != other[kind]:
+            remark(f'Two {"studies" if kind == "study" else "experiments"}: "{document[kind]}" and "{other[kind]}"')
+        with whole_lines() as console:
+            console.print(f"A: {a}\nB: {b}\n", markup=False)
+            is_wide = console.width >= _WIDE
+            for table in comparison_tables(comparison, has_all=every, has_intervals=is_wide):
+                print_table(console, table)
+        data().print(comparison_answer(comparison), markup=False, soft_wrap=True)
+    if out is not None:
+        from routecast.quantity.whole_file import write_whole
+        from routecast.report.compare import comparison_page
+        from routecast.report.page import render_page
+
+        command = shlex.join(["routecast", "compare", str(a), str(b)])
+        write_whole(out, render_page(comparison_page(comparison, command=command)))
+        remark(f"wrote {out}")
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the kind of a result and its document.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        There is none, it is not complete, or it is no result.
+    """
+    if path.is_dir():
+        path = _result_in(path)
+    elif not path.exists():
+        raise FileProblem(str(path), [Problem("", f"there is neither a folder nor a file of this name{_hint(path)}")])
+    if path.suffix.lower() in {".parquet", ".csv"}:
+        from routecast.benchmark.exchange import read_records
+
+        records = read_records(path, format_name="auto")
+        return "table of trials", {"file": str(path), "trials": [record.to_json() for record in records]}
+    return _of_json(path)
+
+
+def _result_in(folder: Path) -> Path:
+    for file in _FILES:
+        if (folder / file).is_file():
+            return folder / file
+    for file in _UNFINISHED:
+        if (folder / file).exists():
+            message = (
+                f"has {file} but neither {' nor '.join(_FILES)}: the run is not complete; start it again, it goes on"
+            )
+            raise FileProblem(str(folder), [Problem("", message)])
+    inside = [below for below in sorted(folder.iterdir()) if any((below / file).is_file() for file in _FILES)]
+    hint = f"; {' and '.join(map(str, inside[:3]))} would be" if inside else ""
+    message = f"is no folder of results: it has neither {' nor '.join(_FILES)}{hint}"
+    raise FileProblem(str(folder), [Problem("", message)])
+
+
+def _hint(path: Path) -> str:
+    """Return what gets a result that is not there: the study that ships, the right spelling."""
+    from routecast.quantity.did_you_mean import did_you_mean
+    from routecast.study.reading import shipped_studies
+
+    if path.name in shipped_studies():
+        return f"; `routecast study {path.name} --out {shlex.quote(str(path))}` runs the study that ships"
+    beside = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+    meant = did_you_mean(path.name, beside)
+    return f"; {meant}" if meant.startswith("did") else ""
+
+
+def _of_json(path: Path) -> tuple[str, dict[str, Any]]:
+    from routecast.quantity.bounded_file import read_text
+
+    try:
+        text = read_text(path, kind="result", largest_bytes=_LARGEST_BYTES)
+        # A whole number that no float holds is no quantity: as a float it is infinite, and left out.
+        document = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 300 else float(digits))
+    except ValueError as problem:
+        raise FileProblem(str(path), [Problem("", f"is no JSON: {problem}")]) from problem
+    except RecursionError as problem:
+        raise FileProblem(str(path), [Problem("", "is nested too deeply for a result")]) from problem
+    if isinstance(document, dict):
+        for kind, keys in _KINDS.items():
+            if keys <= set(document):
+                return kind, document
+    message = f"is no result that can be compared; results are: {', '.join(_KINDS)}, as --json prints them"
+    raise FileProblem(str(path), [Problem("", message)])

@@ -1,0 +1,67 @@
+"""Copies of files that ship: what is there and differs is kept unless forced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from routecast.cli.console import data, make_out_folder, print_json
+from routecast.errors import FileProblem, Problem
+
+__all__ = ["copy_files", "print_copies"]
+
+
+def copy_files(
+    texts: Mapping[str, str], out: Path, *, force: bool, original: str, elsewhere: str
+) -> tuple[list[Path], list[Path]]:
+    """Write files unless they are there already; all are looked at before the first is written.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        Content of the files by their paths below ``out``.
+    out : Path
+        Made if missing.
+    force : bool
+        Whether to overwrite files that differ.
+    original, elsewhere : str
+        For messages: what the files are copies of, and how to name another folder.
+
+    Returns
+    -------
+    tuple of list of Path
+        What was written, and what was there already.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        A file is there and differs, or is a folder; nothing is written then.
+    """
+    content = {out / name: text.encode() for name, text in texts.items()}
+    unchanged = [path for path, new in content.items() if path.is_file() and path.read_bytes() == new]
+    there = [path for path in content if path.exists() and path not in unchanged]
+    problems = [
+        Problem(str(path), f"is a folder: name another with {elsewhere}")
+        if path.is_dir()
+        else Problem(str(path), f"differs from {original}: --force overwrites it, {elsewhere} copies elsewhere")
+        for path in there
+        if path.is_dir() or not force
+    ]
+    if problems:
+        raise FileProblem(str(out), problems)
+    for folder in dict.fromkeys((out, *(path.parent for path in content))):
+        make_out_folder(folder)
+    written = [path for path in content if path not in unchanged]
+    for path in written:
+        path.write_bytes(content[path])
+    return written, unchanged
+
+
+def print_copies(written: list[Path], unchanged: list[Path], *, as_json: bool) -> None:
+    """Print what was written, and what was there already."""
+    if as_json:
+        print_json({"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]})
+        return
+    for paths, how in ((written, "written"), (unchanged, "already there")):
+        for path in paths:
+            data().print(f"{path}: {how}", markup=False, soft_wrap=True)

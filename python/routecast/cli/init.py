@@ -1,0 +1,193 @@
+"""``routecast init``: a study or a router file to begin with, of measurements, of this machine, or of a few answers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, TypeVar
+
+import typer
+
+from routecast.cli.console import points_of, remark, today
+from routecast.cli.copies import copy_files, print_copies
+from routecast.cli.options import AsJson
+from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
+
+__all__ = ["init"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_STUDY, _ROUTER = ".study.toml", ".router.toml"
+
+Answer = TypeVar("Answer")
+
+
+def init(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="What the study or the router is called; names the files.")
+    ] = None,
+    *,
+    measurements: Annotated[
+        Path | None,
+        typer.Option("--measurements", metavar="FILE.csv", help="A table as `validate` takes it.", dir_okay=False),
+    ] = None,
+    router: Annotated[
+        bool, typer.Option("--router", help="--measurements: write the calibrated router, not a study.")
+    ] = False,
+    series: Annotated[
+        str | None, typer.Option("--series", metavar="NAME", help="--measurements: only the rows of this series.")
+    ] = None,
+    from_host: Annotated[
+        bool, typer.Option("--from-host", help="Write a router of this machine's cores and links.")
+    ] = (False),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder that takes the files.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that differ.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a study or router file that runs, with comments that say what is a guess.
+
+    Of measurements it is a study; of this machine, or of what is asked on the terminal otherwise, a router.
+    """
+    if measurements is not None and from_host:
+        raise QuantityProblem("", "--measurements and --from-host are two sources: give one of them")
+    if measurements is None and (router or series is not None):
+        option = "--router" if router else "--series"
+        raise QuantityProblem("", f"{option} is for --measurements: give a table of measured rates too")
+    if name is not None and not _NAME.fullmatch(name):
+        message = (
+            f"{name[:60]!r} is no name: a letter or digit, then letters, digits, dots, hyphens, 64 at most; "
+            "--out DIR names a folder"
+        )
+        raise QuantityProblem(name, message)
+    if measurements is not None:
+        texts = _of_measurements(name, measurements, series, is_router=router)
+    elif from_host:
+        texts = _of_host(name or "host")
+    else:
+        texts = _of_answers(name, out, force=force)
+    copies = copy_files(texts, out, force=force, original="what init writes", elsewhere="another NAME, or --out DIR,")
+    print_copies(*copies, as_json=as_json)
+    first = next(iter(texts))
+    remark(f"Next: routecast {'study' if first.endswith(_STUDY) else 'solve'} {out / first}")
+
+
+def _of_measurements(name: str | None, file: Path, series: str | None, *, is_router: bool) -> dict[str, str]:
+    """Return the study of a table with its own tables, or the router that the table calibrates."""
+    points = points_of(file, series)
+    names = list(dict.fromkeys(point.series for point in points))
+    if len(names) > 1:
+        shown = ", ".join(f'"{each}"' for each in names[:8]) + (", …" if len(names) > 8 else "")
+        raise QuantityProblem("", f"{file}: a file holds one series, and the table has {shown}: choose one (--series)")
+    called = name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.partition(".")[0]).strip("-._")[:60] or "measured"
+    if is_router:
+        from routecast.calibration import router_file_of, validate
+
+        written = router_file_of(validate(points, router="multicore"), source=str(file), today=today())
+        for warning in written.warnings:
+            remark(f"Not in the file: {warning}")
+        return {f"{called}{_ROUTER}": written.text}
+    from routecast.study.starting import study_texts
+
+    texts = study_texts(called, points, source=str(file))
+    _check_study(texts, called, file)
+    return texts
+
+
+def _check_study(texts: dict[str, str], name: str, source: Path) -> None:
+    """Refuse a study that would not run, in words of the table that it is of."""
+    from routecast.study.reading import read_study
+    from routecast.study.tables.run import fit_law, read_measured
+
+    with TemporaryDirectory() as folder:
+        for file, text in texts.items():
+            (Path(folder) / file).write_text(text, encoding="utf-8")
+        try:
+            file_of = read_study(Path(folder) / f"{name}{_STUDY}")
+            fit_law(file_of.study, read_measured(file_of, file_of.study.measurements.calibrate))
+            read_measured(file_of, file_of.study.measurements.validate_with)
+        except FileProblem as problem:
+            raise FileProblem(str(source), problem.problems) from problem
+
+
+def _of_host(name: str) -> dict[str, str]:
+    from routecast.hardware.probe_facts import clock, cpu_name, network_cards, packages
+    from routecast.router.starting import host_start, router_text
+
+    sockets, cores = packages()
+    frequency_hz, frequency_source = clock()
+    cards, remarks = network_cards()
+    start = host_start(
+        name=name,
+        cpu=cpu_name(),
+        cores=sockets * cores,
+        frequency_hz=frequency_hz,
+        frequency_source=frequency_source,
+        cards=cards,
+        remarks=remarks,
+    )
+    return {f"{name}{_ROUTER}": router_text(start, command="routecast init --from-host")}
+
+
+def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
+    """Ask on the terminal; an answer that cannot be is asked for again."""
+    from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes, parse_rate_pps
+    from routecast.router.starting import GUESSED_CORE_PPS, Start, router_text
+
+    if not sys.stdin.isatty():
+        message = "init asks on a terminal, and stdin is none: give --measurements FILE.csv or --from-host"
+        raise QuantityProblem("", message)
+    called = name or _ask("Name of the router", "router", _a_name)
+    file = f"{called}{_ROUTER}"
+    if not force and (out / file).exists():
+        message = "is there already: --force overwrites it, another NAME keeps it"
+        raise FileProblem(str(out / file), [Problem("", message)])
+    cores = _ask("Cores that forward frames", "4", _whole(1, 1024))
+    ports = _ask("Ports", "2", _whole(2, 64))
+    link_bps = _ask("Rate of each link", "10 Gbit/s", parse_bit_rate_bps)
+    frames = _ask("Frame size", "64 B", lambda text: (text, parse_frame_bytes(text)))
+    question = f"Most frames of {frames[0]} that one core forwards, if known"
+    core_pps = _ask(question, "not known", lambda text: None if text == "not known" else parse_rate_pps(text))
+    start = Start(
+        name=called,
+        cores=cores,
+        ports=ports,
+        link_bps=link_bps,
+        core_pps=core_pps or GUESSED_CORE_PPS,
+        service_note="one core, as answered" if core_pps else "guess: what one core takes for a frame",
+        frames=frames[0],
+        frame_bytes=float(frames[1]),
+    )
+    return {file: router_text(start, command="routecast init")}
+
+
+def _ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
+    def value(text: str) -> Answer:
+        try:
+            return read(text.strip())
+        except RoutecastError as problem:
+            raise typer.BadParameter(str(problem)) from problem
+
+    try:
+        answer: Answer = typer.prompt(question, default=default, value_proc=value, err=True)
+    except typer.Abort as end:
+        if isinstance(end.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise QuantityProblem("", f"{question}: no answer, and nothing was written") from None
+    return answer
+
+
+def _a_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise QuantityProblem(text, "a name is a letter or digit, then letters, digits, dots, hyphens, 64 at most")
+    return text
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > 6 or not least <= int(text) <= most:
+            raise QuantityProblem(text, f"got {text[:20]!r}: a whole number from {least} to {most}")
+        return int(text)
+
+    return read

@@ -1,0 +1,79 @@
+"""The studies that ship: what each shows and how long it takes, and its files, to copy and change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.toml_file import parse_toml
+from routecast.study.reading import DEFAULT, SUFFIX, shipped_studies
+
+__all__ = ["ShippedStudy", "list_studies", "texts_to_copy"]
+
+_TAKES = re.compile(r"takes ((?:about |some |less than )[^.;:]+)", re.IGNORECASE)
+_NEEDS = re.compile(r"needs (root)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShippedStudy:
+    """A study that ships: its name, its kind, what it shows, how long it takes and which rights it needs."""
+
+    name: str
+    kind: str
+    shows: str
+    takes: str
+    needs: str
+    files: tuple[str, ...]
+
+
+def list_studies() -> tuple[ShippedStudy, ...]:
+    """Return the studies that ship, by name; time and rights are those that the head of the file states."""
+    return tuple(_listed(name, path) for name, path in shipped_studies().items())
+
+
+def _listed(name: str, path: Path) -> ShippedStudy:
+    text = read_text(path, kind="study")
+    document = parse_toml(text, str(path))
+    lines = text.splitlines()
+    first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    head = " ".join(line.removeprefix("#").strip() for line in lines[:first])
+    takes, needs = _TAKES.search(head), _NEEDS.search(head)
+    return ShippedStudy(
+        name=name,
+        kind=str(document.get("kind", DEFAULT)),
+        shows=str(document["title"]),
+        takes=takes[1] if takes else "",
+        needs=needs[1] if needs else "",
+        files=tuple(texts_to_copy(path)),
+    )
+
+
+def texts_to_copy(path: Path) -> dict[str, str]:
+    """Return the text of a study and of each file that it names, by file name, so that they stand in one folder.
+
+    A path such as ``../measured/idle.csv`` becomes ``idle.csv`` in the text of the study.
+    """
+    text = read_text(path, kind="study")
+    named = dict.fromkeys(each for each in _texts(parse_toml(text, str(path))) if _is_file(path.parent, each))
+    for each in named:
+        text = text.replace(f'"{each}"', f'"{Path(each).name}"')
+    files = {Path(each).name: (path.parent / each).read_text(encoding="utf-8") for each in named}
+    return {path.name.removesuffix(SUFFIX) + SUFFIX: text, **files}
+
+
+def _texts(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, dict):
+        for each in entry.values():
+            yield from _texts(each)
+    elif isinstance(entry, list):
+        for each in entry:
+            yield from _texts(each)
+
+
+def _is_file(folder: Path, text: str) -> bool:
+    return len(text) < 200 and text.isprintable() and bool(Path(text).suffix) and (folder / text).is_file()

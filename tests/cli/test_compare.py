@@ -1,0 +1,171 @@
+"""``routecast compare``: two results of the same kind beside each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from in_process import completed
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MULTICORE = EXAMPLES / "multicore.router.toml"
+SIMULATED = ("simulate", MULTICORE, "--arrivals", "poisson", "--load", "4 Mpps", "--duration", "20 ms")
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of trials, sweeps and benchmarks of one router."""
+    folder = tmp_path_factory.mktemp("trials")
+    for name, arguments in {
+        "solved": ("solve", MULTICORE),
+        "less": ("solve", MULTICORE, "--load", "6 Mpps"),
+        "one": (*SIMULATED, "--seed", "1"),
+        "two": (*SIMULATED, "--seed", "2"),
+        "sweep": ("sweep", MULTICORE, "--vary", "cores=1..3"),
+        "more": ("sweep", MULTICORE, "--vary", "cores=2..4", "--frame", "512 B"),
+    }.items():
+        done = completed(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        (folder / f"{name}.json").write_text(done.stdout)
+    for frame in ("64", "128"):
+        done = completed(
+            *("benchmark", "rfc2544", MULTICORE, "--evaluator", "solve", "--profile", "quick"),
+            *("--frame", f"{frame} B", "--procedures", "throughput,latency", "--out", folder / f"bench{frame}"),
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_trials_differ_in_what_was_set_and_in_what_was_answered(trials: Path) -> None:
+    done = completed("compare", "solved.json", "less.json", "--all", folder=trials)
+    assert done.returncode == 0, done.stderr
+    settings, results = done.stdout.split("Results\n")
+    assert "intended_pps" in settings
+    assert "−25 %" in settings
+    assert "no interval" in results
+    assert "quantities are the same" in results.splitlines()[-1]
+
+
+def test_two_simulations_of_the_same_are_noise_where_they_have_intervals(trials: Path) -> None:
+    done = completed("compare", "one.json", "two.json", "--json", folder=trials)
+    assert done.returncode == 0, done.stderr
+    (rate,) = [each for each in json.loads(done.stdout)["differences"] if each["quantity"] == "forwarded_pps"]
+    assert rate["a"]["low"] < rate["a"]["value"] < rate["a"]["high"]
+    assert rate["verdict"] == "noise"
+
+
+def test_a_result_does_not_differ_from_itself(trials: Path) -> None:
+    for name in (
+        "solved.json",
+        "one.json",
+        "sweep.json",
+        "bench64",
+        "bench64/benchmark.json",
+        "bench64/trials.parquet",
+    ):
+        done = completed("compare", name, name, folder=trials)
+        assert done.returncode == 0, done.stderr
+        assert "No difference" in done.stdout
+
+
+def test_sweeps_meet_at_their_settings(trials: Path) -> None:
+    answer = json.loads(completed("compare", "sweep.json", "more.json", "--json", folder=trials).stdout)
+    places = {each["place"] for each in answer["differences"]}
+    assert {"points[cores=2]", "points[cores=3]"} <= places
+    assert "points[cores=1]" in answer["only_a"]
+    assert "points[cores=4]" in answer["only_b"]
+
+
+def test_benchmarks_meet_at_their_frame_sizes(trials: Path) -> None:
+    done = completed("compare", "bench64", "bench128", folder=trials)
+    assert done.returncode == 0, done.stderr
+    assert "throughput.rows" in done.stdout
+
+
+def test_long_tables_are_cut_and_say_so(trials: Path) -> None:
+    cut = completed("compare", "solved.json", "one.json", folder=trials).stdout
+    whole = completed("compare", "solved.json", "one.json", "--all", folder=trials).stdout
+    assert ("more rows: --all" in cut) == (len(cut.splitlines()) < len(whole.splitlines()))
+    assert "more rows" not in whole
+
+
+def test_a_page_has_every_row(trials: Path) -> None:
+    done = completed("compare", "solved.json", "less.json", "--out", "page.html", folder=trials)
+    assert done.returncode == 0, done.stderr
+    page = (trials / "page.html").read_text()
+    assert "forwarded_pps" in page
+    assert "routecast compare solved.json less.json" in page
+    assert completed("compare", "solved.json", "solved.json", "--out", "same.html", folder=trials).returncode == 0
+    assert "No difference" in (trials / "same.html").read_text()
+
+
+@pytest.mark.slow
+def test_studies_of_two_names_are_compared_with_a_remark(study: object, tmp_path: Path) -> None:
+    folder = study("meyer2014")  # type: ignore[operator]
+    done = completed("compare", folder, folder, folder=tmp_path)
+    assert "No difference" in done.stdout
+    other = tmp_path / "other"
+    other.mkdir()
+    document = json.loads((folder / "summary.json").read_text()) | {"study": "mine"}
+    (other / "summary.json").write_text(json.dumps(document))
+    done = completed("compare", folder, "other", folder=tmp_path)
+    assert done.returncode == 0
+    assert 'Two studies: "meyer2014" and "mine"' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ("solved.json", "bench64", 'solved.json is of the kind "trial", bench64 of the kind "benchmark"'),
+        ("solved.jsn", "solved.json", 'did you mean "solved.json"?'),
+        ("meyer2014", "solved.json", "`routecast study meyer2014 --out meyer2014` runs the study that ships"),
+        (".", "solved.json", "is no folder of results: it has neither summary.json nor benchmark.json; bench128 and"),
+        ("half", "solved.json", "has results.parquet but neither"),
+        ("none.json", "none.json", "is no result that can be compared; results are: study, experiment"),
+        ("list.json", "list.json", "is no result that can be compared"),
+        ("cut.json", "cut.json", "is no JSON"),
+        ("deep.json", "deep.json", "nested too deeply"),
+        ("bytes.json", "bytes.json", "bytes.json"),
+        ("table.csv", "table.csv", "table.csv"),
+        ("bare.json", "bare.json", "have no quantity in common"),
+        ("solved.json", "", "the path is empty"),
+        ("/dev/zero", "solved.json", "/dev/zero"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_words(a: str, b: str, message: str, trials: Path) -> None:
+    (trials / "half").mkdir(exist_ok=True)
+    (trials / "half" / "results.parquet").touch()
+    trial = '{"evaluator": null, "bottleneck": null, "forwarded_pps": %s}'
+    for name, text in {
+        "none.json": '{"a": 1}',
+        "list.json": "[1]",
+        "cut.json": '{"a":',
+        "deep.json": "[" * 100_000,
+        "table.csv": "a,b\n1,2\n",
+        "bare.json": trial % ("9" * 400),
+    }.items():
+        (trials / name).write_text(text)
+    (trials / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    done = completed("compare", a, b, folder=trials)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_numbers_that_no_screen_holds_do_no_harm(trials: Path) -> None:
+    for name, number in {"least": "-1.7e308", "most": "1.7e308"}.items():
+        text = f'{{"evaluator": 1, "bottleneck": [[1], {number}], "forwarded_pps": {number}, "u": NaN, "v": 1e999}}'
+        (trials / f"{name}.json").write_text(text)
+    for arguments in (["--json"], ["--out", "most.html"]):
+        done = completed("compare", "least.json", "most.json", *arguments, folder=trials)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 2000])
+def test_what_is_nested_deeply_is_compared_or_refused(depth: int, trials: Path) -> None:
+    text = '{"a":' * depth + "1" + "}" * depth
+    (trials / "nested.json").write_text(f'{{"evaluator": 1, "bottleneck": 1, "forwarded_pps": {text}}}')
+    done = completed("compare", "nested.json", "nested.json", folder=trials)
+    assert done.returncode in {0, 2}, done.stderr
+    assert done.returncode == 0 or "nested too deeply" in done.stderr
