@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,18 +14,44 @@ from routecast.cli.console import (
     points_of,
     print_json,
     print_table,
+    progress_bar,
     refuse_no_figure_file,
     refuse_no_file,
     remark,
     write_figure,
 )
 from routecast.cli.options import AsJson, FigureFile
+from routecast.errors import QuantityProblem
+
+if TYPE_CHECKING:
+    from routecast.plan.operating.targets import Target as Bound
+    from routecast.plan.size import Sizing, Target
 
 __all__ = ["size"]
 
+_FUNCTION = "A function on a host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is asked of whatever router."""
+
+    target: Target
+    counts: tuple[int, ...]
+    bounds: tuple[Bound, ...]
+    noise_ratio: float | None
+    series: str | None
+
 
 def size(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="Measured maximum throughputs (.csv, .parquet), or a router (.router.toml).",
+            dir_okay=False,
+        ),
+    ] = None,
     *,
     target: Annotated[
         str, typer.Option("--target", metavar="RATE", help='What has to be forwarded: "40 Gbit/s" or "20 Mpps".')
@@ -40,6 +68,30 @@ def size(
     loss: Annotated[
         float, typer.Option("--loss", metavar="RATIO", help="Share of the target that may be lost, 0 to 1.")
     ] = 0.0,
+    latency: Annotated[
+        str | None,
+        typer.Option(
+            "--latency", metavar="BOUND", help='Bound on the latency at the target: "p99 < 100 us", simulated.'
+        ),
+    ] = None,
+    function: Annotated[
+        str | None,
+        typer.Option(
+            "--function",
+            metavar="NAME",
+            help="Instead of a file: a network function, as for `function`.",
+            rich_help_panel=_FUNCTION,
+        ),
+    ] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on",
+            metavar="HARDWARE",
+            help="Host of the function: a name of `hardware list`, or a *.hardware.toml; may be repeated.",
+            rich_help_panel=_FUNCTION,
+        ),
+    ] = None,
     noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
@@ -52,49 +104,145 @@ def size(
 ) -> None:
     """Say how many cores a target needs, how sure that is, and what to measure to know it better.
 
-    Rows with calibrate = true calibrate (all rows, without that column). Columns as for `validate`.
+    Of a table, rows with calibrate = true calibrate (all rows with a rate, without that column); columns as for
+    `validate`. Of a router file, or a function on a host, the description is taken as exact and no probability is
+    known: the closed form finds the count, the simulator confirms it.
     """
     from routecast.calibration.fitted import MOST_CORES
+    from routecast.plan.operating.targets import parse_targets
     from routecast.plan.size import Target
-    from routecast.plan.size import size as answer
-    from routecast.plan.size.views import counts_table, next_said, probability_figure, size_page
+    from routecast.plan.size.views import probability_figure, rate_figure, size_page
     from routecast.quantity import parse_ratio
     from routecast.quantity.value_list import parse_counts
     from routecast.quantity.whole_file import write_whole
 
     refuse_no_figure_file(figure)
     refuse_no_file(out, "--out")
-    wanted = Target.parse(target, frames, confidence_ratio=parse_ratio(confidence), loss_ratio=loss)
-    counts = parse_counts(cores, most=MOST_CORES)
-    points = points_of(file, series)
-    names = tuple(dict.fromkeys(point.series for point in points))
-    if figure is not None and len(names) > 1:
-        raise typer.BadParameter(
-            f"a figure shows one series, and these are {', '.join(names)}: choose one (--series)", param_hint="--figure"
-        )
-    answers = tuple(
-        answer([point for point in points if point.series == name], wanted, counts=counts, noise_ratio=noise)
-        for name in names
+    bounds = parse_targets([latency]) if latency else ()
+    if any(bound.quantity == "loss" for bound in bounds):
+        raise QuantityProblem(latency or "", "--latency bounds the latency: give the loss with --loss")
+    question = _Question(
+        target=Target.parse(target, frames, confidence_ratio=parse_ratio(confidence), loss_ratio=loss),
+        counts=parse_counts(cores, most=MOST_CORES),
+        bounds=bounds,
+        noise_ratio=noise,
+        series=series,
     )
+    if (file is None) == (function is None):
+        message = "give a table or a router file, or a function with --function: one of them"
+        raise QuantityProblem(str(file or ""), message)
+    if on and function is None:
+        raise QuantityProblem(on[0], "--on is the host of a --function: a table and a router file have theirs")
+    if function is not None:
+        answers = tuple(_of_function(function, on or [], question))
+        source = function
+    else:
+        assert file is not None
+        answers = _of_router(file, question) if file.suffix == ".toml" else _of_table(file, question)
+        source = str(file)
+    if figure is not None and len(answers) > 1:
+        names = ", ".join(each.series for each in answers)
+        message = f"a figure shows one of {names}: choose it"
+        raise typer.BadParameter(message, param_hint="--figure")
     if as_json:
         print_json({"series": [each.to_json() for each in answers]})
     else:
-        for each in answers:
-            if len(answers) > 1:
-                data().print(each.series, style="bold", markup=False)
-            data().print(f"{each.answer}.", markup=False)
-            data().print()
-            print_table(data(), counts_table(each))
-            for fact in each.facts:
-                data().print(f"Ask first: {fact.text}.", markup=False)
-            for text in next_said(each):
-                data().print(f"Next: {text}.", markup=False)
-            for text in each.remarks:
-                data().print(f"{text[0].upper()}{text[1:]}.", markup=False)
+        _print(answers)
     if figure is not None:
-        write_figure(probability_figure(answers[0]), figure)
+        is_measured = answers[0].counts[0].probability is not None
+        write_figure(probability_figure(answers[0]) if is_measured else rate_figure(answers[0]), figure)
     if out is not None:
         from routecast.report.page import render_page
 
-        write_whole(out, render_page(size_page(answers, source=str(file))))
+        write_whole(out, render_page(size_page(answers, source=source)))
         remark(f"wrote {out}")
+
+
+def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
+    from routecast.plan.size import size as answer
+
+    points = points_of(file, question.series)
+    names = tuple(dict.fromkeys(point.series for point in points))
+    return tuple(
+        answer(
+            [point for point in points if point.series == name],
+            question.target,
+            counts=question.counts,
+            noise_ratio=question.noise_ratio,
+            bounds=question.bounds,
+        )
+        for name in names
+    )
+
+
+def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
+    from routecast.plan.size.modelled import router_of_document, size_router
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.toml_file import parse_toml
+
+    _refuse_of_tables(question, "a router file")
+    document = parse_toml(read_text(file, kind="router file"), str(file))
+    routers = router_of_document(document, question.target, subject=str(file), folder=file.parent)
+    with progress_bar("size") as progress:
+        return (
+            size_router(
+                routers,
+                question.target,
+                counts=question.counts,
+                name=str(document.get("name", file.name.removesuffix(".router.toml"))),
+                bounds=question.bounds,
+                progress=progress,
+            ),
+        )
+
+
+def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterator[Sizing]:
+    from routecast.function.chain import read_chain
+    from routecast.hardware.catalogue import HOST, host_file, read_hardware
+    from routecast.plan.size.modelled import router_of_function, size_router
+
+    _refuse_of_tables(question, "a function")
+    if not hosts and not host_file().is_file():
+        raise QuantityProblem(
+            "", "say the host with --on, a name of `hardware list`, or probe this one: hardware probe"
+        )
+    function = read_chain(name)
+    for host in hosts or [HOST]:
+        hardware = read_hardware(host)
+        counts = [count for count in question.counts if count <= hardware.cpu.cores]
+        if not counts:
+            raise QuantityProblem(host, f"{hardware.name} has {hardware.cpu.cores} cores: give --cores within that")
+        with progress_bar("size") as progress:
+            yield size_router(
+                router_of_function(function, hardware, question.target),
+                question.target,
+                counts=counts,
+                name=f"{function.name} on {hardware.name}",
+                bounds=question.bounds,
+                notes=("the costs are estimated from elementary operations, nothing of this router was measured",),
+                progress=progress,
+            )
+
+
+def _refuse_of_tables(question: _Question, what: str) -> None:
+    for option, given in (("--noise", question.noise_ratio), ("--series", question.series)):
+        if given is not None:
+            raise QuantityProblem(str(given), f"{option} is of tables of measurements: {what} has none")
+
+
+def _print(answers: Sequence[Sizing]) -> None:
+    """Print for each router the answer, the counts around it, and what to know and to measure next."""
+    from routecast.plan.size.views import counts_table, next_said
+
+    for each in answers:
+        if len(answers) > 1:
+            data().print(each.series, style="bold", markup=False)
+        data().print(f"{each.answer}.", markup=False)
+        data().print()
+        print_table(data(), counts_table(each))
+        for fact in each.facts:
+            data().print(f"Ask first: {fact.text}.", markup=False)
+        for text in next_said(each):
+            data().print(f"Next: {text}.", markup=False)
+        for text in each.remarks:
+            data().print(f"{text[0].upper()}{text[1:]}.", markup=False)

@@ -39,7 +39,17 @@ from routecast.router.variants import vary
 if TYPE_CHECKING:
     from routecast.evaluate.simulate import Simulate
 
-__all__ = ["MOST_POINTS", "Settings", "Sweep", "SweepPoint", "Varied", "parse_varied", "sweep"]
+__all__ = [
+    "MOST_POINTS",
+    "Settings",
+    "Sweep",
+    "SweepPoint",
+    "Varied",
+    "even_flows",
+    "parse_varied",
+    "past_the_transient",
+    "sweep",
+]
 
 MOST_POINTS = 10_000
 """Combinations of one sweep."""
@@ -280,7 +290,7 @@ def sweep(
         if "load" in settings and load.arrivals.kind == "trace":
             raise QuantityProblem("", "--vary load: a trace brings its own instants, so its rate cannot vary")
         if follows and _is_crafted(load, len(model.ports)):
-            load = replace(load, flows=_even_flows(int(settings["cores"]), len(model.ports)))
+            load = replace(load, flows=even_flows(int(settings["cores"]), len(model.ports)))
             are_followed = True
         point = _solved(settings, model, load, has_load=has_load)
         if simulates:
@@ -334,12 +344,12 @@ def _is_crafted(load: OfferedLoad, ports: int) -> bool:
     return load.arrivals.kind != "trace" and load.flows.flows == crafted.flows
 
 
-def _even_flows(cores: int, ports: int) -> FlowSet:
+def even_flows(cores: int, ports: int) -> FlowSet:
     """Return the fewest crafted flows that fill cores and ports evenly; cores alone where hash values are too few.
 
     Examples
     --------
-    >>> _even_flows(3, 2).share_per_core(3)
+    >>> even_flows(3, 2).share_per_core(3)
     (0.3333333333333333, 0.3333333333333333, 0.3333333333333333)
     """
     both = math.lcm(cores, ports)
@@ -377,7 +387,7 @@ def _simulated(
             if load.arrivals.kind == "trace":
                 raise ModelProblem("offered load", [Problem("arrivals", "a trace cannot be sent at line rate")])
             load = load.at(intended_of(flow_graph(model, load), load, overload=True))
-        trial = _past_the_transient(Simulate(model, seed=seed), load, duration_s)
+        trial = past_the_transient(Simulate(model, seed=seed), load, duration_s)
     except EnvironmentProblem:
         raise
     except RoutecastError as problem:
@@ -386,7 +396,7 @@ def _simulated(
     return replace(point, simulated=trial)
 
 
-def _past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
+def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
     """Simulate for the given time; without one, longer and longer until the transient is past."""
     tried_s = duration_s or _SIMULATED_S
     for _ in range(_MOST_TRIES if duration_s is None else 0):

@@ -152,3 +152,88 @@ def test_counts_given_with_95_percent_are_met_as_often_by_what_others_measured()
     assert summary["answered"] > 20
     assert summary["met_ratio"] >= 0.9
     assert summary["cores_over_least"] <= 1.25
+
+
+ROUTER = 'builder = "multicore"\ncores = 4\nlink = "100 Gbit/s"\nservice = { per_packet = "1 us" }\n'
+
+
+def test_a_router_file_needs_its_target_over_the_rate_of_a_core_and_the_simulator_confirms_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.router.toml"
+    path.write_text(ROUTER)
+    # A frame keeps a core busy for 1 us: 5.5 Mpps take 6 cores.
+    assert run(["size", str(path), "--target", "5.5 Mpps", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    assert answer["least"]["cores"] == 6
+    assert answer["least"]["rate_pps"] == pytest.approx(6e6)
+    assert answer["least"]["probability"] is None
+    assert any("the simulator confirms 6 cores" in text for text in answer["remarks"])
+    assert run(["size", str(path), "--target", "5.5 Mpps", "--loss", "0.2", "--json"]) == 0
+    (lossy,) = json.loads(capsys.readouterr().out)["series"]
+    assert lossy["least"]["cores"] == 5  # 4.4 Mpps have to be forwarded
+
+
+def test_a_bound_on_the_latency_asks_for_more_cores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.router.toml"
+    path.write_text(ROUTER + '[load]\nrate = "1 Mpps"\narrivals = { kind = "poisson" }\n')
+    counts = []
+    for bound in ("p99 < 1 s", "p99 < 10 us", "p99 < 4 us"):
+        assert run(["size", str(path), "--target", "3.8 Mpps", "--latency", bound, "--json"]) == 0
+        (answer,) = json.loads(capsys.readouterr().out)["series"]
+        assert answer["least"]["latency_s"] > 1e-6
+        counts.append(answer["least"]["cores"])
+    assert counts == sorted(counts)
+    assert counts[0] == 4
+    assert counts[-1] > 4
+
+
+def test_a_table_with_a_bound_on_the_latency_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "three.csv"
+    path.write_text(THREE)
+    assert run(["size", str(path), "--target", "4 Mpps", "--latency", "p99 < 1 ms", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    assert answer["least"]["latency_s"] < 1e-3
+    assert any("queues of 512 frames" in text for text in answer["remarks"])
+
+
+def test_a_function_is_sized_for_each_host(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    # Baldi & Sapio (2018): the Ethernet switch takes 211 cycles of 3.6 GHz, 17.06 Mpps a core.
+    page = tmp_path / "function.html"
+    on = ["--on", "xeon-e5-2690v2"]
+    assert run(["size", "--function", "l2_switch", *on, "--target", "20 Mpps", "--out", str(page), "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    assert answer["least"]["cores"] == 2
+    assert "l2_switch" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        ["x.router.toml", "--function", "l2_switch"],
+        ["x.router.toml", "--on", "xeon-e5-2690v2"],
+        ["x.router.toml", "--noise", "0.1"],
+        ["x.router.toml", "--series", "a"],
+        ["x.router.toml", "--latency", "q99 < 1 us"],
+        ["x.router.toml", "--latency", "loss < 1 %"],
+        ["nowhere.router.toml"],
+        ["../x.csv"],
+        ["--function", "no_such", "--on", "xeon-e5-2690v2"],
+        ["--function", "l2_switch", "--on", "no-such-host"],
+        ["--function", "l2_switch", "--on", "xeon-e5-2690v2", "--cores", "64"],
+        ["virtual.router.toml"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_router_to_size_is_refused_in_words(
+    wrong: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.router.toml").write_text(ROUTER)
+    virtual = (Path(__file__).parents[3] / "examples" / "virtual.router.toml").read_text()
+    Path("virtual.router.toml").write_text(virtual)
+    assert run(["size", *wrong, "--target", "1 Mpps"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from routecast.calibration.next_points import NextPoint
-from routecast.calibration.score import Limit
 from routecast.evaluate.plain import pick, plain
+from routecast.plan.operating.targets import Target as Bound
 from routecast.plan.size.target import Target
 
 __all__ = ["Count", "FactAnswer", "Sizing"]
@@ -17,16 +18,20 @@ __all__ = ["Count", "FactAnswer", "Sizing"]
 class Count:
     """So many cores: how probably they meet the target, and their rate with its 95 % interval, frames per second.
 
-    ``outside`` names what takes the prediction beyond the measurements: cores, frames, link.
+    A router that is described, not measured, has no probability (None) and no interval (NaN). ``outside`` names what
+    takes the prediction beyond the measurements: cores, frames, link. ``latency_s`` is what the first bound is on, at
+    the target; ``power_w`` is at the target too; NaN where they are not known.
     """
 
     cores: int
-    probability: float
+    probability: float | None
     rate_pps: float
     low_pps: float
     high_pps: float
-    limit: Limit
+    limit: str
     outside: tuple[str, ...]
+    latency_s: float = math.nan
+    power_w: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +75,7 @@ class Sizing:
     facts: tuple[FactAnswer, ...]
     next: tuple[NextPoint, ...]
     warnings: tuple[str, ...]
+    bounds: tuple[Bound, ...] = ()
 
     def __repr__(self) -> str:
         return f"Sizing({self.answer})"
@@ -86,19 +92,39 @@ class Sizing:
         what = f"{wanted.rate_bps / 1e9:.4g} Gbit/s of {wanted.frames.name} ({wanted.rate_pps / 1e6:.4g} Mpps)"
         if wanted.loss_ratio:
             what += f" with a loss of at most {wanted.loss_ratio:.4g}"
+        what += "".join(f", {bound}" for bound in self.bounds)
+        if all(count.probability is None for count in self.counts):
+            return self._without_probability(what)
         sure = f"{wanted.confidence_ratio:.4g}"
         if self.least is None:
-            best = max(self.counts, key=lambda count: count.probability)
+            best = max(self.counts, key=_chance)
+            if _chance(best) >= wanted.confidence_ratio:
+                return f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} is known for {what}"
             said = (
                 f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} forwards {what} with a "
-                f"probability of {sure}: at most {best.probability:.2g}, with {cores(best.cores)}"
+                f"probability of {sure}: at most {_chance(best):.2g}, with {cores(best.cores)}"
             )
             return f"{said}; measure {self._where} first" if self.next else said
         least = self.least
         return (
-            f"{cores(least.cores)} for {what} with a probability of {sure} or more ({least.probability:.3g}): there "
+            f"{cores(least.cores)} for {what} with a probability of {sure} or more ({_chance(least):.3g}): there "
             f"{least.rate_pps / 1e6:.4g} Mpps, {_interval((least.low_pps, least.high_pps))} with 95 %, headroom "
             f"{self.headroom_ratio:.1%}; {limits(least.limit)}"
+        )
+
+    def _without_probability(self, what: str) -> str:
+        least = self.least
+        if least is None:
+            most_pps = max(count.rate_pps for count in self.counts)
+            best = next(count for count in self.counts if count.rate_pps >= most_pps * (1.0 - 1e-6))
+            return (
+                f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} is known for {what}: at "
+                f"most {most_pps / 1e6:.4g} Mpps, with {cores(best.cores)}; {limits(best.limit)}"
+            )
+        return (
+            f"{cores(least.cores)} for {what}: there {least.rate_pps / 1e6:.4g} Mpps, headroom "
+            f"{self.headroom_ratio:.1%}; {limits(least.limit)}. How probable that is is not known: the router is "
+            "described, not measured"
         )
 
     @property
@@ -149,7 +175,11 @@ def cores(count: int) -> str:
     return f"{count} core{'s' if count != 1 else ''}"
 
 
-def limits(limit: Limit) -> str:
+def _chance(count: Count) -> float:
+    return -1.0 if count.probability is None else count.probability
+
+
+def limits(limit: str) -> str:
     """Say what limits."""
     words = {
         "cpu": "the cores limit",
@@ -158,7 +188,7 @@ def limits(limit: Limit) -> str:
         "shared": "something that the cores share limits",
         "link and cpu": "links limit some flows, cores the others",
     }
-    return words[limit]
+    return words.get(limit, f"{limit} limits")
 
 
 def _interval(ends_pps: tuple[float, float]) -> str:
@@ -167,6 +197,8 @@ def _interval(ends_pps: tuple[float, float]) -> str:
 
 def _fall(counts: tuple[Count, ...]) -> tuple[Count, Count] | None:
     """Return the count with the greatest lower bound, and the last one, if that one's is clearly less."""
-    top = max(counts, key=lambda count: count.low_pps)
-    last = counts[-1]
+    known = [count for count in counts if math.isfinite(count.low_pps)]
+    if not known:
+        return None
+    top, last = max(known, key=lambda count: count.low_pps), known[-1]
     return (top, last) if last.low_pps < 0.95 * top.low_pps else None

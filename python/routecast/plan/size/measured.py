@@ -11,12 +11,16 @@ from routecast.calibration.fitted import at_cores
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
+from routecast.plan.operating.targets import Target as Bound
 from routecast.plan.size.answer import Count, FactAnswer, Sizing
+from routecast.plan.size.modelled import confirmed
 from routecast.plan.size.target import Target
+from routecast.router.model import RouterModel
 
 __all__ = ["size"]
 
 _SHARED_QUEUE = "Do several cores use one queue under a lock (column shared_queue, yes or no)?"
+_NO_LINK_BPS = 10e12
 _FAR = 2.0
 """Beyond so many times the most cores that were measured a prediction says that it is outside."""
 
@@ -28,6 +32,7 @@ def size(
     counts: Sequence[int] = tuple(range(1, 65)),
     noise_ratio: float | None = None,
     next_points: int = 1,
+    bounds: Sequence[Bound] = (),
 ) -> Sizing:
     """Return the least of some counts of cores that meets a target with the probability that it asks for.
 
@@ -42,6 +47,9 @@ def size(
         As for :func:`routecast.calibration.fit`.
     next_points : int
         How many further measurements to name.
+    bounds : sequence of Bound
+        On the latency at the target, which the simulator judges on the calibrated router; it has queues of 512 frames
+        for each core, which nobody measured.
 
     Raises
     ------
@@ -54,17 +62,23 @@ def size(
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
     fitted = fit(known, noise_ratio=noise_ratio)
     looked_at = _counts(fitted, target, wanted)
-    least = next((count for count in looked_at if count.probability >= target.confidence_ratio), None)
+    able = [count for count in looked_at if (count.probability or 0.0) >= target.confidence_ratio]
+    least, said = next(iter(able), None), list[str]()
+    if bounds and able:
+        least, said = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
+        looked_at = tuple(least if least and count.cores == least.cores else count for count in looked_at)
+        said.append("latency is that of queues of 512 frames for each core, which no measurement tells")
     asked = at_cores(_at(fitted, target), wanted[-1])
-    able = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [asked])
+    places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [asked])
     return Sizing(
         series=fitted.series,
         target=target,
         counts=looked_at,
         least=least,
         facts=_facts(fitted, known, target, looked_at, noise_ratio),
-        next=fitted.next_points(next_points, able=able, targets=[asked], goal_pps=target.forwarded_pps),
-        warnings=(*fitted.warnings, *fitted.remarks([asked])),
+        next=fitted.next_points(next_points, able=places, targets=[asked], goal_pps=target.forwarded_pps),
+        warnings=(*said, *fitted.warnings, *fitted.remarks([asked])),
+        bounds=tuple(bounds),
     )
 
 
@@ -92,6 +106,17 @@ def _at(fitted: FittedRouter, target: Target) -> Point:
     return replace(model, frame_bytes=target.frames.mean_bytes, frame_mix=mix, throughput_pps=math.nan, calibrate=False)
 
 
+def _router(fitted: FittedRouter, target: Target, count: int) -> RouterModel:
+    point = _at(fitted, target)
+    return fitted.router_model(
+        count,
+        point.frame_bytes,
+        link_bps=point.link_bps or _NO_LINK_BPS,
+        ports=point.ports,
+        nic_cap_pps=point.nic_cap_pps,
+    )
+
+
 def _outside(fitted: FittedRouter, made: Prediction) -> tuple[str, ...]:
     point = made.point
     measured = {(each.frame_bytes, each.frame_mix) for each in fitted.points}
@@ -109,14 +134,15 @@ def _facts(
     """Both answers to each fact that no point tells and that would change the interval."""
     if any(point.layout.shared_queue is not None for point in known):
         return ()
-    least = next((count for count in counts if count.probability >= target.confidence_ratio), counts[-1])
+    least = next((count for count in counts if (count.probability or 0.0) >= target.confidence_ratio), counts[-1])
     intervals: dict[str, tuple[float, float]] = {}
     answers: dict[str, int | None] = {}
     for text, is_shared in (("no", False), ("yes", True)):
         told = [replace(point, layout=replace(point.layout, shared_queue=is_shared)) for point in known]
         looked_at = _counts(fit(told, noise_ratio=noise_ratio), target, [count.cores for count in counts])
         intervals[text] = next((c.low_pps, c.high_pps) for c in looked_at if c.cores == least.cores)
-        answers[text] = next((c.cores for c in looked_at if c.probability >= target.confidence_ratio), None)
+        sure = (count.cores for count in looked_at if (count.probability or 0.0) >= target.confidence_ratio)
+        answers[text] = next(sure, None)
     return (
         FactAnswer(
             name="shared_queue",

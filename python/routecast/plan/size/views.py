@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from routecast.calibration.next_points import half_width_ratio
@@ -14,36 +15,48 @@ from routecast.report.tables import Column, Table, scaled
 __all__ = ["counts_table", "next_said", "probability_figure", "rate_figure", "size_board_table", "size_page"]
 
 _AROUND = 6
+_MEASURED = (
+    "Probability that one measurement shows the target or more. Outside: what no measurement tells: cores beyond twice "
+    "the most measured, frames never measured, a link that nobody stated."
+)
+_DESCRIBED = "Rate: the greatest without loss (with --loss: at all) by closed form; the rest at the target."
 _CERTAIN, _TARGET = "#4aa36a", "#c8524a"
 
 
 def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
     """Return the counts around the answer (``whole``: all) with their probability, rate and what limits."""
     counts = sizing.counts if whole else _around(sizing)
+    is_measured = any(count.probability is not None for count in counts)
+    has_power = any(math.isfinite(count.power_w) for count in counts)
     mpps = scaled(1e-6, ".4g")
     return Table.of(
         counts,
         Column("Cores", "", "d", "cores"),
-        Column("Probability", "", _probability, "probability"),
+        is_measured and Column("Probability", "", _probability, "probability"),
         Column("Rate", "Mpps", mpps, "rate_pps"),
-        Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
-        Column("High", "Mpps", mpps, "high_pps", group="95 %"),
+        is_measured and Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
+        is_measured and Column("High", "Mpps", mpps, "high_pps", group="95 %"),
+        bool(sizing.bounds) and Column(sizing.bounds[0].quantity, "us", scaled(1e6, ".4g"), "latency_s"),
+        has_power and Column("Power", "W", getter="power_w"),
         Column.text("Limit", "limit"),
-        Column.text("Outside", lambda count: ", ".join(count.outside)),
+        is_measured and Column.text("Outside", lambda count: ", ".join(count.outside)),
         name="size",
         title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
-        caption="Probability that one measurement shows the target or more. Outside: what no measurement tells: cores "
-        "beyond twice the most measured, frames never measured, a link that nobody stated.",
+        caption=_MEASURED if is_measured else _DESCRIBED,
         strong=lambda count: sizing.least is not None and count.cores == sizing.least.cores,
     )
 
 
 def _around(sizing: Sizing) -> tuple[Count, ...]:
     """Take counts around the answer, the first and the last; where no count is certain, around the most probable."""
-    middle = sizing.least or max(sizing.counts, key=lambda count: count.probability)
-    place = sizing.counts.index(middle)
+    middle = sizing.least or max(sizing.counts, key=lambda count: (count.probability or 0.0, count.rate_pps))
+    place = [count.cores for count in sizing.counts].index(middle.cores)
     kept = {0, len(sizing.counts) - 1, *range(max(0, place - _AROUND), min(len(sizing.counts), place + _AROUND + 1))}
     return tuple(sizing.counts[number] for number in sorted(kept))
+
+
+def _known(probability: float | None) -> float:
+    return math.nan if probability is None else probability
 
 
 def _probability(chance: float) -> str:
@@ -69,7 +82,7 @@ def probability_figure(sizing: Sizing) -> Figure:
     x = tuple(float(count.cores) for count in sizing.counts)
     ratio = sizing.target.confidence_ratio
     marks: list[Line | Points] = [
-        Line(name="probability", x=x, y=tuple(count.probability for count in sizing.counts)),
+        Line(name="probability", x=x, y=tuple(_known(count.probability) for count in sizing.counts)),
         Line(name=f"wanted, {ratio:.4g}", x=(x[0], x[-1]), y=(ratio, ratio), colour=_TARGET, dashed=True),
     ]
     if sizing.least is not None:
@@ -78,7 +91,7 @@ def probability_figure(sizing: Sizing) -> Figure:
             Points(
                 name=f"least, {cores(least.cores)}",
                 x=(float(least.cores),),
-                y=(least.probability,),
+                y=(_known(least.probability),),
                 colour=_CERTAIN,
                 size_px=11,
                 labels=(cores(least.cores),),
@@ -134,7 +147,7 @@ def _section(number: int, sizing: Sizing) -> Section:
     least = sizing.least
     tiles = least is not None and Tiles(
         (
-            Tile(str(least.cores), "cores, the least", f"probability {least.probability:.3g}"),
+            Tile(str(least.cores), "cores, the least", f"probability {_known(least.probability):.3g}"),
             Tile(
                 f"{least.rate_pps / 1e6:.4g} Mpps",
                 "they forward",
