@@ -30,6 +30,7 @@ from routecast.router.variants import vary
 if TYPE_CHECKING:
     import polars
 
+    from routecast.calibration.facts import OpenFact
     from routecast.plan.size import Sizing
 
 __all__ = ["Calibration", "Router", "calibrate", "measure", "multicore", "read", "simulate", "solve", "sweep"]
@@ -301,6 +302,12 @@ class Calibration:
     def warnings(self) -> tuple[str, ...]:
         """What the points say against themselves, and what was assumed of the table."""
         return (*self.remarks, *self.fitted.warnings)
+
+    def facts(self, cores: int) -> tuple[OpenFact, ...]:
+        """Name what to find out of the router, with the interval for so many cores without and with each answer."""
+        from routecast.calibration.facts import open_facts
+
+        return open_facts(self.fitted, [at_cores(max(self.points, key=lambda point: point.cores), cores)])
 
     def router(self, cores: int, frames: Frames = 64) -> RouterModel:
         """Return the calibrated router with so many cores, for the evaluators, exact for these frames."""

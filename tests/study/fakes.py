@@ -32,6 +32,9 @@ class PaperLaw:
     parameters: tuple[Parameter, ...] = (Parameter(name="a", value=A, unit="Gbit/s/B"),)
     warnings: tuple[str, ...] = ()
 
+    def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        return self.warnings
+
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
         service = ServiceCost(per_packet_s=core_service_s(load.busy_cores, load.frame_bytes))
         return multicore(load.cores, service, queue_frames=queue_frames, ports=load.ports, link_bps=load.link_bps)

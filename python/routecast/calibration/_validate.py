@@ -10,15 +10,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from routecast.calibration._fit import FittedRouter, fit
 from routecast.calibration.eq5 import fit_eq5
 from routecast.calibration.score import Prediction, summarise
 from routecast.errors import FitProblem
+from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
+    from routecast.calibration.facts import OpenFact
     from routecast.calibration.router_file import RouterFile
 
 __all__ = ["ROUTERS", "Row", "Series", "Validation", "router_file_of", "validate"]
@@ -97,12 +100,13 @@ class Series:
         return data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Validation:
     """Every row with its prediction, every series with its parameters, and the summary over held-out rows."""
 
     rows: tuple[Row, ...]
     series: tuple[Series, ...]
+    noise_ratio: float | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,6 +121,22 @@ class Validation:
                 found += [f"{name}{remark}" for remark in each.fitted.remarks(own)]
         return tuple(found)
 
+    @cached_property
+    def facts(self) -> tuple[OpenFact, ...]:
+        """What to find out of each series' router, and what knowing it would do to the interval with most cores."""
+        from routecast.calibration.facts import open_facts
+
+        return tuple(
+            fact
+            for each in self.series
+            if isinstance(each.fitted, FittedRouter)
+            for fact in open_facts(
+                each.fitted,
+                [row.point for row in self.rows if row.point.series == each.name],
+                noise_ratio=self.noise_ratio,
+            )
+        )
+
     @property
     def summary(self) -> dict[str, float]:
         """Errors over the held-out rows; NaN where there are none. ``held_out`` is their number."""
@@ -128,6 +148,7 @@ class Validation:
             "series": [each.to_json() for each in self.series],
             "rows": [row.to_json() for row in self.rows],
             "notes": list(self.notes),
+            "facts": plain(self.facts),
             "summary": {key: _plain(value) for key, value in self.summary.items()},
         }
 
@@ -165,7 +186,9 @@ def validate(
         for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
             rows[index] = Row(prediction=prediction, role=_role(points[index]))
         series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
-    return Validation(rows=tuple(rows[index] for index in range(len(points))), series=tuple(series))
+    return Validation(
+        rows=tuple(rows[index] for index in range(len(points))), series=tuple(series), noise_ratio=noise_ratio
+    )
 
 
 def router_file_of(validation: Validation, *, source: str, today: date) -> RouterFile:

@@ -205,6 +205,8 @@ def validate(
             print_table(data(), table)
         for note in validation.notes:
             data().print(f"{note[0].upper()}{note[1:]}.", markup=False)
+        for fact in validation.facts:
+            data().print(f"Ask first: {fact.text}.", markup=False)
         if advice:
             print_table(data(), advice_table(advice))
     if save_router_to is not None and saved is not None:

@@ -70,8 +70,8 @@ def test_what_lies_outside_the_measurements_is_marked_count_by_count() -> None:
 def test_a_fact_that_nobody_told_is_asked_for_by_its_name_with_both_answers() -> None:
     found = size(linear((1, 2, 4)), Target.parse("7 Mpps"), counts=range(1, 17))
     (fact,) = found.facts
-    assert fact.name == "shared_queue"
-    widths = {answer: math.log(high / low) for answer, (low, high) in fact.intervals_pps.items()}
+    assert fact.fact.name == "shared_queue"
+    widths = {answer: math.log(high / low) for answer, (low, high) in fact.fact.intervals_pps.items()}
     # Queues of their own leave no collapse: less is possible, so the interval is narrower.
     assert widths["no"] < widths["yes"]
     assert "shared_queue = no" in fact.text

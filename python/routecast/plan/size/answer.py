@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from routecast.calibration.facts import OpenFact
 from routecast.calibration.next_points import NextPoint
 from routecast.evaluate.plain import pick, plain
 from routecast.plan.operating.targets import Target as Bound
@@ -36,29 +38,19 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactAnswer:
-    """What knowing a fact about the router would do to the answer.
+    """A fact that the points leave open, and the least cores with each answer; None: no count is certain."""
 
-    ``cores`` is a count at which the intervals are compared, ``intervals_pps`` has one for each value of the fact.
-    """
-
-    name: str
-    question: str
-    cores: int
-    interval_pps: tuple[float, float]
-    intervals_pps: dict[str, tuple[float, float]]
-    least_cores: dict[str, int | None]
+    fact: OpenFact
+    least_cores: Mapping[str, int | None]
 
     @property
     def text(self) -> str:
-        """The fact asked for by its name, and both answers."""
-        now = _interval(self.interval_pps)
-        parts = []
-        for answer, interval in self.intervals_pps.items():
-            few = self.least_cores[answer]
-            parts.append(
-                f"{self.name} = {answer}: {_interval(interval)}, {'no count is certain' if few is None else cores(few)}"
-            )
-        return f"{self.question} Not said, {cores(self.cores)} forward {now}. {'; '.join(parts)}"
+        """The question, and what both answers would make of the interval and of the number of cores."""
+        counts = (
+            f"{answer}: {'no count is certain' if few is None else cores(few)}"
+            for answer, few in self.least_cores.items()
+        )
+        return f"{self.fact.text}. Least cores with {'; '.join(counts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

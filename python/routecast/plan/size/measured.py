@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routecast.calibration import FittedRouter, fit
+from routecast.calibration.facts import open_facts, told
 from routecast.calibration.fitted import at_cores
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
@@ -19,7 +20,6 @@ from routecast.router.model import RouterModel
 
 __all__ = ["size"]
 
-_SHARED_QUEUE = "Do several cores use one queue under a lock (column shared_queue, yes or no)?"
 _NO_LINK_BPS = 10e12
 _FAR = 2.0
 """Beyond so many times the most cores that were measured a prediction says that it is outside."""
@@ -62,7 +62,7 @@ def size(
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
     fitted = fit(known, noise_ratio=noise_ratio)
     looked_at = _counts(fitted, target, wanted)
-    able = [count for count in looked_at if (count.probability or 0.0) >= target.confidence_ratio]
+    able = [count for count in looked_at if _is_sure(count, target)]
     least, said = next(iter(able), None), list[str]()
     if bounds and able:
         least, said = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
@@ -75,7 +75,7 @@ def size(
         target=target,
         counts=looked_at,
         least=least,
-        facts=_facts(fitted, known, target, looked_at, noise_ratio),
+        facts=_facts(fitted, target, looked_at, noise_ratio),
         next=fitted.next_points(next_points, able=places, targets=[asked], goal_pps=target.forwarded_pps),
         warnings=(*said, *fitted.warnings, *fitted.remarks([asked])),
         bounds=tuple(bounds),
@@ -129,27 +129,20 @@ def _outside(fitted: FittedRouter, made: Prediction) -> tuple[str, ...]:
 
 
 def _facts(
-    fitted: FittedRouter, known: Sequence[Point], target: Target, counts: Sequence[Count], noise_ratio: float | None
+    fitted: FittedRouter, target: Target, counts: Sequence[Count], noise_ratio: float | None
 ) -> tuple[FactAnswer, ...]:
-    """Both answers to each fact that no point tells and that would change the interval."""
-    if any(point.layout.shared_queue is not None for point in known):
-        return ()
-    least = next((count for count in counts if (count.probability or 0.0) >= target.confidence_ratio), counts[-1])
-    intervals: dict[str, tuple[float, float]] = {}
-    answers: dict[str, int | None] = {}
-    for text, is_shared in (("no", False), ("yes", True)):
-        told = [replace(point, layout=replace(point.layout, shared_queue=is_shared)) for point in known]
-        looked_at = _counts(fit(told, noise_ratio=noise_ratio), target, [count.cores for count in counts])
-        intervals[text] = next((c.low_pps, c.high_pps) for c in looked_at if c.cores == least.cores)
-        sure = (count.cores for count in looked_at if (count.probability or 0.0) >= target.confidence_ratio)
-        answers[text] = next(sure, None)
-    return (
-        FactAnswer(
-            name="shared_queue",
-            question=_SHARED_QUEUE,
-            cores=least.cores,
-            interval_pps=(least.low_pps, least.high_pps),
-            intervals_pps=intervals,
-            least_cores=answers,
-        ),
-    )
+    """Ask for each fact that no point tells and that would change the interval, with both answers."""
+    least = next((count for count in counts if _is_sure(count, target)), counts[-1])
+    answers = []
+    for fact in open_facts(fitted, [at_cores(_at(fitted, target), least.cores)], noise_ratio=noise_ratio):
+        few: dict[str, int | None] = {}
+        for answer, is_shared in (("no", False), ("yes", True)):
+            refitted = fit(told(fitted.points, is_shared), noise_ratio=noise_ratio)
+            looked_at = _counts(refitted, target, [count.cores for count in counts])
+            few[answer] = next((count.cores for count in looked_at if _is_sure(count, target)), None)
+        answers.append(FactAnswer(fact=fact, least_cores=few))
+    return tuple(answers)
+
+
+def _is_sure(count: Count, target: Target) -> bool:
+    return count.probability is not None and count.probability >= target.confidence_ratio

@@ -31,6 +31,7 @@ from routecast.study.tables.document import Study, several
 if TYPE_CHECKING:
     from routecast.calibration import FittedRouter
     from routecast.calibration.eq5 import Eq5Router
+    from routecast.calibration.priors import Priors
     from routecast.calibration.router_file import RouterFile
 
 __all__ = [
@@ -471,9 +472,8 @@ class CalibratedLaw(Law, Protocol):
         """What was fitted."""
         ...
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the calibrating points say against themselves or against every law, in words."""
+    def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        """Return what speaks against the points, what may happen at the targets, and which facts to find out."""
         ...
 
     def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
@@ -509,6 +509,7 @@ class _Calibrated:
     """routecast's own law."""
 
     router: FittedRouter
+    priors: Priors | None = None
     name: str = "routecast"
 
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
@@ -539,9 +540,12 @@ class _Calibrated:
             for p in self.router.parameters.values()
         )
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.router.warnings
+    def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        from routecast.calibration.facts import open_facts
+
+        points = [_point(load) for load in targets]
+        facts = open_facts(self.router, points, priors=self.priors)
+        return (*self.router.warnings, *self.router.remarks(points), *(f"ask first: {fact.text}" for fact in facts))
 
     def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
         points = [_point(load) for load in targets]
@@ -579,15 +583,16 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
     routecast.errors.FitProblem
         The points do not carry it.
     """
-    return _Calibrated(_fitted(study, measured))
+    from routecast.calibration.priors import read_priors
+
+    return _Calibrated(_fitted(study, measured), read_priors(without=study.measurements.left_out))
 
 
 def _fitted(study: Study, measured: Sequence[Point]) -> FittedRouter:
     from routecast.calibration import fit  # SciPy
     from routecast.calibration.priors import read_priors
 
-    priors = read_priors(without=study.measurements.left_out)
-    return fit(measured, series=study.name, priors=priors)
+    return fit(measured, series=study.name, priors=read_priors(without=study.measurements.left_out))
 
 
 def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
@@ -718,7 +723,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
-        notes=laws.calibrated.warnings,
+        notes=laws.calibrated.remarks([load for loads in forecast.values() for load in loads]),
         provenance=run.provenance(seed=study.evaluate.seed),
     )
 

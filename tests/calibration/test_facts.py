@@ -1,0 +1,47 @@
+"""Facts that no rate tells are asked for by name, with what each answer would do."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from routecast.calibration import fit
+from routecast.calibration.facts import open_facts, told
+from routecast.cli.run import run
+from routecast.evaluate.points import Point
+
+POINTS = [Point(cores=k, frame_bytes=64.0, throughput_pps=1.7e6 * k**0.95, calibrate=True) for k in (1, 2, 4)]
+ASKED = [replace(POINTS[0], cores=8, throughput_pps=math.nan)]
+
+
+def test_a_queue_of_which_nobody_says_whether_it_is_shared_is_asked_for() -> None:
+    fitted = fit(POINTS)
+    (fact,) = open_facts(fitted, ASKED)
+    assert (fact.name, fact.cores) == ("shared_queue", 8)
+    now, no = fact.interval_pps, fact.intervals_pps["no"]
+    # Cores that cannot collapse forward at least what fewer did: the interval loses its lower part.
+    assert no[0] > now[0]
+    (made,) = fit(told(POINTS, False)).predict(ASKED)
+    assert no == pytest.approx((made.low_pps, made.high_pps))
+    assert all(part in fact.text for part in ("shared_queue = no", "shared_queue = yes", "8 cores forward"))
+
+
+def test_what_is_stated_or_decides_nothing_is_not_asked_for() -> None:
+    assert open_facts(fit(told(POINTS, False)), ASKED) == ()
+    assert open_facts(fit(POINTS), []) == ()
+    assert open_facts(fit(POINTS), POINTS[:1]) == ()  # that rate was measured
+
+
+def test_validate_asks_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "points.csv"
+    table.write_text("cores,throughput\n1,1.7 Mpps\n2,3.3 Mpps\n4,6.4 Mpps\n8,\n")
+    assert run(["validate", str(table)]) == 0
+    assert "Ask first: do several cores use one queue" in " ".join(capsys.readouterr().out.split())
+    assert run(["validate", str(table), "--json"]) == 0
+    (fact,) = json.loads(capsys.readouterr().out)["facts"]
+    assert fact["name"] == "shared_queue"
+    assert set(fact["intervals_pps"]) == {"no", "yes"}
