@@ -54,7 +54,7 @@ def open_facts(
     if point is None or any(each.layout.shared_queue is not None for each in fitted.points):
         return ()
     intervals = {
-        answer: _interval(fit(told(fitted.points, is_shared), noise_ratio=noise_ratio, priors=priors), point)
+        answer: _interval(_refitted(fitted, is_shared, noise_ratio, priors), point)
         for answer, is_shared in _ANSWERS.items()
     }
     now = _interval(fitted, point)
@@ -65,6 +65,11 @@ def open_facts(
             name="shared_queue", question=_SHARED_QUEUE, cores=point.cores, interval_pps=now, intervals_pps=intervals
         ),
     )
+
+
+def _refitted(fitted: FittedRouter, is_shared: bool, noise_ratio: float | None, priors: Priors | None) -> FittedRouter:
+    made = fit(told(fitted.points, is_shared), noise_ratio=noise_ratio, priors=priors)
+    return replace(made, carry=fitted.carry)
 
 
 def told(points: Sequence[Point], is_shared: bool) -> list[Point]:

@@ -97,6 +97,9 @@ class FittedRouter:
     outliers : tuple of Point
         Points that the others contradict, which therefore decide nothing.
     seed : int
+    carry : (float, float)
+        How the logarithm of a frame's time changes on the host that is predicted, mean and standard deviation
+        (:mod:`routecast.calibration.carried`); zeros on the host that was measured.
     """
 
     series: str
@@ -107,6 +110,7 @@ class FittedRouter:
     noise_strays: Floats
     outliers: tuple[Point, ...]
     seed: int
+    carry: tuple[float, float] = (0.0, 0.0)
 
     @property
     def law(self) -> str:
@@ -190,13 +194,26 @@ class FittedRouter:
             strays = self._strays(each, sites)
             mean, deviation, least, most = (np.repeat(part, _COPIES, axis=0) for part in strays)
             steps = _quasi_normal(len(mean))[0][:, None]
+            moved = np.roll(_quasi_normal(len(mean))[1], len(mean) // 2)
             for found, draws, delta in (
-                (middles, theta, np.clip(strays[0], strays[2], strays[3])),
-                (drawn, np.repeat(theta, _COPIES, axis=0), np.clip(mean + steps * deviation, least, most)),
+                (middles, self._on_its_host(theta), np.clip(strays[0], strays[2], strays[3])),
+                (
+                    drawn,
+                    self._on_its_host(np.repeat(theta, _COPIES, axis=0), moved),
+                    np.clip(mean + steps * deviation, least, most),
+                ),
             ):
                 found.append(log_throughput(each.law, draws, conditions, discrepancy=delta))
             weights.append(np.full(len(mean), each.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
+
+    def _on_its_host(self, theta: Floats, normal: Floats | float = 0.0) -> Floats:
+        """Parameters on the host that is predicted; the time of a frame comes first."""
+        if self.carry == (0.0, 0.0):
+            return theta
+        there = theta.copy()
+        there[:, 0] += self.carry[0] + self.carry[1] * normal
+        return there
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -387,6 +404,8 @@ class FittedRouter:
             for cell, factor in self.discrepancy.factors(each.cells, sites).items():
                 rows = cells == cell
                 strays[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
+            if self.carry[1]:
+                theta = self._on_its_host(theta, random.standard_normal(len(theta)))
             drawn = log_throughput(each.law, theta, conditions, discrepancy=np.clip(strays, least, most))
             enough = round(each.weight * _JOINT_DRAWS)
             found.append(drawn[random.permutation(len(drawn))[:enough]])
@@ -475,7 +494,7 @@ class FittedRouter:
         sizes = np.full(len(busy), frame_bytes)
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
         mean, _, least, most = self._strays(each, sites)
-        rates = busy_rate(each.law, each.posterior.samples[1:], busy[None], sizes)
+        rates = busy_rate(each.law, self._on_its_host(each.posterior.samples[1:]), busy[None], sizes)
         found: Floats = np.log(rates) + np.clip(mean, least, most)
         return found
 

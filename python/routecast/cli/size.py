@@ -79,7 +79,16 @@ def size(
         typer.Option(
             "--function",
             metavar="NAME",
-            help="Instead of a file: a network function, as for `function`.",
+            help="Instead of a file: a network function, as for `function`; beside --host what the router does.",
+            rich_help_panel=_FUNCTION,
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="HARDWARE",
+            help="Host that the table was measured on, to carry it to another one with --on.",
             rich_help_panel=_FUNCTION,
         ),
     ] = None,
@@ -88,7 +97,7 @@ def size(
         typer.Option(
             "--on",
             metavar="HARDWARE",
-            help="Host of the function: a name of `hardware list`, or a *.hardware.toml; may be repeated.",
+            help="Host that is sized: a name of `hardware list`, or a *.hardware.toml; may be repeated.",
             rich_help_panel=_FUNCTION,
         ),
     ] = None,
@@ -128,12 +137,19 @@ def size(
         noise_ratio=noise,
         series=series,
     )
-    if (file is None) == (function is None):
+    if (file is None) == (function is None) and not (file and host):
         message = "give a table or a router file, or a function with --function: one of them"
         raise QuantityProblem(str(file or ""), message)
-    if on and function is None:
-        raise QuantityProblem(on[0], "--on is the host of a --function: a table and a router file have theirs")
-    if function is not None:
+    if host is not None and (file is None or file.suffix == ".toml" or not on):
+        raise QuantityProblem(host, "--host is where a table was measured, and --on where it is to run: give all three")
+    if on and function is None and host is None:
+        message = "--on needs the --host that the table was measured on, or a --function: a router file has its costs"
+        raise QuantityProblem(on[0], message)
+    if host is not None:
+        assert file is not None
+        answers = tuple(_moved(file, host, on or [], function, question))
+        source = str(file)
+    elif function is not None:
         answers = tuple(_of_function(function, on or [], question))
         source = function
     else:
@@ -173,6 +189,43 @@ def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
         )
         for name in names
     )
+
+
+def _moved(file: Path, host: str, others: Sequence[str], name: str | None, question: _Question) -> Iterator[Sizing]:
+    from dataclasses import replace
+
+    from routecast.calibration.carried import carry
+    from routecast.errors import FileProblem
+    from routecast.function.chain import read_chain
+    from routecast.hardware.catalogue import read_hardware
+    from routecast.plan.size import size as answer
+
+    points = points_of(file, question.series)
+    names = dict.fromkeys(point.series for point in points)
+    if len(names) > 1:
+        raise QuantityProblem(str(file), f"has the series {', '.join(names)}: choose the one to carry with --series")
+    function = read_chain(name) if name else None
+    here = read_hardware(host)
+    for other in others:
+        try:
+            there = read_hardware(other)
+        except FileProblem as problem:
+            most = max(point.cores for point in points)
+            message = (
+                f"{problem}\nHow the router would do there is not known: nothing carries it. Probe that host "
+                f"(`routecast hardware probe` there writes its file), or measure 1 core and {most} cores on it"
+            )
+            raise QuantityProblem(other, message) from problem
+        move = carry(here, there, question.target.frames, function=function)
+        found = answer(
+            points,
+            question.target,
+            counts=question.counts,
+            noise_ratio=question.noise_ratio,
+            bounds=question.bounds,
+            move=move,
+        )
+        yield replace(found, series=f"{found.series or file.stem} on {there.name}")
 
 
 def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:

@@ -134,6 +134,7 @@ class Sizing:
             "cores": "more than twice the most cores that were measured",
             "frames": f"frames of {self.target.frames.name} were never measured",
             "link": "no link is stated (link_bps), so none limits",
+            "host": "nothing was measured on this host",
         }
         if outside:
             said.append(f"outside the measurements: {'; '.join(what[each] for each in outside)}")

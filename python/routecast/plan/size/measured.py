@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routecast.calibration import FittedRouter, fit
+from routecast.calibration.carried import Carry, carried
 from routecast.calibration.facts import open_facts, told
 from routecast.calibration.fitted import at_cores
 from routecast.calibration.score import Prediction
@@ -33,6 +34,7 @@ def size(
     noise_ratio: float | None = None,
     next_points: int = 1,
     bounds: Sequence[Bound] = (),
+    move: Carry | None = None,
 ) -> Sizing:
     """Return the least of some counts of cores that meets a target with the probability that it asks for.
 
@@ -50,6 +52,8 @@ def size(
     bounds : sequence of Bound
         On the latency at the target, which the simulator judges on the calibrated router; it has queues of 512 frames
         for each core, which nobody measured.
+    move : Carry or None
+        To the host that is sized, where the points are of another one.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def size(
     wanted = sorted(set(counts))
     if not wanted or wanted[0] < 1:
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
-    fitted = fit(known, noise_ratio=noise_ratio)
+    fitted = _fitted(known, noise_ratio, move)
     looked_at = _counts(fitted, target, wanted)
     able = [count for count in looked_at if _is_sure(count, target)]
     least, said = next(iter(able), None), list[str]()
@@ -70,16 +74,26 @@ def size(
         said.append("latency is that of queues of 512 frames for each core, which no measurement tells")
     asked = at_cores(_at(fitted, target), wanted[-1])
     places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [asked])
+    named = next_points if move is None else max(next_points, 2)
+    if move is not None:
+        places += [replace(point, throughput_pps=math.nan, calibrate=False) for point in fitted.points]
+        off = math.exp(2.0 * move.log_sd)
+        said.append(f"carried: {move.why}, within a factor of {off:.3g} with 95 %; links and cards stay as they were")
     return Sizing(
         series=fitted.series,
         target=target,
         counts=looked_at,
         least=least,
-        facts=_facts(fitted, target, looked_at, noise_ratio),
-        next=fitted.next_points(next_points, able=places, targets=[asked], goal_pps=target.forwarded_pps),
+        facts=_facts(fitted, target, looked_at, noise_ratio, move),
+        next=fitted.next_points(named, able=places, targets=[asked], goal_pps=target.forwarded_pps),
         warnings=(*said, *fitted.warnings, *fitted.remarks([asked])),
         bounds=tuple(bounds),
     )
+
+
+def _fitted(known: Sequence[Point], noise_ratio: float | None, move: Carry | None) -> FittedRouter:
+    fitted = fit(known, noise_ratio=noise_ratio)
+    return fitted if move is None else carried(fitted, move)
 
 
 def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tuple[Count, ...]:
@@ -124,12 +138,13 @@ def _outside(fitted: FittedRouter, made: Prediction) -> tuple[str, ...]:
         "cores": point.cores > _FAR * max(each.cores for each in fitted.points),
         "frames": (point.frame_bytes, point.frame_mix) not in measured,
         "link": point.link_bps is None,
+        "host": fitted.carry != (0.0, 0.0),
     }
     return tuple(name for name, is_so in marks.items() if is_so)
 
 
 def _facts(
-    fitted: FittedRouter, target: Target, counts: Sequence[Count], noise_ratio: float | None
+    fitted: FittedRouter, target: Target, counts: Sequence[Count], noise_ratio: float | None, move: Carry | None
 ) -> tuple[FactAnswer, ...]:
     """Ask for each fact that no point tells and that would change the interval, with both answers."""
     least = next((count for count in counts if _is_sure(count, target)), counts[-1])
@@ -137,7 +152,7 @@ def _facts(
     for fact in open_facts(fitted, [at_cores(_at(fitted, target), least.cores)], noise_ratio=noise_ratio):
         few: dict[str, int | None] = {}
         for answer, is_shared in (("no", False), ("yes", True)):
-            refitted = fit(told(fitted.points, is_shared), noise_ratio=noise_ratio)
+            refitted = _fitted(told(fitted.points, is_shared), noise_ratio, move)
             looked_at = _counts(refitted, target, [count.cores for count in counts])
             few[answer] = next((count.cores for count in looked_at if _is_sure(count, target)), None)
         answers.append(FactAnswer(fact=fact, least_cores=few))

@@ -1,0 +1,84 @@
+"""A router that was calibrated on one host, carried to another by what network functions cost on both.
+
+The time of a frame is that of the calibrated host times the ratio of the estimates of a function on both hosts
+(:mod:`routecast.function.estimate`): of the function that the router runs where it is named, else the median over all
+functions that ship, whose spread then widens the interval. Links, cards and the law of contention stay as they were
+measured: they are of the first host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median, pstdev
+
+from routecast.calibration.fitted import FittedRouter
+from routecast.errors import FitProblem, RoutecastError
+from routecast.function.catalogue import function_names, read_function
+from routecast.function.estimate import estimate
+from routecast.function.model import NetworkFunction
+from routecast.hardware.model import Hardware
+from routecast.load.frames import FrameMix
+from routecast.quantity.schema import field, value
+
+__all__ = ["CARRIED_SD", "Carry", "carried", "carry"]
+
+CARRIED_SD = 0.15
+"""Standard deviation of the logarithm of what a function's code costs beside the sum of its operations, as in
+:mod:`routecast.calibration.refine`. Chosen: nobody published the rates of one function on two hosts beside probes of
+both."""
+
+
+@value
+class Carry:
+    """How the time of a frame changes from one host to another."""
+
+    log_ratio: float = field("Natural logarithm of the time there over the time here")
+    log_sd: float = field("Standard deviation of that")
+    why: str = field("What the ratio is of, in words")
+
+
+def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: NetworkFunction | None = None) -> Carry:
+    """Return the change of a frame's time from one host to another.
+
+    Parameters
+    ----------
+    here, there : Hardware
+        Where the router was measured, and where it is to be.
+    frames : FrameMix
+    function : NetworkFunction or None
+        What the router does; None: not known.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        No function can be estimated on both hosts.
+    """
+    functions = [function] if function else [read_function(name) for name in function_names()]
+    ratios = []
+    for each in functions:
+        try:
+            ratios.append(_log_ratio(each, here, there, frames))
+        except RoutecastError:
+            if function:
+                raise
+    if not ratios:
+        raise FitProblem("", f"no function that ships can be estimated on both {here.name} and {there.name}")
+    middle = median(ratios)
+    of = f"function {function.name}" if function else f"median of {len(ratios)} functions"
+    return Carry(
+        log_ratio=middle,
+        log_sd=math.hypot(CARRIED_SD, pstdev(ratios) if len(ratios) > 1 else 0.0),
+        why=f"a frame takes {math.exp(middle):.3g} times as long on {there.name} as on {here.name} ({of})",
+    )
+
+
+def carried(fitted: FittedRouter, change: Carry) -> FittedRouter:
+    """Return the router on the other host, with intervals that know that it was carried."""
+    return replace(fitted, carry=(change.log_ratio, change.log_sd))
+
+
+def _log_ratio(function: NetworkFunction, here: Hardware, there: Hardware, frames: FrameMix) -> float:
+    seconds: Sequence[float] = [estimate(function, hardware, frame_bytes=frames).packet_s for hardware in (here, there)]
+    return math.log(seconds[1] / seconds[0])
