@@ -90,7 +90,7 @@ def cluster(
             "--out",
             "-o",
             metavar="DIR",
-            help="Write plan.json, schedule.csv and the figures.",
+            help="Write plan.json, schedule.csv, the figures and report.html.",
             file_okay=False,
             rich_help_panel=RESULTS,
         ),
@@ -141,7 +141,7 @@ def cluster(
         from routecast.report.cluster.write import write_plan
 
         write_plan(found, out)
-        remark(f"Plan: {out / 'plan.json'}")
+        remark(f"Plan: {out / 'report.html'}, {out / 'plan.json'}")
     if figure is not None:
         from routecast.report.cluster.figures import power_figure
 

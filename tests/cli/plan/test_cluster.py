@@ -81,6 +81,7 @@ def test_the_folder_holds_plan_schedule_and_figures(short: Path, tmp_path: Path)
     assert energy_j == pytest.approx(plan["design"]["energy_j"], rel=1e-4)
     assert figure.read_text(encoding="utf-8").startswith("<svg")
     assert {path.name for path in (out / "figures").iterdir()} == {"power.svg", "machines.svg"}
+    assert "Which machines to buy" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_trace_without_a_unit_and_one_with_a_gap_leave_with_2(
