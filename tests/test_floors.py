@@ -133,6 +133,22 @@ except SystemExit:
     assert set(loaded) & set(HEAVY) == set()
 
 
+def test_routecast_alone_imports_nothing_heavy() -> None:
+    code = """
+import sys
+from routecast.cli import main
+try:
+    main([])
+except SystemExit as leave:
+    print(leave.code, *sys.modules, sep="\\n", file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code, *loaded = done.stderr.split()
+    assert code == "0"
+    assert "How many cores" in done.stdout
+    assert set(loaded) & set(HEAVY) == set()
+
+
 @pytest.mark.slow
 def test_solving_a_multicore_router_imports_no_other_builder_and_no_other_evaluator() -> None:
     code = """

@@ -30,7 +30,7 @@ def router(tmp_path: Path) -> Path:
 
 
 def test_a_table_is_neither_wrapped_nor_padded_and_says_that_flows_follow(router: Path) -> None:
-    done = completed("sweep", router, "--vary", "cores=1..4", "--vary", "frame=64,512,IMIX", "--simulate", COLUMNS="30")
+    done = completed("sweep", router, "--vary", "cores=1..4", "--vary", "frame=64,512,IMIX", "--simulate", COLUMNS="")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert all(line == line.rstrip() for line in lines)

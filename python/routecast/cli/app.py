@@ -28,26 +28,49 @@ class Group:
 
 
 PANELS: Mapping[str, Mapping[str, str | Group]] = {
-    "Measure, calibrate, predict": {
+    "How many, which, where": {
         "size": "size:size",
-        "study": "study:study",
-        "compare": "compare:compare",
-        "experiment": "experiment:experiment",
-        "validate": "validate:validate",
-        "next": "validate:next_measurement",
-        "board": "validate:board",
-        "benchmark": Group(
-            "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "benchmark:rfc2544"}
+        "plan": Group(
+            "Plan: which machines to buy, which to switch on when, what to put where.",
+            {"cluster": "plan:cluster", "mapping": "plan:mapping", "placement": "plan:placement"},
+        ),
+        "power": Group(
+            "Watts: models, meters, metrics, and the operating point that needs the fewest.",
+            {
+                "meters": "power.models:meters",
+                "read": "power.models:read",
+                "fit": "power.models:fit",
+                "show": "power.models:show",
+                "table": "power.routers:power_table_command",
+                "day": "power.routers:power_day_command",
+                "optimise": "power.routers:optimise",
+            },
         ),
     },
-    "One router": {
-        "function": "function:function",
+    "What would it do": {
         "solve": "solve:solve",
         "simulate": "simulate:simulate",
         "sweep": "sweep:sweep",
+        "experiment": "experiment:experiment",
+        "function": "function:function",
+        "workload": "workload:workload",
+        "noc": Group(
+            "Networks on chip: power of routings and planes, the optimum, the fabric flit by flit.",
+            {"power": "noc:power", "optimum": "noc:optimum", "simulate": "noc:simulate", "compare": "noc:compare"},
+        ),
+    },
+    "Is it true": {
+        "study": "study:study",
+        "validate": "validate:validate",
+        "board": "validate:board",
+        "compare": "compare:compare",
+        "next": "validate:next_measurement",
     },
     "Measure": {
         "measure": "measure:measure",
+        "benchmark": Group(
+            "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "benchmark:rfc2544"}
+        ),
         "doctor": "doctor:doctor",
         "testbed": Group(
             "Test beds and devices under test: put up, take down, list; test the tester itself.",
@@ -76,44 +99,16 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
                 "down": "multistage:down",
             },
         ),
-    },
-    "Functions and hosts": {
-        "workload": "workload:workload",
         "hardware": Group(
             "Hosts and what elementary operations cost on them: list, show, probe this one.",
             {"probe": "hardware:probe", "list": "hardware:list_hardware", "show": "hardware:show"},
         ),
-    },
-    "Files": {
-        "init": "init:init",
-        "examples": "examples:examples",
         "import": "exchange:import_trials",
         "export": "exchange:export_trials",
-        "schema": "schema:schema",
     },
-    "Power and plans": {
-        "power": Group(
-            "Watts: models, meters, metrics, and the operating point that needs the fewest.",
-            {
-                "meters": "power.models:meters",
-                "read": "power.models:read",
-                "fit": "power.models:fit",
-                "show": "power.models:show",
-                "table": "power.routers:power_table_command",
-                "day": "power.routers:power_day_command",
-                "optimise": "power.routers:optimise",
-            },
-        ),
-        "plan": Group(
-            "Plan: which machines to buy, which to switch on when, what to put where.",
-            {"cluster": "plan:cluster", "mapping": "plan:mapping", "placement": "plan:placement"},
-        ),
-        "noc": Group(
-            "Networks on chip: power of routings and planes, the optimum, the fabric flit by flit.",
-            {"power": "noc:power", "optimum": "noc:optimum", "simulate": "noc:simulate", "compare": "noc:compare"},
-        ),
-    },
+    "Begin": {"init": "init:init", "examples": "examples:examples", "schema": "schema:schema"},
 }
+"""The commands by the question that they answer."""
 
 
 class Later:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar, remark
+from routecast.cli.console import data, print_json, print_table, print_table_to_stderr, progress_bar, remark
 from routecast.cli.options import PowerOption
 
 if TYPE_CHECKING:
@@ -295,13 +295,11 @@ def rfc2544(
 
 def _announce(plan: Plan) -> None:
     """Say before a run how long it will take."""
-    from rich.console import Console
-
     from routecast.report.benchmark.tables import plan_table
 
     for note in plan.notes:
         remark(f"Note: {note}")
-    print_table(Console(stderr=True, highlight=False), plan_table(plan))
+    print_table_to_stderr(plan_table(plan))
 
 
 def _print(result: BenchmarkResult) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, refuse_no_page_file, remark, whole_lines
+from routecast.cli.console import data, print_json, print_table, refuse_no_page_file, remark
 from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
@@ -74,12 +74,12 @@ def compare(
     else:
         if kind in {"study", "experiment"} and document[kind] != other[kind]:
             remark(f'Two {"studies" if kind == "study" else "experiments"}: "{document[kind]}" and "{other[kind]}"')
-        with whole_lines() as console:
-            console.print(f"A: {a}\nB: {b}\n", markup=False)
-            is_wide = console.width >= _WIDE
-            for table in comparison_tables(comparison, has_all=every, has_intervals=is_wide):
-                print_table(console, table)
-        data().print(comparison_answer(comparison), markup=False, soft_wrap=True)
+        console = data()
+        console.print(f"A: {a}\nB: {b}\n", markup=False)
+        is_wide = console.width >= _WIDE
+        for table in comparison_tables(comparison, has_all=every, has_intervals=is_wide):
+            print_table(console, table)
+        console.print(comparison_answer(comparison), markup=False, soft_wrap=True)
     if out is not None:
         from routecast.quantity.whole_file import write_whole
         from routecast.report.compare import comparison_page

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from routecast.errors import FileProblem, Problem
+from routecast.errors import FileProblem, Problem, QuantityProblem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,18 +30,20 @@ __all__ = [
     "data",
     "make_out_folder",
     "points_of",
+    "print_csv",
     "print_json",
     "print_notes",
     "print_table",
+    "print_table_to_stderr",
     "print_trial",
     "progress_bar",
     "refuse_no_figure_file",
     "refuse_no_file",
     "refuse_no_page_file",
+    "refuse_two_forms",
     "remark",
     "save_router",
     "today",
-    "whole_lines",
     "write_figure",
 ]
 
@@ -87,27 +89,42 @@ Report = Callable[[int, int, str], None]
 
 
 def data() -> Console:
-    """Return the console on stdout; it has colour only on a terminal, and none under NO_COLOR."""
-    from rich.console import Console
+    """Return the console on stdout; it has colour only on a terminal, and none under NO_COLOR.
 
-    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    Where stdout is no terminal, lines are not padded, and not wrapped either unless COLUMNS gives a width.
+    """
+    return _console(sys.stdout)
 
 
 _WIDEST = 100_000
 
 
-@contextmanager
-def whole_lines() -> Iterator[Console]:
-    """Give the console on stdout; where that is no terminal, lines are neither wrapped nor padded."""
+def _console(file: TextIO) -> Console:
     from rich.console import Console
 
-    console = data()
+    console = Console(file=file, highlight=False)
     if console.is_terminal:
-        yield console
-        return
-    text = io.StringIO()
-    yield Console(file=text, highlight=False, width=_WIDEST)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))
+        return console
+    width = None if os.environ.get("COLUMNS", "").isdigit() else _WIDEST
+    return Console(file=cast("TextIO", _Unpadded(file)), highlight=False, width=width)
+
+
+class _Unpadded:
+    """A file that gets no blanks at the ends of lines."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(re.sub(" +$", "", text, flags=re.MULTILINE) if text.endswith("\n") else text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def print_table_to_stderr(table: Table) -> None:
+    """Print a table that is no data, such as a plan of what comes."""
+    print_table(_console(sys.stderr), table)
 
 
 def remark(text: str) -> None:
@@ -120,6 +137,25 @@ def remark(text: str) -> None:
 def print_json(document: object) -> None:
     """Print one JSON document to stdout."""
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_csv(rows: Iterable[Mapping[str, object]]) -> None:
+    """Print rows of plain data to stdout, as CSV in the units of their keys."""
+    from routecast.report.csv_rows import csv_of
+
+    sys.stdout.write(csv_of(rows))
+
+
+def refuse_two_forms(*, as_csv: bool, as_json: bool) -> None:
+    """Refuse to print the same data in two forms, before work is spent on it.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        Both are wanted.
+    """
+    if as_csv and as_json:
+        raise QuantityProblem("", "--csv and --json are two forms of the same data: give one of them")
 
 
 @contextmanager

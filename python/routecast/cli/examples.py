@@ -119,8 +119,9 @@ def _meant(name: str, shipped: dict[str, str]) -> list[str]:
     else:
         from routecast.quantity.did_you_mean import did_you_mean
 
-        close = did_you_mean(asked, (PurePosixPath(one).name.partition(".")[0] for one in shipped))
-        message = f"no example is called {name!r}: {close}; `routecast examples` lists all"
+        meant = did_you_mean(asked, (PurePosixPath(one).name.partition(".")[0] for one in shipped))
+        close = f"{meant}; " if meant.startswith("did") else ""
+        message = f"no example is called {name!r}: {close}`routecast examples` lists all"
     raise QuantityProblem(name, message)
 
 

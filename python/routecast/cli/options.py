@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from routecast.load.series import TrafficSeries
 
 __all__ = [
+    "AsCsv",
     "AsJson",
     "DayOptions",
     "DeviceOptions",
@@ -41,6 +42,7 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., object])
 
 RouterFile = Annotated[Path, typer.Argument(metavar="FILE.router.toml", help="The router.", dir_okay=False)]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV in base units.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")]
 FigureFile = Annotated[

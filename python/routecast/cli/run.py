@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from routecast.errors import FileProblem, RoutecastError
 
@@ -39,8 +40,7 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RoutecastError as error:
-        hint = _hint(error.subject) if isinstance(error, FileProblem) else ""
-        return _stop(f"{error}{hint}", error.exit_code, debug=debug)
+        return _stop(_message(error, given), error.exit_code, debug=debug)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
         return _stop(f"{error.filename}: {error.strerror}{_hint(error.filename)}", 2, debug=debug)
     except OSError as error:
@@ -86,6 +86,12 @@ def _ended_as_interrupted() -> Iterator[Handler]:
 
 
 def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
+    if not arguments and "_ROUTECAST_COMPLETE" not in os.environ:  # a shell that asks how to complete gives none
+        from routecast.cli.questions import QUESTIONS
+
+        begin()
+        print(QUESTIONS, flush=True)
+        return 0
     from typer.main import get_command
 
     from routecast.cli.app import app
@@ -98,10 +104,29 @@ def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
         if isinstance(leave.__context__, BrokenPipeError):  # click makes a 1 of it: no criterion failed
             raise leave.__context__ from None
         code = leave.code if isinstance(leave.code, int) else 0
+        # Its class is click's, or typer's own copy of it.
+        if type(leave.__context__).__name__ == "MissingParameter":
+            _print_example(leave.__context__)
         if code == INTERRUPTED:
             print("routecast: interrupted", file=sys.stderr)
         return code
     return 0
+
+
+def _print_example(usage: Any) -> None:
+    from routecast.cli.questions import example_of
+
+    if example := example_of(usage.ctx.command_path):
+        print(example, file=sys.stderr)
+
+
+def _message(error: RoutecastError, arguments: Sequence[str]) -> str:
+    """Return what an error says; of a file that another command takes, which one."""
+    if not isinstance(error, FileProblem):
+        return str(error)
+    from routecast.cli.file_kinds import other_kind
+
+    return other_kind(error.subject, arguments) or f"{error}{_hint(error.subject)}"
 
 
 def _hint(path: object) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, progress_bar
-from routecast.cli.options import AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.cli.console import data, print_csv, print_json, print_table, progress_bar, refuse_two_forms
+from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
@@ -193,6 +193,7 @@ def simulate(
         bool, typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs).")
     ] = False,
     over_time: OverTimeOptions,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
@@ -204,6 +205,7 @@ def simulate(
     from routecast.router.files import read_router_and_load
     from routecast.router.multistage.failures import elements, events_of
 
+    refuse_two_forms(as_csv=as_csv, as_json=as_json)
     over_time.refuse_no_figure_file()
     model, default = read_router_and_load(file, frames=frames_asked(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=seed)
@@ -233,6 +235,8 @@ def simulate(
         document = trial.to_json()
         document |= course.to_json() if course else {}
         print_json({**document, "messages": plain(messages)} if trace_messages else document)
+    elif as_csv:
+        print_csv([trial.to_json()])
     else:
         if trace_messages:
             print_table(data(), messages_table(messages))

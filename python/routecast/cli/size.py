@@ -12,15 +12,17 @@ import typer
 from routecast.cli.console import (
     data,
     points_of,
+    print_csv,
     print_json,
     print_table,
     progress_bar,
     refuse_no_figure_file,
     refuse_no_file,
+    refuse_two_forms,
     remark,
     write_figure,
 )
-from routecast.cli.options import AsJson, FigureFile
+from routecast.cli.options import AsCsv, AsJson, FigureFile
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ def size(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.html", help="Write the answer as a page.", dir_okay=False)
     ] = None,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how many cores a target needs, how sure that is, and what to measure to know it better.
@@ -125,6 +128,7 @@ def size(
     from routecast.quantity.value_list import parse_counts
     from routecast.quantity.whole_file import write_whole
 
+    refuse_two_forms(as_csv=as_csv, as_json=as_json)
     refuse_no_figure_file(figure)
     refuse_no_file(out, "--out")
     bounds = parse_targets([latency]) if latency else ()
@@ -162,6 +166,9 @@ def size(
         raise typer.BadParameter(message, param_hint="--figure")
     if as_json:
         print_json({"series": [each.to_json() for each in answers]})
+    elif as_csv:
+        documents = [each.to_json() for each in answers]
+        print_csv({"series": each["series"], **row} for each in documents for row in each["counts"])
     else:
         _print(answers)
     if figure is not None:

@@ -17,7 +17,6 @@ from routecast.cli.console import (
     remark,
     save_router,
     today,
-    whole_lines,
 )
 from routecast.cli.copies import copy_files, print_copies
 from routecast.cli.options import AsJson
@@ -131,8 +130,7 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         print_json(plain(studies))
         return
-    with whole_lines() as console:
-        print_table(console, studies_table((each.name, each.shows, each.takes, each.needs) for each in studies))
+    print_table(data(), studies_table((each.name, each.shows, each.takes, each.needs) for each in studies))
 
 
 def _copy(name: str, folder: Path, *, force: bool, as_json: bool) -> None:

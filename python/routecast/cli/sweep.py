@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import (
+    data,
     print_json,
     print_notes,
     print_table,
     progress_bar,
     refuse_no_page_file,
+    refuse_two_forms,
     remark,
-    whole_lines,
 )
-from routecast.cli.options import AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
+from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_asked, grouped
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def sweep(
         ),
     ] = None,
     seed: Seed = 1,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in base units.")] = False,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
@@ -74,8 +75,7 @@ def sweep(
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
 
-    if as_csv and as_json:
-        raise QuantityProblem("", "--csv and --json are two forms of the same data: give one of them")
+    refuse_two_forms(as_csv=as_csv, as_json=as_json)
     if duration is not None and not simulate:
         raise QuantityProblem(duration, "--duration is the time that is simulated: give --simulate too")
     refuse_no_page_file(out)
@@ -132,9 +132,8 @@ def _print(answer: Sweep, *, as_csv: bool, as_json: bool) -> None:
         for note in sweep_notes(answer):
             remark(f"Note: {note}")
     else:
-        with whole_lines() as console:
-            print_table(console, sweep_table(answer))
-            print_notes(console, sweep_notes(answer))
+        print_table(data(), sweep_table(answer))
+        print_notes(data(), sweep_notes(answer))
 
 
 def _command(file: Path, vary: Sequence[str], load: ModelLoadOptions, options: Mapping[str, object]) -> str:

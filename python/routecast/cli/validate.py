@@ -11,15 +11,17 @@ import typer
 from routecast.cli.console import (
     data,
     points_of,
+    print_csv,
     print_json,
     print_table,
     progress_bar,
     refuse_no_file,
+    refuse_two_forms,
     remark,
     save_router,
     today,
 )
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsCsv, AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +57,7 @@ def next_measurement(
         typer.Option("--until", metavar="RATIO", help='How well it is to be known: "5%" is ±5 %, with 95 %.'),
     ] = None,
     noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """Name the measurements that would tell most, and how well the rates would be known after each.
@@ -67,6 +70,7 @@ def next_measurement(
     from routecast.load.offered import IntendedRate
     from routecast.quantity import parse_ratio
 
+    refuse_two_forms(as_csv=as_csv, as_json=as_json)
     until_ratio = parse_ratio(until) if until else None
     asked = Asked(
         cores=tuple(cores or ()),
@@ -79,6 +83,9 @@ def next_measurement(
         enough = [] if until_ratio is None else [each.is_enough(until_ratio) for each in found]
         more = {"until_ratio": until_ratio, "is_enough": all(enough)} if enough else {}
         print_json({"series": [each.to_json() for each in found], **more})
+    elif as_csv:
+        documents = [each.to_json() for each in found]
+        print_csv({"series": each["series"], **row} for each in documents for row in each["next"])
     else:
         _print_advice(found, until_ratio)
 
@@ -179,6 +186,7 @@ def validate(
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
     ] = None,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
@@ -193,6 +201,7 @@ def validate(
     from routecast.calibration.advice import advise
     from routecast.report.validation import advice_table, validation_tables
 
+    refuse_two_forms(as_csv=as_csv, as_json=as_json)
     points = points_of(file, series)
     refuse_no_file(save_router_to, "--save-router")
     validation = run(points, router=router, noise_ratio=noise)
@@ -200,6 +209,8 @@ def validate(
     advice = advise(points, n=next_points, noise_ratio=noise) if next_points else ()
     if as_json:
         print_json({**validation.to_json(), **({"next": [each.to_json() for each in advice]} if advice else {})})
+    elif as_csv:
+        print_csv(validation.to_json()["rows"])
     else:
         for table in validation_tables(validation):
             print_table(data(), table)

@@ -442,7 +442,7 @@ class _Head(NamedTuple):
 
 def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_Head, ...], list[Problem]]:
     heads: list[_Head] = []
-    problems = []
+    problems: list[Problem] = []
     for index, spelled in enumerate(header):
         plain = _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
         column, unit = _SPELLINGS.get(plain, ("", Unit()))
@@ -451,7 +451,9 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
             from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
             shown = spelled[:60] or f"(number {index + 1}, without a name)"
-            problems.append(Problem(f"row 1, column {shown}", f"unknown: {did_you_mean(plain, _LIKELY)}"))
+            hint = f"unknown: {did_you_mean(plain, _LIKELY)}"
+            is_listed = any(hint == problem.message for problem in problems)
+            problems.append(Problem(f"row 1, column {shown}", "unknown too" if is_listed else hint))
             continue
         if same == spelled:
             problems.append(Problem(f"row 1, column {spelled}", "stands there twice: keep one"))

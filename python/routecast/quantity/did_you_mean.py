@@ -6,11 +6,9 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean"]
 
-_SHOWN_NAMES = 8
-
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Say what may have been meant by an unknown name: the nearest known one, or all of a few.
+    """Say what may have been meant by an unknown name: the nearest known one, or all.
 
     Examples
     --------
@@ -28,5 +26,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f'did you mean "{meant}"?'
     if not names:
         return "there is none"
-    shown = ", ".join(f'"{one}"' for one in names[:_SHOWN_NAMES])
-    return f"known are {shown}" + (", …" if len(names) > _SHOWN_NAMES else "")
+    return "known are " + ", ".join(f'"{one}"' for one in names)

@@ -122,6 +122,7 @@ def _is_short(values: Sequence[object]) -> bool:
 
 def _problems(error: ValidationError, model: type) -> list[Problem]:
     problems = []
+    listed: set[str] = set()
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         location, kind = fault["loc"], fault["type"]
@@ -129,7 +130,10 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             continue  # pydantic counts only the entries that are right
         if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
             known = fields_at(model, location[:-1])
-            message = f"is no key that is known here: {did_you_mean(str(location[-1]), known)}"
+            hint = did_you_mean(str(location[-1]), known)
+            # Known names are listed once.
+            message = "is no key that is known here" + (" either" if hint in listed else f": {hint}")
+            listed |= {hint} if hint.startswith("known") else set()
         elif kind == "missing":
             meaning = fields_at(model, location[:-1]).get(str(location[-1]))
             message = f"is missing: {meaning.meaning if meaning and meaning.meaning else 'give it'}"

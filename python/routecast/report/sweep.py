@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +13,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.format import prefixed
+from routecast.report.csv_rows import csv_of
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Listing, Page, Section
 from routecast.report.tables import Cell, Column, Table
@@ -116,27 +115,12 @@ def sweep_csv(sweep: Sweep) -> str:
     """Return the sweep as CSV in base units; what is not known is empty."""
     rows = []
     for row in sweep.rows():
-        settings, simulated = row.pop("settings"), row.pop("simulated", {})
+        settings = row.pop("settings")
         assert isinstance(settings, dict)
-        assert isinstance(simulated, dict)
-        flat = _flat(row) | {f"simulated_{key}": entry for key, entry in _flat(simulated).items()}
-        rows.append({**settings, **flat, "problem": flat["problem"]})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _flat(row: dict[str, object]) -> dict[str, object]:
-    """Return what a line of CSV can hold: parts are named for what they are of, lists are left out."""
-    flat: dict[str, object] = {}
-    for key, entry in row.items():
-        if isinstance(entry, dict):
-            flat |= {f"{key}_{inner}": part for inner, part in entry.items()}
-        elif not isinstance(entry, list):
-            flat[key] = entry
-    return flat
+        simulated = {"simulated": row.pop("simulated")} if "simulated" in row else {}
+        del row["notes"]
+        rows.append({**settings, **row, **simulated})
+    return csv_of(rows)
 
 
 def sweep_figure(sweep: Sweep) -> Figure:

@@ -70,7 +70,10 @@ def test_run_and_estimate_stand_side_by_side(
     assert requests[0]["offered_pps"] is None
 
 
-def test_the_table_fits_a_terminal(requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_fits_a_terminal(
+    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert run(["function", "bng", "--run"]) == 0
     shown = capsys.readouterr().out
     assert "access" in shown
