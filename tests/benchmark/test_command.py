@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.benchmark import read_profile
 from routecast.cli import main
+from routecast.evaluate.points import read_points
 
 ROUTER = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
 
@@ -94,3 +96,30 @@ def test_what_is_wrong_is_said_with_what_to_do(
     assert said in printed.err
     assert "Traceback" not in printed.err
     assert printed.out == ""
+
+
+def test_cores_are_given_to_a_device_and_not_to_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--evaluator", "solve", ROUTER, "--cores", "1,2") == 2
+    assert "the cores of a model stand in its file" in capsys.readouterr().err
+    assert command("--testbed", "namespaces", "--dut", "xdp", "--cores", "1,2") == 2
+    assert "forwards on one core here" in capsys.readouterr().err
+
+
+@pytest.mark.wire
+def test_the_folder_of_a_benchmark_holds_points_that_size_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"p{os.getpid() % 100_000}"
+    Path("slow.testbed.toml").write_text(f'name = "{name}"\nkind = "namespaces"\n')
+    arguments = ("--testbed", "slow.testbed.toml", "--dut", "linux", "--procedures", "frame_loss", "--out", "there")
+    assert command(*arguments, "--cores", "1") == 0
+    said = capsys.readouterr().err
+    table = Path("there/points.csv")
+    if not table.exists():  # the tester was too slow, or disturbed
+        assert "No row of points.csv: IPv4, 64 B" in said
+        pytest.skip(said)
+    assert "Maximum forwarding rates, for `routecast size`: there/points.csv" in said
+    (point,) = read_points(table)
+    assert (point.cores, point.frame_bytes, point.series, point.calibrate) == (1, 64.0, "linux", True)
+    with pytest.raises(SystemExit) as leave:
+        main(["size", str(table), "--target", "1 kpps"])
+    assert not leave.value.code
+    assert "Probability" in capsys.readouterr().out

@@ -272,22 +272,6 @@ def test_an_interrupt_stops_a_simulation_at_once_and_prints_no_data(
     assert "Traceback" not in stderr
 
 
-def test_measurements_are_appended_to_a_table_with_the_same_columns_only(tmp_path: Path) -> None:
-    from routecast.cli.measure import _append_point, _measured_before
-    from routecast.errors import FileProblem
-    from routecast.evaluate.points import Point
-
-    path, point = tmp_path / "points.csv", Point(cores=1, frame_bytes=64.0, throughput_pps=1e6, calibrate=True)
-    assert _measured_before(path, point) == []
-    _append_point(path, point)
-    assert _measured_before(path, point) == [point]
-    path.write_text("cores,throughput (Mpps)\n1,1\n")
-    with pytest.raises(FileProblem, match="other columns"):
-        _measured_before(path, point)
-    with pytest.raises(FileProblem, match="appends rows to CSV"):
-        _measured_before(tmp_path / "points.parquet", point)
-
-
 @pytest.mark.parametrize("command", [["solve"], ["simulate", "--duration", "5 ms"]], ids=lambda command: command[0])
 def test_a_load_in_bit_s_is_the_same_in_frames(
     command: list[str], router: str, capsys: pytest.CaptureFixture[str]

@@ -149,7 +149,12 @@ def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("measure", "--testbed", "namespaces"), 2, "--load"),
+        (("measure", "--testbed", "namespaces", "--over-time"), 2, "give a rate with --load"),
+        (("measure", "--testbed", "namespaces", "--arrivals", "trace.csv"), 2, "a trace has a rate of its own"),
+        (("measure", "--testbed", "namespaces", "--cores", "1", "--load", "1 kpps"), 2, "leave out --load and --until"),
+        (("measure", "--testbed", "namespaces", "--cores", "0"), 2, "no whole number from 1"),
+        (("measure", "--testbed", "namespaces", "--dut", "xdp", "--cores", "1,2"), 2, "forwards on one core here"),
+        (("measure", "--testbed", "namespaces", "--dut", "linux", "--cores", "4096"), 3, "4096 cores for the device"),
         (("measure", "--testbed", "nowhere.toml", "--load", "1 kpps"), 2, "needs no file"),
         (("measure", "--testbed", "namespaces", "--load", "1"), 2, "no unit"),
         (("measure", "--testbed", "namespaces", "--load", "1 kpps", "--dut", "linus"), 2, "linux"),
@@ -253,6 +258,54 @@ def test_the_tester_tests_itself(
 
     undisturbed(checks, judge, trials=lambda ran: [SimpleNamespace(**check["trial"]) for check in ran])
     assert is_gone(bed)
+
+
+@pytest.mark.wire
+def test_without_a_load_the_maximum_forwarding_rate_becomes_a_row_of_points(
+    bed: str, tmp_path: Path, run: Run, undisturbed: Run
+) -> None:
+    if shutil.which("nft") is None:
+        pytest.skip("needs nft: apt install nftables")
+    table = tmp_path / "points.csv"
+    arguments = ("measure", "--testbed", bed, "--dut", "nftables", "--dut-option", "rules=3000", "--cores", "1")
+    arguments += ("--duration", "100 ms", "--retries", "9", "--out", str(table), "--json")
+
+    def measured() -> Any:
+        table.unlink(missing_ok=True)
+        done = run(*arguments)
+        if done.returncode == 1:  # invalid, or a lower bound: no row then
+            assert not table.exists()
+        return done
+
+    def judge(done: Any) -> None:
+        assert done.returncode == 0, done.stderr
+
+    done = undisturbed(measured, judge, trials=lambda done: [SimpleNamespace(invalid=[done.stderr], notes=[])])
+    (answer,) = json.loads(done.stdout)["forwarding_rates"]
+    assert answer["is_maximum"]
+    assert answer["trial"]["loss_ratio"] > 0.15
+    (point,) = read_points(table)
+    assert (point.cores, point.frame_bytes, point.series, point.calibrate) == (1, 64.0, "nftables rules=3000", True)
+    assert point.throughput_pps == answer["forwarding_rate_pps"] == answer["trial"]["forwarded_pps"]
+    assert "Probability" in run("size", str(table), "--target", "1 kpps").stdout
+    other = run(*arguments[:4], "linux", "--bidirectional", "--out", str(table))
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "forwarded on the generator's core" in other.stderr
+    assert is_gone(bed)
+
+
+@pytest.mark.wire
+def test_a_rate_that_the_wire_limits_is_a_lower_bound_and_no_row(tmp_path: Path, run: Run) -> None:
+    # Every machine forwards the 8,127 frames of 1518 bytes that 100 Mbit/s carry in a second.
+    path, table = tmp_path / "slow.testbed.toml", tmp_path / "points.csv"
+    name = f"c{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"
+    path.write_text(f'name = "{name}"\nkind = "namespaces"\nwire = "100 Mbit/s"\n')
+    done = run("measure", "--testbed", str(path), "--frame", "1518 B", "--duration", "100 ms", "--out", str(table))
+    assert done.returncode in {1, 3}, done.stderr  # 3: other work let no trial be valid
+    assert not table.exists()
+    if "is a lower bound" in done.stderr:
+        assert "Maximum forwarding rate: ≥ " in done.stdout
+    assert is_gone(str(path))
 
 
 @pytest.mark.wire

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 
-__all__ = ["find_overload_pps"]
+__all__ = ["CLEAR_LOSS_RATIO", "ForwardingRate", "NoOverload", "find_overload_pps", "measure_forwarding_rate"]
 
 CLEAR_LOSS_RATIO = 0.15
 """A loss that no stall explains: the load is beyond the capacity."""
@@ -21,6 +23,76 @@ GROWTH = 2.0
 
 REACHED_RATIO = 0.9
 """A tester that offers less of what is intended is at its end; a disturbed trial of a fit one is passed over."""
+
+_MOST_PPS = 1e9
+"""Beyond any tester; a device that makes its frames itself has none."""
+
+_SEARCHES = 3
+"""Searches for a load whose long trial is an overload, too."""
+
+_TESTER_RATIO = 0.95
+"""Of what a tester at its end has offered it can offer so much without being late."""
+
+
+class NoOverload(EnvironmentProblem):
+    """The tester offers too little to overload the device.
+
+    Attributes
+    ----------
+    forwarded_pps : float
+        Most that was forwarded without clear loss.
+    intended_pps : float
+        Load of that trial.
+    """
+
+    def __init__(self, forwarded_pps: float, intended_pps: float, message: str) -> None:
+        super().__init__(forwarded_pps, intended_pps, message)
+        self.forwarded_pps = forwarded_pps
+        self.intended_pps = intended_pps
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@value
+class ForwardingRate:
+    """A router's maximum forwarding rate (RFC 2285 sec. 3.6.3), or a lower bound of it where the tester limits."""
+
+    trial: Trial = field("The trial in overload; else that of the greatest load that the tester reached")
+    lower_bound: str = field("Why the rate is a lower bound; empty where the load was an overload", default="")
+
+    @property
+    def is_maximum(self) -> bool:
+        """Whether the rate is a result that may calibrate a model."""
+        return self.trial.is_valid and not self.lower_bound
+
+
+def measure_forwarding_rate(
+    evaluator: Evaluator, load: OfferedLoad, *, duration_s: float, overload_ratio: float = 1.5
+) -> ForwardingRate:
+    """Find an overload, offer it for ``duration_s``, and say whether the forwarded rate is the router's maximum.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        No trial could be made, or nothing is forwarded.
+    """
+    for _ in range(_SEARCHES):
+        why = ""
+        try:
+            offered_pps = find_overload_pps(evaluator, load, overload_ratio=overload_ratio, most_pps=_MOST_PPS)
+        except NoOverload as end:
+            offered_pps, why = end.intended_pps, "the tester reaches no overload"
+        trial = evaluator.trial(load.at(offered_pps), duration_s)
+        if trial.loss_ratio > CLEAR_LOSS_RATIO:
+            return ForwardingRate(trial=trial)
+        if why:
+            break
+        # A short trial took a stall of the machine for an overload: look on from there.
+        why = f"a loss of {trial.loss_ratio:.1%} shows no overload"
+        load = load.at(GROWTH * offered_pps)
+    return ForwardingRate(trial=trial, lower_bound=why)
 
 
 def find_overload_pps(
@@ -34,33 +106,42 @@ def find_overload_pps(
     """Return an intended load of about ``overload_ratio`` times the forwarding rate, over all ports.
 
     Short trials double the load, starting with that of ``load``, until a loss shows that no stall of a shared machine
-    explains.
+    explains; the last one is at what the tester reaches.
 
     Raises
     ------
+    NoOverload
+        The tester reaches no overload.
     routecast.errors.EnvironmentProblem
-        No trial could be made, nothing is forwarded, or the tester reaches no overload.
+        No trial could be made, or nothing is forwarded.
     """
     rate_pps = load.rate_pps
-    reached_pps = 0.0
+    reached: Trial | None = None
     reasons: tuple[str, ...] = ()
+    is_last = False
     while rate_pps <= most_pps:
         trial = evaluator.trial(load.at(rate_pps), duration_s)
-        if trial.offered_pps < REACHED_RATIO * rate_pps:
-            reasons = trial.invalid
-            break  # the tester's end
-        if not trial.invalid:
+        is_short = trial.offered_pps < REACHED_RATIO * rate_pps
+        if not trial.invalid and not is_short:
             if trial.forwarded_pps <= 0.0:
                 message = f"nothing of {rate_pps:,.0f} frames/s comes back: is the device forwarding at all?"
                 raise EnvironmentProblem(message)
             if trial.loss_ratio > CLEAR_LOSS_RATIO:
-                return overload_ratio * trial.forwarded_pps
-            reached_pps = trial.forwarded_pps
+                overload_pps = overload_ratio * trial.forwarded_pps
+                return min(overload_pps, rate_pps) if is_last else overload_pps
+            reached = trial
         reasons = trial.invalid or reasons
-        rate_pps *= GROWTH
-    if reached_pps > 0.0:
-        message = f"the tester reaches no overload: {reached_pps:,.0f} frames/s were forwarded without clear loss"
-    else:
-        message = f"no valid trial up to {rate_pps:,.0f} frames/s"
+        if is_last:
+            break
+        if is_short:
+            rate_pps, is_last = _TESTER_RATIO * trial.offered_pps, True
+            if rate_pps <= (reached.intended_pps if reached else 0.0):
+                break
+        else:
+            rate_pps *= GROWTH
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    raise EnvironmentProblem(f"{message}{why}; slow the device down, or use a faster tester")
+    remedy = "slow the device down, or use a faster tester"
+    if reached is None:
+        raise EnvironmentProblem(f"no valid trial up to {rate_pps:,.0f} frames/s{why}; {remedy}")
+    message = f"the tester reaches no overload: {reached.forwarded_pps:,.0f} frames/s were forwarded without clear loss"
+    raise NoOverload(reached.forwarded_pps, reached.intended_pps, f"{message}{why}; {remedy}")

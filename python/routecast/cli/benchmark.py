@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, print_table, print_table_to_stderr, progress_bar, remark
-from routecast.cli.options import PowerOption
+from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts
+from routecast.cli.options import CoresOption, PowerOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.rig import Rig
     from routecast.benchmark.streams import Stream
+    from routecast.evaluate.points import Point
 
 __all__ = ["rfc2544"]
 
@@ -179,6 +181,7 @@ def rfc2544(
         ),
     ] = False,
     power: PowerOption = None,
+    cores: CoresOption = None,
     profile: Annotated[
         str,
         typer.Option(
@@ -253,6 +256,10 @@ def rfc2544(
     from routecast.quantity import parse_frame_bytes
     from routecast.report.benchmark import write_report
 
+    counts = _counts(cores, evaluator, testbed, dut, dut_option or [])
+    if flows == 1 and max(count or 1 for count, _ in counts) > 1:
+        flows = FLOWS_OF_SEVERAL_CORES
+        remark(f"{flows:,} flows are sent, so that a hash spreads them evenly over the cores")
     chosen = read_profile(profile)
     plan = plan_of(
         chosen,
@@ -262,35 +269,76 @@ def rfc2544(
         search=search.value if search else "",
         flows=flows,
     )
-    rig = rig_asked(
-        router,
-        evaluator,
-        testbed=testbed,
-        dut=dut,
-        options=dut_option or [],
-        outages=outage or [],
-        own_network=own_network,
-        power=power,
-        seed=seed,
-    )
+    rigs = [
+        rig_asked(
+            router,
+            evaluator,
+            testbed=testbed,
+            dut=dut,
+            options=[*(dut_option or []), *(f"{name}={given}" for name, given in more.items())],
+            outages=outage or [],
+            own_network=own_network,
+            power=power,
+            seed=seed,
+        )
+        for _, more in counts
+    ]
     if dry_run or evaluator is EvaluatorName.MEASURE:
         _announce(plan)
+        if len(counts) > 1:
+            remark(f"That is run {len(counts)} times: for {', '.join(str(count) for count, _ in counts)} cores")
     if dry_run:
         return
-    folder = out or Path(_folder_name(router, testbed, dut, chosen))
-    try:
-        with progress_bar("benchmark") as progress:
-            result = run_benchmark(plan, rig, out=folder, report=progress, command=_command())
-    except (KeyboardInterrupt, EnvironmentProblem):
-        kept = folder / "trials.parquet"
-        if kept.exists():
-            remark(f"Finished trials are in {kept}; the same command goes on from there.")
-        raise
+    root = out or Path(_folder_name(router, testbed, dut, chosen))
+    results: list[BenchmarkResult] = []
+    points: list[Point] = []
+    for (count, _), rig in zip(counts, rigs, strict=True):
+        folder = root / f"cores-{count}" if len(counts) > 1 else root
+        try:
+            with progress_bar("benchmark") as progress:
+                result = run_benchmark(plan, rig, out=folder, report=progress, command=_command())
+        except (KeyboardInterrupt, EnvironmentProblem):
+            kept = folder / "trials.parquet"
+            if kept.exists():
+                remark(f"Finished trials are in {kept}; the same command goes on from there.")
+            raise
+        results.append(result)
+        if not as_json:
+            _print(result)
+        remark(f"Report: {write_report(result, folder)}")
+        points += _points(result, count, root, points)
     if as_json:
-        print_json(result.to_json())
-    else:
-        _print(result)
-    remark(f"Report: {write_report(result, folder)}")
+        print_json(results[0].to_json() if len(results) == 1 else {"runs": [one.to_json() for one in results]})
+
+
+def _counts(
+    cores: str | None, evaluator: EvaluatorName, testbed: str | None, dut: str | None, options: Sequence[str]
+) -> tuple[tuple[int | None, dict[str, int]], ...]:
+    """Return the numbers of cores that the device is given, each with its options."""
+    from routecast.errors import QuantityProblem
+    from routecast.testbed.opening import pairs
+
+    if cores is None:
+        return ((None, {}),)
+    if evaluator is not EvaluatorName.MEASURE:
+        message = f"--cores {cores}: the cores of a model stand in its file; --cores is for --evaluator measure"
+        raise QuantityProblem(cores, message)
+    return core_counts(cores, testbed or "namespaces", device=dut, options=pairs(options))
+
+
+def _points(result: BenchmarkResult, count: int | None, folder: Path, before: Sequence[Point]) -> Sequence[Point]:
+    """Write the table of points of a folder, with those of the runs before, and say what is not in it."""
+    from routecast.benchmark.points import points_of, write_points
+
+    if result.setup.evaluator != EvaluatorName.MEASURE.value:
+        return ()
+    points, reasons = points_of(result, cores=count)
+    for reason in reasons:
+        remark(f"No row of points.csv: {reason}")
+    if points:
+        path = write_points([*before, *points], folder)
+        remark(f"Maximum forwarding rates, for `routecast size`: {path}")
+    return points
 
 
 def _announce(plan: Plan) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
-from routecast.cli.options import AsJson, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
+from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
+from routecast.cli.options import AsJson, CoresOption, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
 
 if TYPE_CHECKING:
@@ -53,23 +54,14 @@ def run_until(
         ``out`` cannot be read, or cannot be appended to.
     """
     from routecast.benchmark.overload import find_overload_pps
+    from routecast.benchmark.points import append_point, point_of, points_before
     from routecast.calibration.until import measure_until
     from routecast.errors import EnvironmentProblem
-    from routecast.evaluate.points import Point
-    from routecast.load.frames import RFC2544_FRAME_BYTES
+    from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 
-    port = evaluator.bed.ports[0]
+    bed = evaluator.bed
     able = [
-        Point(
-            cores=1,
-            frame_bytes=float(size),
-            throughput_pps=math.nan,
-            link_bps=port.wire_bps,
-            ports=1,
-            series=evaluator.bed.device.name,
-        )
-        for size in RFC2544_FRAME_BYTES
-        if size <= port.mtu + _HEADERS_BYTES
+        point_of(bed, FrameMix.fixed(size)) for size in RFC2544_FRAME_BYTES if size <= bed.ports[0].mtu + _HEADERS_BYTES
     ]
     overloads: dict[float, float] = {}
 
@@ -84,10 +76,11 @@ def run_until(
                 f"{'; '.join(trial.invalid)}"
             )
         if out is not None:
-            _append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
+            append_point(out, replace(point, throughput_pps=trial.forwarded_pps, calibrate=True))
         return trial.forwarded_pps
 
-    known = [] if out is None else _measured_before(out, able[0])
+    before = [] if out is None else points_before(out, able[0], who="--until")
+    known = [point for point in before if point.series == able[0].series]
     if known:
         remark(f"{out} has {len(known)} measurements: going on from them")
     return measure_until(
@@ -131,32 +124,6 @@ def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
         f"within ±{known.half_width_ratio:.1%}, asked was ±{until_ratio:.1%}.",
         markup=False,
     )
-
-
-def _measured_before(path: Path, point: Point) -> list[Point]:
-    """Return the measurements in a table for `validate`, whose columns must be those of the rows to append."""
-    from routecast.errors import FileProblem, Problem
-    from routecast.evaluate.points import points_text, read_points
-
-    if path.suffix.lower() == ".parquet":
-        raise FileProblem(str(path), [Problem("", "--until appends rows to CSV: name a file that ends in .csv")])
-    if not path.exists():
-        return []
-    known = [row for row in read_points(path) if row.calibrate]
-    columns = points_text([replace(point, throughput_pps=1.0, calibrate=True)]).partition("\n")[0]
-    if columns not in path.read_text(encoding="utf-8").splitlines():
-        message = f"has other columns than the rows that --until appends ({columns}): name another file"
-        raise FileProblem(str(path), [Problem("row 1", message)])
-    return known
-
-
-def _append_point(path: Path, point: Point) -> None:
-    from routecast.evaluate.points import points_text
-
-    text = points_text([point])
-    is_new = not path.exists() or path.stat().st_size == 0
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text if is_new else text.partition("\n")[2])
 
 
 PANEL = "Test bed"
@@ -222,6 +189,7 @@ def measure(
         ),
     ] = None,
     retries: Annotated[int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")] = 2,
+    cores: CoresOption = None,
     back_end: Annotated[
         str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
     ] = "auto",
@@ -250,13 +218,17 @@ def measure(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="Append to a table: .parquet or CSV; with --until one for `validate`."
+            "--out",
+            metavar="FILE",
+            help="Append to a table of trials, .parquet or CSV; without --load to one of points, for `size`.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer by sending frames through a real router: throughput, loss by place, latency, and whether it is a result.
 
+    Without --load, find the maximum forwarding rate: what the device forwards in overload. Where the tester reaches no
+    overload the rate is a lower bound, printed with ≥, and the command leaves with 1.
     An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
     With --until many are made, each where it is expected to tell most; it leaves with 1 where too few were allowed.
     """
@@ -266,27 +238,44 @@ def measure(
 
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
-    if load.load is None and until_ratio is None:
-        raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps" or "1 Gbit/s"')
+    is_search = load.load is None and until_ratio is None
+    if is_search and over_time.is_asked:
+        raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
+    if is_search and (load.arrivals or "").endswith(".csv"):
+        raise QuantityProblem("", "a trace has a rate of its own: give --load, or other --arrivals")
+    if cores is not None and not is_search:
+        message = (
+            "--cores is for the maximum forwarding rate: leave out --load and --until, or give --dut-option cores=2"
+        )
+        raise QuantityProblem(cores, message)
     if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_asked):
         raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
     if ip_version not in {4, 6}:
         raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
 
+    counts = core_counts(cores, testbed, device=device.dut, options=device.settings())
+    fewest = 2 if bidirectional else 1
+    most_cores = max(count or 1 for count, _ in counts)
+    if most_cores > 1:
+        if load.flows is not None and load.flows < most_cores:
+            message = f"--flows {load.flows}: fewer than {most_cores} cores, some of which would have no work"
+            raise QuantityProblem(str(load.flows), message)
+        fewest = FLOWS_OF_SEVERAL_CORES
+
     def offer(**changes: Any) -> OfferedLoad:
-        asked = replace(load, flows=load.flows or (2 if bidirectional else 1), **changes)
+        asked = replace(load, flows=load.flows or fewest, **changes)
         return _one_way(asked.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
 
     offered = offer(load=load.load or _FIRST_LOAD)
     duration_s = parse_duration_s(duration)
     instants = over_time.instants(duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
-    with (
-        progress_bar("measure") as progress,
-        open_testbed(
+
+    def opened(more: Mapping[str, object], on_progress: Callable[[float], object]) -> AbstractContextManager[Measure]:
+        return open_testbed(
             testbed,
             device=device.dut,
-            options=device.settings(),
+            options={**device.settings(), **more},
             own_network=device.own_network,
             said=remark,
             power=power,
@@ -298,8 +287,17 @@ def measure(
             slice_s=parse_duration_s(slices) if slices else None,
             over_time=over_time.is_asked,
             back_end=back_end,
-            on_progress=lambda share: progress(round(100 * share), 100, ""),
-        ) as evaluator,
+            on_progress=on_progress,
+        )
+
+    if is_search:
+        measure_rates(
+            lambda more: opened(more, lambda _: None), counts, offered, duration_s=duration_s, out=out, as_json=as_json
+        )
+        return
+    with (
+        progress_bar("measure") as progress,
+        opened({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
     ):
         for line in evaluator.announcement(offered):
             remark(f"{line}, {duration}")

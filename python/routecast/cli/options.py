@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsCsv",
     "AsJson",
+    "CoresOption",
     "DayOptions",
     "DeviceOptions",
     "FigureFile",
@@ -223,6 +224,16 @@ PowerOption = Annotated[
         "--power",
         metavar="METER",
         help="Power meter to read meanwhile, as `power meters` lists them: auto, rapl, ipmi, redfish:URL, …; none.",
+        rich_help_panel=_BED,
+    ),
+]
+
+CoresOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cores",
+        metavar="N,…",
+        help='Cores to give to the device, each in turn: "1,2,4"; of an external device, the number that it has.',
         rich_help_panel=_BED,
     ),
 ]

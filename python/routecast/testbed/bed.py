@@ -110,7 +110,9 @@ class Bed:
     ) -> None:
         self.name = file.name
         self.device = device
-        self.placement: Placement = place(file.cores.tester, file.cores.receiver, file.cores.dut)
+        given = file.cores
+        cores = getattr(device, "cores", 1)
+        self.placement: Placement = place(given.tester, given.receiver, given.dut, cores=cores)
         self.priority = file.priority
         self.power = file.power
         self.ports: tuple[TesterPort, ...] = ()
@@ -161,7 +163,7 @@ class Bed:
                 bed=self.name,
                 pid_start_ticks=state.start_ticks(os.getpid()),
                 namespaces=list(self._namespaces()),
-                cores=sorted({self.placement.tester, self.placement.dut}),
+                cores=sorted({self.placement.tester, *self.placement.device_cores}),
                 pins=[str(state.PINS / self.name)],
                 folder=str(self.folder),
             )
@@ -211,7 +213,7 @@ class Bed:
 
     def neighbours(self) -> tuple[str, ...]:
         """Return what other test beds are in use on the same cores: each disturbs the other."""
-        mine = {self.placement.tester, self.placement.dut}
+        mine = {self.placement.tester, *self.placement.device_cores}
         return tuple(
             f"test bed {other.bed!r} of process {other.pid} works on the same cores at the same time"
             for name in state.beds()
@@ -256,7 +258,12 @@ class Bed:
         """Return what the bed is, as plain data."""
         return {
             "name": self.name,
-            "cores": {"tester": self.placement.tester, "receiver": self.placement.receiver, "dut": self.placement.dut},
+            "cores": {
+                "tester": self.placement.tester,
+                "receiver": self.placement.receiver,
+                "dut": self.placement.dut,
+                **({"more_dut": list(self.placement.more_dut)} if self.placement.more_dut else {}),
+            },
             "priority": self.priority,
             "idle": "poll" if self._idle.is_on else self._idle.refused or "sleep",
             "kernel": platform.release(),

@@ -72,6 +72,7 @@ class DeviceSite:
     )
     ports: tuple[DevicePort, ...] = field("In the order in which loads number them")
     cpu: int | None = field("The core of the device's work; None where it may not be chosen")
+    more_cpus: tuple[int, ...] = field("Further cores, of a device that has several", default=())
     priority: int = field("SCHED_FIFO priority for the threads that forward; 0 leaves them at the ordinary scheduler")
     folder: Path = field("Scratch files of the device; it is removed with the test bed")
     # Whether the generator works on ``cpu`` too, while no thread of the device does: one that polls always does.

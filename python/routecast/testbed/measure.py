@@ -102,6 +102,7 @@ class Sender:
         cores = {"tester": self._bed.placement.tester}
         if self._bed.site.cpu is not None:
             cores["dut"] = self._bed.site.cpu
+            cores |= {f"dut {number}": core for number, core in enumerate(self._bed.site.more_cpus, start=2)}
         return cores
 
     def open(self) -> None:

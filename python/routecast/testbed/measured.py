@@ -154,6 +154,11 @@ def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Res
                 capacity_pps=forwarded_pps if busy > _FULL_RATIO else math.nan,
             )
         )
+    for role, core in seen.cores.items():
+        before, after = seen.before.cores.get(core), seen.after.cores.get(core)
+        if role.startswith("dut ") and before and after and after.total_s > before.total_s:
+            busy = min((after.busy_s - before.busy_s) / (after.total_s - before.total_s), 1.0)
+            resources.append(Resource(name=f"core {core}", kind="pool", utilisation_ratio=busy))
     for number, port in enumerate(seen.ports):
         for direction, frames, mean_bytes in _carried(seen, number):
             rate = frames / duration_s

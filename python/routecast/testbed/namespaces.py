@@ -141,6 +141,7 @@ class Namespaces(Bed):
                 for side, addresses in enumerate(self._addresses)
             ),
             cpu=self.placement.dut,
+            more_cpus=self.placement.more_dut,
             priority=self.priority_on(self.placement.dut),
             shares_core=self.placement.is_shared,
             folder=self.folder,

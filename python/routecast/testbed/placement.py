@@ -22,12 +22,21 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Cores of the generator, of a receiver of its own (None: with the device), and of the device under test."""
+    """Cores of the generator, of a receiver of its own (None: with the device), and of the device under test.
+
+    ``more_dut`` are the device's cores beyond the first.
+    """
 
     tester: int
     receiver: int | None
     dut: int
+    more_dut: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def device_cores(self) -> tuple[int, ...]:
+        """All cores of the device, that of its receiving port first."""
+        return (self.dut, *self.more_dut)
 
     @property
     def is_shared(self) -> bool:
@@ -35,16 +44,19 @@ class Placement:
         return self.tester == self.dut
 
 
-def place(tester: int | None = None, receiver: int | None = None, dut: int | None = None) -> Placement:
+def place(
+    tester: int | None = None, receiver: int | None = None, dut: int | None = None, *, cores: int = 1
+) -> Placement:
     """Choose the cores that are not given.
 
     The device gets the last core that shares no physical core with the generator's; interrupts and other work tend to
-    the first ones.
+    the first ones. ``cores`` is the number of the device's cores: those beyond the first share no physical core with
+    the generator's as far as there are such.
 
     Raises
     ------
     routecast.errors.EnvironmentProblem
-        A given core is not there, or this process may not use it.
+        A given core is not there, or this process may not use it; or there are too few cores for the device.
     """
     allowed = sorted(os.sched_getaffinity(0))
     for role, core in (("tester", tester), ("receiver", receiver), ("dut", dut)):
@@ -60,11 +72,25 @@ def place(tester: int | None = None, receiver: int | None = None, dut: int | Non
         others = [core for core in allowed if core not in {tester, receiver}]
         apart = [core for core in others if core not in _siblings(tester)]
         dut = (apart or others or [tester])[-1]
-    return Placement(tester=tester, receiver=receiver, dut=dut, notes=_notes(tester, receiver, dut))
+    spare = [core for core in allowed if core not in {tester, receiver, dut}]
+    spare.sort(key=lambda core: (core in _siblings(tester), -core))
+    if cores > 1 + len(spare):
+        raise EnvironmentProblem(
+            f"{cores} cores for the device: routecast may use {len(allowed)} cores here, and the tester needs its own; "
+            f"at most {1 + len(spare)} can be the device's"
+        )
+    more = tuple(spare[: cores - 1])
+    return Placement(
+        tester=tester, receiver=receiver, dut=dut, more_dut=more, notes=_notes(tester, receiver, dut, more)
+    )
 
 
-def _notes(tester: int, receiver: int | None, dut: int) -> tuple[str, ...]:
-    notes = []
+def _notes(tester: int, receiver: int | None, dut: int, more: tuple[int, ...]) -> tuple[str, ...]:
+    notes = [
+        f"generator (core {tester}) and device (core {core}) share a physical core: each slows the other down"
+        for core in more
+        if core in _siblings(tester)
+    ]
     if tester == dut:
         notes.append(
             f"generator and device share core {dut} and take turns: rates are those of both together, lower than the "

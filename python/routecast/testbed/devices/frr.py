@@ -11,7 +11,7 @@ from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.devices import interfaces
-from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, RouterOptions, first_and_last
+from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, SteeredOptions, first_and_last
 from routecast.testbed.devices.options import option
 from routecast.testbed.devices.processes import Processes, accepts, check_socket_path
 from routecast.testbed.dut_host import DeviceSite, Missing
@@ -33,7 +33,7 @@ _PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrrOptions(RouterOptions):
+class FrrOptions(SteeredOptions):
     """Options of FRR.
 
     Parameters

@@ -20,6 +20,7 @@ __all__ = [
     "port_lines",
     "ports_down",
     "router_settings",
+    "steer_packets",
     "switch_counters",
     "wait_until_up",
     "write_settings",
@@ -139,6 +140,27 @@ def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
             down = ", ".join(sorted(names - up))
             raise EnvironmentProblem(f"port {down}: does not come up; is the tester's port at its other end up?")
         time.sleep(_POLL_S)
+
+
+def steer_packets(site: DeviceSite, cores: Sequence[int]) -> list[str]:
+    """Let the kernel spread the flows that each port receives over cores: receive packet steering.
+
+    The core that polls a port hands each frame to the core that its flow's hash picks
+    (Documentation/networking/scaling.rst). Returns the commands.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The kernel has no receive packet steering (CONFIG_RPS), or refuses the cores.
+    """
+    words: list[str] = []
+    bits = sum(1 << core for core in cores)
+    while bits:
+        words.insert(0, f"{bits & 0xFFFF_FFFF:08x}")
+        bits >>= 32
+    lines = [f"echo {','.join(words)} > /sys/class/net/{port.interface}/queues/rx-0/rps_cpus" for port in site.ports]
+    site.run("sh", "-c", " && ".join(lines))
+    return lines
 
 
 def clear_ports(site: DeviceSite) -> None:

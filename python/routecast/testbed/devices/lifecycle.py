@@ -66,6 +66,11 @@ class StartedDevice(ABC, Generic[_O]):
         return self._site
 
     @property
+    def cores(self) -> int:
+        """On how many cores it forwards; a kind with an option ``cores`` can be given several."""
+        return int(getattr(self.chosen, "cores", 1))
+
+    @property
     def polls(self) -> bool:
         """Whether it looks for frames without a pause, so that nothing else can run on its core."""
         return False

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
-from routecast.errors import EnvironmentProblem
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
@@ -22,10 +22,13 @@ __all__ = [
     "Linux",
     "LinuxOptions",
     "RouterOptions",
+    "SteeredOptions",
     "first_and_last",
 ]
 
 LARGEST_SLOWDOWN = 100_000
+_MOST_CORES = 4096
+_CORES_TEXT = "cores that forward: receive packet steering spreads the flows over them"
 _MOST_ROUTES = 65_536
 _SHOWN_LINES = 8
 SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
@@ -56,7 +59,27 @@ class RouterOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinuxOptions(RouterOptions):
+class SteeredOptions(RouterOptions):
+    """Options of a router whose frames the kernel's network stack forwards.
+
+    Parameters
+    ----------
+    cores : int
+        Cores that forward. The first polls the receiving port; receive packet steering (RPS) spreads the flows over
+        all of them. A flow stays on one core.
+    """
+
+    cores: int = option(1, _CORES_TEXT, minimum=1, maximum=_MOST_CORES)
+
+    def __post_init__(self) -> None:
+        RouterOptions.__post_init__(self)
+        if self.cores > 1 and self.slowdown:
+            message = f"is spent on the core that receives, and cannot be spread over cores = {self.cores}: use 0"
+            raise FileProblem(type(self).__name__, [Problem("slowdown", message)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinuxOptions(SteeredOptions):
     """Options of Linux IP forwarding.
 
     Parameters
@@ -108,6 +131,8 @@ class KernelRouter(StartedDevice[_O]):
         self._configuration += [line for line in done if not line.startswith("ip route ")]
         self._configuration += first_and_last(routes)
         interfaces.wait_until_up(site)
+        if site.cpu is not None and site.more_cpus:
+            self._configuration += interfaces.steer_packets(site, (site.cpu, *site.more_cpus))
 
     def _routes(self, site: DeviceSite) -> list[str]:
         return []

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from routecast.testbed.devices.linux import KernelRouter, RouterOptions, first_and_last
+from routecast.testbed.devices.linux import KernelRouter, SteeredOptions, first_and_last
 from routecast.testbed.devices.options import option
 from routecast.testbed.dut_host import DeviceSite, Missing
 
@@ -19,7 +19,7 @@ _CONNTRACK_TEXT = "track connections; the rules are looked at for every frame al
 
 
 @dataclass(frozen=True, kw_only=True)
-class NftablesOptions(RouterOptions):
+class NftablesOptions(SteeredOptions):
     """Options of the firewall.
 
     Parameters

@@ -1,0 +1,193 @@
+"""Rows for a table of points from the lab: maximum forwarding rates in overload, which `size`, `validate`, `next` read.
+
+The lossless throughput of RFC 2544 sec. 26.1 is no such rate: a stall of a millisecond decides on it. A table holds
+what is forwarded in overload, and never both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from routecast.benchmark.overload import CLEAR_LOSS_RATIO
+from routecast.benchmark.procedures.frame_loss import FrameLossRow
+from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.streams import sending_ports
+from routecast.errors import FileProblem, Problem
+from routecast.evaluate.points import Point, points_text, read_points
+from routecast.load.frames import FrameMix
+from routecast.quantity.whole_file import write_whole
+from routecast.testbed.bed import Bed
+from routecast.testbed.measure import Measure
+from routecast.testbed.timed import measure_of
+
+__all__ = ["append_point", "point_of", "points_before", "points_of", "series_of", "write_points"]
+
+POINTS = "points.csv"
+"""The table's name in a folder of results."""
+
+_NOT_IN_A_SERIES = ("cores", "configuration", "disabled")
+"""Options that have a column of their own, or that are long texts for a report."""
+
+
+def series_of(name: str, options: Mapping[str, object], defaults: Mapping[str, object]) -> str:
+    """Return the series of a device's points: its name, and the options that make another device of it.
+
+    Examples
+    --------
+    >>> series_of("nftables", {"rules": 3000, "ipv6": True, "cores": 2}, {"rules": 0, "ipv6": True, "cores": 1})
+    'nftables rules=3000'
+    """
+    changed = [
+        f"{key}={given}"
+        for key, given in options.items()
+        if key not in _NOT_IN_A_SERIES and given != defaults.get(key, given)
+    ]
+    return " ".join([name, *changed])
+
+
+def point_of(bed: Bed, frames: FrameMix, *, ports: int = 1, cores: int | None = None) -> Point:
+    """Return the conditions of a measurement on a bed that is up; its rate is not known yet.
+
+    ``cores`` are those that the device was given where it is not said.
+    """
+    facts, device = bed.device.facts(), bed.device
+    options = facts.get("options", {})
+    assert isinstance(options, Mapping)
+    return Point(
+        cores=cores or int(getattr(device, "cores", 1)),
+        frame_bytes=float(frames.mean_bytes),
+        frame_mix=None if frames.is_fixed else frames,
+        throughput_pps=math.nan,
+        link_bps=bed.ports[0].wire_bps if measure_of(bed) is Measure else None,  # no wire limits a device without one
+        ports=ports,
+        series=series_of(device.name, options, _defaults(device.options)),
+    )
+
+
+def points_before(path: Path, point: Point, *, who: str) -> list[Point]:
+    """Return the calibrating rows of a table to which ``point`` shall be appended; none where there is no file.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The table is no CSV, cannot be read, or has other columns.
+    """
+    if path.suffix.lower() == ".parquet":
+        raise FileProblem(str(path), [Problem("", f"{who} appends rows to CSV: name a file that ends in .csv")])
+    if not path.parent.is_dir():
+        raise FileProblem(str(path), [Problem("", f"cannot be written: there is no folder {path.parent}")])
+    if not path.is_file() or path.stat().st_size == 0:
+        return []
+    columns = _header(point)
+    if columns not in path.read_text(encoding="utf-8").splitlines():
+        message = f"has other columns than the rows that {who} appends ({columns}): name another file"
+        raise FileProblem(str(path), [Problem("row 1", message)])
+    return [row for row in read_points(path) if row.calibrate]
+
+
+def append_point(path: Path, point: Point) -> None:
+    """Append a row to a table of points, which begins with it where there is none.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The table cannot be written.
+    """
+    text = points_text([point])
+    try:
+        is_new = not path.exists() or path.stat().st_size == 0
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text if is_new else text.partition("\n")[2])
+    except OSError as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be written: {problem.strerror}")]) from problem
+
+
+def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Point, ...], tuple[str, ...]]:
+    """Return a benchmark's points, and in words why a frame size, or all of them, gives none.
+
+    A point is the forwarding rate at maximum offered load (RFC 2285 sec. 3.6.2): the first trial of the frame loss
+    procedure, where its loss shows an overload.
+    """
+    if result.setup.evaluator != "measure":
+        return (), ("its rates are predictions",)
+    options = result.setup.device.get("options", {})
+    assert isinstance(options, Mapping)
+    if cores is None and _is_on_this_machine(result):
+        cores = int(str(options.get("cores", 1)))
+    if cores is None:
+        return (), ("the cores of the device are not known: give them with --cores",)
+    if result.frame_loss is None:
+        return (), ("the frame loss rate was not measured: only its procedure overloads the device (frame_loss)",)
+    streams = {stream.name: stream for stream in result.setup.streams}
+    name = str(result.setup.device.get("name", ""))
+    series = series_of(name, options, _defaults_of(name))
+    points, reasons = [], []
+    greatest: dict[tuple[str, int], FrameLossRow] = {}
+    for row in result.frame_loss.rows:
+        key = (row.stream, row.frame_bytes)
+        if key not in greatest or row.rate_ratio > greatest[key].rate_ratio:
+            greatest[key] = row
+    for (stream_name, frame_bytes), row in greatest.items():
+        stream = streams[stream_name]
+        where = f"{stream_name}, {frame_bytes} B"
+        if stream.bidirectional and _is_on_this_machine(result):
+            reasons.append(f"{where}: frames of the other way are forwarded on the generator's core")
+        elif row.outcome != "found":
+            reasons.append(f"{where}: the trial at the maximum offered load is invalid")
+        elif row.loss_ratio <= CLEAR_LOSS_RATIO:
+            reasons.append(
+                f"{where}: ≥ {row.forwarded_pps:,.0f} frames/s, a lower bound, since a loss of {row.loss_ratio:.1%} at "
+                "the maximum offered load shows no overload"
+            )
+        else:
+            points.append(
+                Point(
+                    cores=cores,
+                    frame_bytes=float(frame_bytes),
+                    throughput_pps=row.forwarded_pps,
+                    link_bps=min(result.setup.link_bps),
+                    ports=sending_ports(stream),
+                    series=series if len(streams) == 1 else f"{series}, {stream_name}",
+                    calibrate=True,
+                )
+            )
+    return tuple(points), tuple(reasons)
+
+
+def write_points(points: Sequence[Point], folder: Path) -> Path:
+    """Write the table of a folder of results, whole, and return its path.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        It cannot be written.
+    """
+    path = folder / POINTS
+    write_whole(path, points_text(points))
+    return path
+
+
+def _header(point: Point) -> str:
+    return points_text([replace(point, throughput_pps=1.0, calibrate=True)]).partition("\n")[0]
+
+
+def _is_on_this_machine(result: BenchmarkResult) -> bool:
+    bed = result.setup.tester.get("bed", {})
+    return isinstance(bed, Mapping) and bed.get("kind") == "namespaces"
+
+
+def _defaults_of(name: str) -> Mapping[str, object]:
+    from routecast.testbed.devices import make_device
+
+    return _defaults(make_device(name, {}).options) if name else {}
+
+
+def _defaults(options: type) -> Mapping[str, object]:
+    from dataclasses import MISSING, fields, is_dataclass
+
+    if not is_dataclass(options):
+        return {}
+    return {field.name: field.default for field in fields(options) if field.default is not MISSING}

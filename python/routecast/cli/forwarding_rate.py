@@ -1,0 +1,162 @@
+"""``routecast measure`` without a load: the maximum forwarding rate, for each number of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routecast.cli.console import data, print_json, print_trial, remark
+
+if TYPE_CHECKING:
+    from routecast.benchmark.overload import ForwardingRate
+    from routecast.evaluate.points import Point
+    from routecast.load.offered import OfferedLoad
+    from routecast.testbed.measure import Measure
+
+__all__ = ["FLOWS_OF_SEVERAL_CORES", "core_counts", "measure_rates"]
+
+FLOWS_OF_SEVERAL_CORES = 1024
+"""Flows where the device has several cores: a hash spreads so many evenly."""
+
+_MOST_CORES = 4096
+
+
+def core_counts(
+    text: str | None, testbed: str, *, device: str | None, options: dict[str, str]
+) -> tuple[tuple[int | None, dict[str, int]], ...]:
+    """Return the numbers of cores to measure, each with the device's options; one that is not known without ``text``.
+
+    What this machine cannot give is said on stderr.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A number is none, the device takes no number of cores, or no number is possible here.
+    """
+    from routecast.quantity.value_list import parse_counts
+    from routecast.testbed.core_counts import device_options, possible_counts
+    from routecast.testbed.reading import read_testbed
+
+    if text is None:
+        return ((None, {}),)
+    counts = parse_counts(text, most=_MOST_CORES)
+    file = read_testbed(testbed, device=device, options=options)
+    possible, refusals = possible_counts(file, counts)
+    for reason in refusals:
+        remark(f"Not measured: {reason}")
+    return tuple((count, device_options(file, count)) for count in possible)
+
+
+def measure_rates(
+    open_bed: Callable[[dict[str, int]], AbstractContextManager[Measure]],
+    counts: Sequence[tuple[int | None, dict[str, int]]],
+    load: OfferedLoad,
+    *,
+    duration_s: float,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure the maximum forwarding rate for each number of cores, print it, and append it to a table of points.
+
+    Raises
+    ------
+    routecast.errors.CriterionFailed
+        A trial stays invalid, or the tester reaches no overload, so that the rate is a lower bound.
+    routecast.errors.RoutecastError
+        The bed cannot be made, the load not be sent, or ``out`` not be written.
+    """
+    from routecast.benchmark.overload import measure_forwarding_rate
+    from routecast.benchmark.points import append_point
+    from routecast.errors import CriterionFailed
+
+    documents, missed = [], []
+    for count, options in counts:
+        with open_bed(options) as evaluator:
+            point = _point(evaluator, load, count, out)
+            remark(
+                f"looking for the maximum forwarding rate of {_conditions(point)}, from {load.rate_pps:,.0f} frames/s"
+            )
+            rate = measure_forwarding_rate(evaluator, load, duration_s=duration_s)
+            facts = evaluator.facts()
+        if as_json:
+            documents.append(_document(rate, point, facts))
+        else:
+            print_trial(data(), rate.trial)
+            data().print(_sentence(rate, point), markup=False, style="bold")
+        if not rate.is_maximum:
+            missed.append(_why_not(rate, point))
+        elif out is not None:
+            append_point(out, replace(point, throughput_pps=rate.trial.forwarded_pps, calibrate=True))
+            remark(f"Row appended to {out}")
+    if as_json:
+        print_json({"forwarding_rates": documents})
+    if missed:
+        raise CriterionFailed("; ".join(missed) + (f"; no row of {out} is made of it" if out is not None else ""))
+
+
+def _point(evaluator: Measure, load: OfferedLoad, count: int | None, out: Path | None) -> Point:
+    from routecast.benchmark.points import point_of, points_before
+    from routecast.errors import QuantityProblem
+    from routecast.testbed.namespaces import Namespaces
+
+    bed = evaluator.bed
+    ports = len({flow.ingress for flow in load.flows.flows})
+    is_here = isinstance(bed, Namespaces)
+    if ports > 1 and is_here and bed.device.data_path == "kernel":
+        message = (
+            "--bidirectional needs a rate with --load on this test bed: frames of the other way are forwarded on the "
+            "generator's core, so that no rate of both ways is the device's own"
+        )
+        raise QuantityProblem("", message)
+    if count is None and not is_here and out is not None:
+        message = f"--out {out}: the table has a column for the device's cores: say how many it has with --cores"
+        raise QuantityProblem("", message)
+    point = point_of(bed, load.frames, ports=ports, cores=count)
+    if out is not None:
+        points_before(out, point, who="measure")
+    return point
+
+
+def _conditions(point: Point) -> str:
+    cores = f"{point.cores} core{'s' if point.cores > 1 else ''}"
+    frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
+    return f"{point.series}, {cores}, {frames}"
+
+
+def _sentence(rate: ForwardingRate, point: Point) -> str:
+    from routecast.quantity import format_pps
+
+    forwarded = format_pps(rate.trial.forwarded_pps)
+    where = f"({_conditions(point)})"
+    if not rate.trial.is_valid:
+        return f"Maximum forwarding rate: not known {where}."
+    if rate.lower_bound:
+        return f"Maximum forwarding rate: ≥ {forwarded} {where}, a lower bound: {rate.lower_bound}."
+    return f"Maximum forwarding rate: {forwarded} {where}, at {format_pps(rate.trial.offered_pps)} offered."
+
+
+def _why_not(rate: ForwardingRate, point: Point) -> str:
+    if not rate.trial.is_valid:
+        return (
+            f"{_conditions(point)}: the trial is invalid after {rate.trial.attempts} attempts: "
+            f"{'; '.join(rate.trial.invalid)}"
+        )
+    return f"{_conditions(point)}: ≥ {rate.trial.forwarded_pps:,.0f} frames/s is a lower bound"
+
+
+def _document(rate: ForwardingRate, point: Point, facts: object) -> dict[str, Any]:
+    from routecast.evaluate.plain import plain
+
+    return {
+        "cores": point.cores,
+        "frame": point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B",
+        "series": point.series,
+        "forwarding_rate_pps": rate.trial.forwarded_pps,
+        "is_maximum": rate.is_maximum,
+        "lower_bound": rate.lower_bound,
+        "trial": rate.trial.to_json(),
+        "facts": plain(facts),
+    }

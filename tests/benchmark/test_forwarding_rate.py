@@ -1,0 +1,148 @@
+"""The maximum forwarding rate in overload, where the tester limits, and the tables of points that are made of it."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from benchmark_fakes import Fluid, profile_with
+
+from routecast.benchmark import BenchmarkResult, plan_of, run_benchmark
+from routecast.benchmark.overload import NoOverload, find_overload_pps, measure_forwarding_rate
+from routecast.benchmark.points import append_point, points_before, points_of, series_of, write_points
+from routecast.benchmark.rig import PlainRig
+from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.evaluate.points import Point, read_points
+from routecast.evaluate.trial import Trial
+from routecast.load import FlowSet, OfferedLoad
+
+LOAD = OfferedLoad(rate_pps=50e3, flows=FlowSet.crafted(1, ports=1))
+
+
+@dataclass(slots=True)
+class Limited(Fluid):
+    """A router whose tester sends no more than ``reach_pps``; a trial that wants more is invalid."""
+
+    reach_pps: float = 1e9
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        if load.rate_pps <= self.reach_pps:
+            return Fluid.trial(self, load, duration_s)
+        short = Fluid.trial(self, load.at(self.reach_pps), duration_s)
+        return replace(short, intended_pps=load.rate_pps, invalid=("the tester sent too few",))
+
+
+def test_the_forwarding_rate_is_what_passes_in_overload() -> None:
+    rate = measure_forwarding_rate(Fluid(capacity_pps=1e6), LOAD, duration_s=0.5)
+    assert rate.is_maximum
+    assert rate.lower_bound == ""
+    assert rate.trial.forwarded_pps == pytest.approx(1e6, rel=1e-4)
+    assert rate.trial.offered_pps == pytest.approx(1.5e6, rel=1e-4)
+
+
+def test_where_the_tester_limits_the_rate_is_a_lower_bound() -> None:
+    rate = measure_forwarding_rate(Limited(capacity_pps=4e6, reach_pps=2.5e6), LOAD, duration_s=0.5)
+    assert not rate.is_maximum
+    assert "no overload" in rate.lower_bound
+    assert rate.trial.is_valid
+    assert 0.9 * 2.5e6 <= rate.trial.forwarded_pps <= 2.5e6  # the bound is close to what the tester reaches
+
+
+def test_an_overload_just_below_what_the_tester_reaches_is_used() -> None:
+    # Doubling goes from 1.6 Mpps, which passes, to 3.2 Mpps, which the tester does not reach.
+    router = Limited(capacity_pps=1.7e6, reach_pps=2.8e6)
+    rate = measure_forwarding_rate(router, LOAD, duration_s=0.5)
+    assert rate.is_maximum
+    assert rate.trial.forwarded_pps == pytest.approx(1.7e6, rel=1e-4)
+    assert rate.trial.offered_pps <= 2.8e6
+
+
+@dataclass(slots=True)
+class StalledOnce(Fluid):
+    """A router on a machine whose first trial is held up for half of its time."""
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        trial = Fluid.trial(self, load, duration_s)
+        if len(self.trials) > 1:
+            return trial
+        half = (trial.forwarded_frames or 0) // 2
+        return replace(
+            trial,
+            forwarded_pps=half / duration_s,
+            forwarded_frames=half,
+            dropped_frames=(trial.offered_frames or 0) - half,
+            loss_ratio=0.5,
+        )
+
+
+def test_a_stall_that_looks_like_an_overload_does_not_end_the_search() -> None:
+    rate = measure_forwarding_rate(StalledOnce(capacity_pps=1e6), LOAD, duration_s=0.5)
+    assert rate.is_maximum
+    assert rate.trial.forwarded_pps == pytest.approx(1e6, rel=1e-4)
+
+
+def test_a_device_that_forwards_nothing_is_no_lower_bound_of_zero() -> None:
+    with pytest.raises(EnvironmentProblem, match="is the device forwarding at all"):
+        measure_forwarding_rate(Fluid(capacity_pps=0.0), LOAD, duration_s=0.5)
+
+
+def test_no_overload_carries_what_was_reached_across_processes() -> None:
+    with pytest.raises(NoOverload) as problem:
+        find_overload_pps(Limited(capacity_pps=4e6, reach_pps=2.5e6), LOAD)
+    again = pickle.loads(pickle.dumps(problem.value))
+    assert (again.forwarded_pps, str(again)) == (problem.value.forwarded_pps, str(problem.value))
+    assert again.intended_pps <= 2.5e6
+
+
+POINT = Point(cores=1, frame_bytes=64.0, throughput_pps=1e6, link_bps=10e9, ports=1, series="linux", calibrate=True)
+
+
+def test_rows_are_appended_to_a_table_of_the_same_columns_alone(tmp_path: Path) -> None:
+    table = tmp_path / "points.csv"
+    assert points_before(table, POINT, who="measure") == []
+    append_point(table, POINT)
+    append_point(table, replace(POINT, cores=2, throughput_pps=1.9e6))
+    assert [(point.cores, point.throughput_pps) for point in read_points(table)] == [(1, 1e6), (2, 1.9e6)]
+    assert len(points_before(table, POINT, who="measure")) == 2
+    with pytest.raises(FileProblem, match="has other columns than the rows that measure appends"):
+        points_before(table, replace(POINT, series=""), who="measure")
+    in_mpps = tmp_path / "mpps.csv"
+    in_mpps.write_text("cores,throughput (Mpps)\n1,1\n")
+    with pytest.raises(FileProblem, match="has other columns"):
+        points_before(in_mpps, POINT, who="--until")
+    with pytest.raises(FileProblem, match=r"ends in \.csv"):
+        points_before(tmp_path / "points.parquet", POINT, who="measure")
+    with pytest.raises(FileProblem, match="there is no folder"):
+        points_before(tmp_path / "nowhere" / "points.csv", POINT, who="measure")
+
+
+def test_a_series_is_named_for_the_device_and_the_options_that_change_its_work() -> None:
+    defaults = {"rules": 0, "cores": 1, "ipv6": True}
+    assert series_of("nftables", {"rules": 0, "cores": 4, "ipv6": True}, defaults) == "nftables"
+    assert series_of("nftables", {"rules": 25, "cores": 4, "ipv6": False}, defaults) == "nftables rules=25 ipv6=False"
+
+
+def measured(router: Fluid, *procedures: str) -> BenchmarkResult:
+    rig = PlainRig(evaluator=router, link=10e9, kind="measure")
+    return run_benchmark(plan_of(profile_with(), procedures=procedures or ("frame_loss",), frame_bytes=[64, 1518]), rig)
+
+
+def test_points_of_a_benchmark_are_forwarding_rates_at_maximum_offered_load(tmp_path: Path) -> None:
+    points, reasons = points_of(measured(Fluid(capacity_pps=1e6)), cores=2)
+    assert [(point.frame_bytes, point.cores, point.ports, point.calibrate) for point in points] == [(64.0, 2, 1, True)]
+    assert points[0].throughput_pps == pytest.approx(1e6, rel=1e-3)
+    # 10 Gbit/s carry 812,744 frames of 1518 bytes: fewer than the router forwards.
+    assert len(reasons) == 1
+    assert "1518 B: ≥ 812,7" in reasons[0]
+    assert read_points(write_points(points, tmp_path)) == points
+
+
+def test_a_benchmark_without_overload_or_number_of_cores_gives_no_points_and_says_why() -> None:
+    assert "only its procedure overloads the device" in points_of(measured(Fluid(1e6), "throughput"), cores=1)[1][0]
+    assert "give them with --cores" in points_of(measured(Fluid(1e6)), cores=None)[1][0]
+    predicted = run_benchmark(
+        plan_of(profile_with(), procedures=["frame_loss"], frame_bytes=[64]), PlainRig(evaluator=Fluid(1e6), link=10e9)
+    )
+    assert points_of(predicted, cores=1) == ((), ("its rates are predictions",))
