@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from routecast.calibration.packs import read_packs
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
-from routecast.plan.size import Target, size
+from routecast.plan.size import Count, Target, size
 from routecast.plan.size.board import run_size_board
+from routecast.plan.size.search import looked_at
 from routecast.plan.size.views import size_page
 from routecast.report.page import render_page
 
@@ -237,3 +239,27 @@ def test_what_is_no_router_to_size_is_refused_in_words(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("enough", [1, 25, 137, 999, 4096])
+def test_of_thousands_of_counts_some_are_looked_at_and_the_least_is_that_of_all(enough: int) -> None:
+    def evaluate(part: Sequence[int]) -> list[Count]:
+        seen.extend(part)
+        return [
+            Count(
+                cores=k,
+                probability=float(k >= enough),
+                rate_pps=k * 1e6,
+                low_pps=0.0,
+                high_pps=0.0,
+                limit="cpu",
+                outside=(),
+            )
+            for k in part
+        ]
+
+    seen: list[int] = []
+    found = looked_at(range(1, 4097), evaluate, lambda count: count.probability == 1.0)
+    assert next(count.cores for count in found if count.probability == 1.0) == enough
+    assert len(seen) < 300
+    assert [count.cores for count in found] == sorted(set(seen))

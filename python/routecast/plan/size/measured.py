@@ -16,6 +16,7 @@ from routecast.evaluate.points import Point
 from routecast.plan.operating.targets import Target as Bound
 from routecast.plan.size.answer import Count, FactAnswer, Sizing
 from routecast.plan.size.modelled import confirmed
+from routecast.plan.size.search import looked_at
 from routecast.plan.size.target import Target
 from routecast.router.model import RouterModel
 
@@ -65,12 +66,12 @@ def size(
     if not wanted or wanted[0] < 1:
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")
     fitted = _fitted(known, noise_ratio, move)
-    looked_at = _counts(fitted, target, wanted)
-    able = [count for count in looked_at if _is_sure(count, target)]
+    counted = looked_at(wanted, lambda part: _counts(fitted, target, part), lambda count: _is_sure(count, target))
+    able = [count for count in counted if _is_sure(count, target)]
     least, said = next(iter(able), None), list[str]()
     if bounds and able:
         least, said = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
-        looked_at = tuple(least if least and count.cores == least.cores else count for count in looked_at)
+        counted = tuple(least if least and count.cores == least.cores else count for count in counted)
         said.append("latency is that of queues of 512 frames for each core, which no measurement tells")
     asked = at_cores(_at(fitted, target), wanted[-1])
     places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [asked])
@@ -82,9 +83,9 @@ def size(
     return Sizing(
         series=fitted.series,
         target=target,
-        counts=looked_at,
+        counts=counted,
         least=least,
-        facts=_facts(fitted, target, looked_at, noise_ratio, move),
+        facts=_facts(fitted, target, counted, noise_ratio, move),
         next=fitted.next_points(named, able=places, targets=[asked], goal_pps=target.forwarded_pps),
         warnings=(*said, *fitted.warnings, *fitted.remarks([asked])),
         bounds=tuple(bounds),
@@ -153,8 +154,8 @@ def _facts(
         few: dict[str, int | None] = {}
         for answer, is_shared in (("no", False), ("yes", True)):
             refitted = _fitted(told(fitted.points, is_shared), noise_ratio, move)
-            looked_at = _counts(refitted, target, [count.cores for count in counts])
-            few[answer] = next((count.cores for count in looked_at if _is_sure(count, target)), None)
+            seen = _counts(refitted, target, [count.cores for count in counts])
+            few[answer] = next((count.cores for count in seen if _is_sure(count, target)), None)
         answers.append(FactAnswer(fact=fact, least_cores=few))
     return tuple(answers)
 

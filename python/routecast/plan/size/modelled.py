@@ -18,6 +18,7 @@ from routecast.hardware.model import Hardware
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.targets import Target as Bound
 from routecast.plan.size.answer import Count, Sizing
+from routecast.plan.size.search import looked_at
 from routecast.plan.size.target import Target
 from routecast.quantity.toml_file import fields_at
 from routecast.router.estimated import estimated_router
@@ -113,26 +114,34 @@ def size_router(
     wanted = sorted(set(counts))
     if not wanted:
         raise FitProblem(name, "give at least one number of cores to choose from, each 1 or more")
-    looked_at: list[Count] = []
     skipped: list[str] = []
-    for done, count in enumerate(wanted):
-        progress(done, len(wanted), f"{count} cores")
-        try:
-            looked_at.append(_solved(router_of, count, target, bounds))
-        except RoutecastError as problem:
-            skipped.append(f"{count} cores: {problem}")
-    if not looked_at:
+
+    def solved(part: Sequence[int]) -> list[Count]:
+        made = []
+        for done, count in enumerate(part):
+            progress(done, len(part), f"{count} cores")
+            try:
+                made.append(_solved(router_of, count, target, bounds))
+            except RoutecastError as problem:
+                skipped.append(f"{count} cores: {problem}")
+        return made
+
+    def is_enough(count: Count) -> bool:
+        return count.rate_pps >= target.forwarded_pps * _ENOUGH
+
+    counted = looked_at(wanted, solved, is_enough)
+    if not counted:
         raise RoutecastError(f"no count of cores makes a router; the first says: {skipped[0]}")
-    able = [count for count in looked_at if count.rate_pps >= target.forwarded_pps * _ENOUGH]
+    able = [count for count in counted if is_enough(count)]
     least, said = confirmed(able, lambda count: router_of(count.cores), target, bounds, progress=progress)
     if skipped:
         said = [*said, f"{len(skipped)} counts make no router; the first says: {skipped[0]}"]
     if least is not None:
-        looked_at = [least if count.cores == least.cores else count for count in looked_at]
+        counted = tuple(least if count.cores == least.cores else count for count in counted)
     return Sizing(
         series=name,
         target=target,
-        counts=tuple(looked_at),
+        counts=counted,
         least=least,
         facts=(),
         next=(),
