@@ -43,6 +43,23 @@ class _Question:
     bounds: tuple[Bound, ...]
     noise_ratio: float | None
     series: str | None
+    over: frozenset[str]
+
+
+_OVER = ("cores", "clock", "host")
+
+
+def _over(text: str, *, is_router: bool, is_function: bool) -> frozenset[str]:
+    from routecast.quantity.did_you_mean import did_you_mean
+
+    keys = [key.strip() for key in text.split(",")]
+    for key in keys:
+        if key not in _OVER:
+            raise QuantityProblem(key, f'--over "{key[:60]}" is nothing to choose: {did_you_mean(key, _OVER)}')
+        if (key == "clock" and not is_router) or (key == "host" and not is_function):
+            whose = "a router file with P-states" if key == "clock" else "a --function; a table is carried with --host"
+            raise QuantityProblem(key, f"--over {key} is of {whose}")
+    return frozenset(keys)
 
 
 def size(
@@ -103,6 +120,14 @@ def size(
             rich_help_panel=_FUNCTION,
         ),
     ] = None,
+    over: Annotated[
+        str,
+        typer.Option(
+            "--over",
+            metavar="KEYS",
+            help="What may differ: cores; clock too, of a router file with P-states; host too, of a --function.",
+        ),
+    ] = "cores",
     noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
@@ -140,6 +165,7 @@ def size(
         bounds=bounds,
         noise_ratio=noise,
         series=series,
+        over=_over(over, is_router=file is not None and file.suffix == ".toml", is_function=file is None),
     )
     if (file is None) == (function is None) and not (file and host):
         message = "give a table or a router file, or a function with --function: one of them"
@@ -236,32 +262,40 @@ def _moved(file: Path, host: str, others: Sequence[str], name: str | None, quest
 
 
 def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
-    from routecast.plan.size.modelled import router_of_document, size_router
+    from routecast.plan.size.modelled import at_clock, clocks_of, router_of_document, size_router
+    from routecast.quantity import format_frequency
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
 
     _refuse_of_tables(question, "a router file")
     document = parse_toml(read_text(file, kind="router file"), str(file))
+    name = str(document.get("name", file.name.removesuffix(".router.toml")))
     routers = router_of_document(document, question.target, subject=str(file), folder=file.parent)
+    variants = {name: routers}
+    if "clock" in question.over:
+        pool, clocks = clocks_of(routers(question.counts[0])[0])
+        if not clocks:
+            raise QuantityProblem(
+                str(file), f"{file} states no P-states to choose a clock from: leave out --over clock"
+            )
+        variants = {f"{name} at {format_frequency(clock)}": at_clock(routers, pool, clock) for clock in clocks}
     with progress_bar("size") as progress:
-        return (
+        return tuple(
             size_router(
-                routers,
-                question.target,
-                counts=question.counts,
-                name=str(document.get("name", file.name.removesuffix(".router.toml"))),
-                bounds=question.bounds,
-                progress=progress,
-            ),
+                router, question.target, counts=question.counts, name=called, bounds=question.bounds, progress=progress
+            )
+            for called, router in variants.items()
         )
 
 
 def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterator[Sizing]:
     from routecast.function.chain import read_chain
-    from routecast.hardware.catalogue import HOST, host_file, read_hardware
+    from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
     from routecast.plan.size.modelled import router_of_function, size_router
 
     _refuse_of_tables(question, "a function")
+    if "host" in question.over:
+        hosts = list(dict.fromkeys([*hosts, *hardware_names()]))
     if not hosts and not host_file().is_file():
         raise QuantityProblem(
             "", "say the host with --on, a name of `hardware list`, or probe this one: hardware probe"
@@ -292,8 +326,10 @@ def _refuse_of_tables(question: _Question, what: str) -> None:
 
 def _print(answers: Sequence[Sizing]) -> None:
     """Print for each router the answer, the counts around it, and what to know and to measure next."""
-    from routecast.plan.size.views import counts_table, next_said
+    from routecast.plan.size.views import compared_table, counts_table, next_said
 
+    if len(answers) > 1:
+        print_table(data(), compared_table(answers))
     for each in answers:
         if len(answers) > 1:
             data().print(each.series, style="bold", markup=False)

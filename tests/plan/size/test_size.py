@@ -263,3 +263,33 @@ def test_of_thousands_of_counts_some_are_looked_at_and_the_least_is_that_of_all(
     assert next(count.cores for count in found if count.probability == 1.0) == enough
     assert len(seen) < 300
     assert [count.cores for count in found] == sorted(set(seen))
+
+
+def test_over_clocks_a_slower_one_needs_as_many_more_cores(capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[3] / "examples" / "green.router.toml"  # 1, 2 and 3 GHz
+    assert run(["size", str(example), "--target", "2.5 Mpps", "--over", "cores,clock", "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["series"]
+    assert [each["series"].rpartition(" at ")[2] for each in answers] == ["1 GHz", "2 GHz", "3 GHz"]
+    cores = [each["least"]["cores"] for each in answers]
+    assert cores[0] > cores[1] >= cores[2]
+    rates = [next(c["rate_pps"] for c in each["counts"] if c["cores"] == 1) for each in answers]
+    # 1500 cycles and two accesses of 80 ns: a third of the clock leaves more than a third of the rate.
+    assert rates[2] / 3 < rates[0] < rates[1] < rates[2]
+    assert all(each["least"]["power_w"] > 0 for each in answers)
+    assert run(["size", str(example), "--target", "2.5 Mpps", "--over", "cores,clock"]) == 0
+    assert "Least cores for" in capsys.readouterr().out
+
+
+def test_over_hosts_are_those_of_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["size", "--function", "l2_switch", "--target", "20 Mpps", "--over", "cores,host", "--json"]) == 0
+    names = [each["series"] for each in json.loads(capsys.readouterr().out)["series"]]
+    assert "l2_switch on xeon-e5-2690v2" in names
+
+
+@pytest.mark.parametrize("over", ["colour", "", "host", "cores,,clock"])
+def test_what_cannot_be_chosen_is_refused(over: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.router.toml"
+    path.write_text(ROUTER)
+    assert run(["size", str(path), "--target", "1 Mpps", "--over", over]) == 2
+    assert run(["size", str(path), "--target", "1 Mpps", "--over", "clock"]) == 2  # states no P-states
+    assert "Traceback" not in capsys.readouterr().err

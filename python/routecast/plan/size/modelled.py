@@ -24,9 +24,10 @@ from routecast.quantity.toml_file import fields_at
 from routecast.router.estimated import estimated_router
 from routecast.router.files import build_router, router_table
 from routecast.router.model import RouterModel
+from routecast.router.performance import at_frequency
 from routecast.router.variants import vary
 
-__all__ = ["RouterOf", "confirmed", "router_of_document", "router_of_function", "size_router"]
+__all__ = ["RouterOf", "at_clock", "clocks_of", "confirmed", "router_of_document", "router_of_function", "size_router"]
 
 RouterOf = Callable[[int], tuple[RouterModel, OfferedLoad | None]]
 """Returns a router with so many cores, and the load that its file suggests."""
@@ -73,6 +74,24 @@ def router_of_function(
             else {}
         )
         return estimated_router(whole, hardware, by_size=by_size), None
+
+    return router
+
+
+def clocks_of(model: RouterModel) -> tuple[str, tuple[float, ...]]:
+    """Return the pool that has P-states, and their clocks in Hz, in ascending order; no clock where none has."""
+    for pool in model.pools:
+        if pool.power is not None and pool.power.performance:
+            return pool.name, tuple(sorted(state.frequency_hz for state in pool.power.performance))
+    return "", ()
+
+
+def at_clock(router_of: RouterOf, pool: str, frequency_hz: float) -> RouterOf:
+    """Return the routers with the units of a pool at another of its clocks."""
+
+    def router(count: int) -> tuple[RouterModel, OfferedLoad | None]:
+        model, load = router_of(count)
+        return at_frequency(model, frequency_hz, pool=pool), load
 
     return router
 

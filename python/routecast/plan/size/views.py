@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from routecast.calibration.next_points import half_width_ratio
@@ -12,7 +13,15 @@ from routecast.report.figures import Axis, Figure, Line, Points
 from routecast.report.page import Folded, Listing, Notice, Page, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, scaled
 
-__all__ = ["counts_table", "next_said", "probability_figure", "rate_figure", "size_board_table", "size_page"]
+__all__ = [
+    "compared_table",
+    "counts_table",
+    "next_said",
+    "probability_figure",
+    "rate_figure",
+    "size_board_table",
+    "size_page",
+]
 
 _AROUND = 6
 _MEASURED = (
@@ -44,6 +53,21 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
         title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
         caption=_MEASURED if is_measured else _DESCRIBED,
         strong=lambda count: sizing.least is not None and count.cores == sizing.least.cores,
+    )
+
+
+def compared_table(sizings: Sequence[Sizing]) -> Table:
+    """Return the least count of each of several routers, beside each other."""
+    has_power = any(each.least is not None and math.isfinite(each.least.power_w) for each in sizings)
+    return Table.of(
+        sizings,
+        Column.text("Router", "series"),
+        Column("Cores", "", "d", lambda each: each.least and each.least.cores),
+        Column("Rate", "Mpps", scaled(1e-6, ".4g"), lambda each: each.least and each.least.rate_pps),
+        has_power and Column("Power", "W", getter=lambda each: each.least and each.least.power_w),
+        name="compared",
+        title=f"Least cores for {sizings[0].target.rate_bps / 1e9:.4g} Gbit/s of {sizings[0].target.frames.name}",
+        caption="A dash: no count is known to do.",
     )
 
 
