@@ -299,3 +299,11 @@ def test_a_load_that_is_no_rate_is_told_both_units(router: str, capsys: pytest.C
     assert run(["measure", "--testbed", "namespaces", "--load", "10 Gbit"]) == 2
     told = capsys.readouterr().err
     assert told.count('wanted a frame rate such as "14.88 Mpps", "500 kpps" or a bit rate such as "10 Gbit/s"') == 2
+
+
+def test_resources_of_one_kind_share_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", str(Path(__file__).parents[2] / "examples" / "smartnic.router.toml")]) == 0
+    text = capsys.readouterr().out
+    assert "engine 0 threads … engine 47 threads (48)" in text
+    assert "engine 17 threads" not in text
+    assert len(text.splitlines()) < 40

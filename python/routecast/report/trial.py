@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from routecast.evaluate.trial import Delay, Trial, TrialPower
+from routecast.evaluate.trial import Delay, Resource, Trial, TrialPower
 from routecast.quantity import format_bps, format_duration, format_energy, format_power, format_pps, format_ratio
 from routecast.report.tables import Column, Table
 
@@ -18,6 +20,8 @@ __all__ = ["messages_table", "phases_table", "resources_table", "trial_tables"]
 
 _ROUNDING = 1e-9
 _MOST_PLACES = 4
+_FOLDED = 8
+"""So many resources of one kind share a row."""
 
 
 def trial_tables(trial: Trial) -> tuple[Table, ...]:
@@ -82,18 +86,39 @@ def _power(power: TrialPower) -> str:
 
 
 def resources_table(trial: Trial) -> Table:
-    """Return how busy each resource is and how much more it could carry; the bottleneck is strong."""
+    """Return how busy each resource is and how much more it could carry; the bottleneck is strong.
+
+    Eight or more of one kind that follow each other share a row, with the least and the most of each.
+    """
+    folded = [list(alike) for _, alike in groupby(trial.resources, key=lambda one: re.sub(r"\d+", "#", one.name))]
+    rows = [part for alike in folded for part in ([alike] if len(alike) >= _FOLDED else [[one] for one in alike])]
+
+    def span(form: Callable[[float], str], of: Callable[[Resource], float | None]) -> Callable[[list[Resource]], str]:
+        def text(alike: list[Resource]) -> str:
+            values = [value for one in alike if (value := of(one)) is not None and not math.isnan(value)]
+            ends = list(dict.fromkeys(form(value) for value in (min(values), max(values)))) if values else ["–"]
+            return " to ".join(ends)
+
+        return text
+
     return Table.of(
-        trial.resources,
-        Column.text("Resource", "name"),
-        Column("Busy", "", format_ratio, "utilisation_ratio"),
-        Column("Could carry", "", format_pps, "capacity_pps"),
-        Column("Left", "", format_ratio, lambda one: _left(one.capacity_pps, trial.forwarded_pps)),
+        rows,
+        Column.text("Resource", _called),
+        Column("Busy", getter=span(format_ratio, lambda one: one.utilisation_ratio)),
+        Column("Could carry", getter=span(format_pps, lambda one: one.capacity_pps)),
+        Column("Left", getter=span(format_ratio, lambda one: _left(one.capacity_pps, trial.forwarded_pps))),
         name="resources",
         title="Resources",
         caption="Left: how much more of this load a resource could carry than the router forwards.",
-        strong=lambda one: one.name == trial.bottleneck.name,
+        strong=lambda alike: trial.bottleneck.name in {one.name for one in alike},
     )
+
+
+def _called(alike: Sequence[Resource]) -> str:
+    if len(alike) == 1:
+        return alike[0].name
+    first, *_, last = sorted((one.name for one in alike), key=lambda name: (len(name), name))
+    return f"{first} … {last} ({len(alike)})"
 
 
 def _left(capacity_pps: float, forwarded_pps: float) -> float | None:
