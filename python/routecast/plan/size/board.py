@@ -23,6 +23,8 @@ __all__ = ["TARGETS", "Chosen", "SizeBoard", "run_size_board"]
 TARGETS = (0.5, 2.0 / 3.0, 1.0)
 """Parts of the largest measured rate."""
 _FEWEST_COUNTS = 2
+_NEAR = 0.97
+"""Where few counts were measured the first that is certain is often much more so; below this it is hardly more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +55,15 @@ class SizeBoard:
         """How many targets were asked and answered, what was stated and met, and the cost of being sure."""
         answered = [each for each in self.chosen if each.cores is not None]
         held_out = [each for each in answered if each.is_held_out]
+        near = [each for each in answered if each.probability < _NEAR]
         return {
             "asked": len(self.chosen),
             "answered": len(answered),
             "stated_ratio": _mean([each.probability for each in answered]),
             "met_ratio": _mean([each.is_met for each in answered]),
+            "near": len(near),
+            "near_stated_ratio": _mean([each.probability for each in near]),
+            "near_met_ratio": _mean([each.is_met for each in near]),
             "held_out": len(held_out),
             "held_out_stated_ratio": _mean([each.probability for each in held_out]),
             "held_out_met_ratio": _mean([each.is_met for each in held_out]),
