@@ -200,7 +200,7 @@ def mapping(
             "--out",
             "-o",
             metavar="DIR",
-            help="Write mapping.json, mapping.router.toml, engines.csv and engines.svg.",
+            help="Write mapping.json, mapping.router.toml, engines.csv, engines.svg and report.html.",
             file_okay=False,
             rich_help_panel=RESULTS,
         ),

@@ -42,6 +42,7 @@ def test_the_folder_holds_a_router_that_forwards_what_was_said(
     busiest = max(float(row["busy_ratio"]) for row in rows if row["mapping"] == "as in the file")
     assert busiest == pytest.approx(1.0, rel=1e-4)
     assert "Load by engine" in figure.read_text(encoding="utf-8")
+    assert "Load by engine" in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

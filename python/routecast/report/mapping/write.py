@@ -1,4 +1,4 @@
-"""A mapping's folder: the answer as JSON, the router file, the load by engine as CSV and as a picture."""
+"""A mapping's folder: the answer as JSON, the router file, the load by engine as CSV and as a picture, and its page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,38 @@ from routecast.plan.mapping.loads import engine_loads
 from routecast.plan.mapping.writing import router_text
 from routecast.report.drawing import draw
 from routecast.report.mapping.figures import engines_figure
+from routecast.report.mapping.tables import headline, mappings_table, memories_table, stages_table, troubles
+from routecast.report.page import Listing, Page, Prose, Section, render_page
 
-__all__ = ["write_mapping"]
+__all__ = ["mapping_page", "write_mapping"]
+
+
+def mapping_page(answer: MappingAnswer) -> Page:
+    """Return the page of a mapping: what it forwards, the load by engine, the tables."""
+    first, *rest = headline(answer)
+    trouble = troubles(answer.others)
+    return Page(
+        title="Mapping",
+        question="Which blocks share which engines, for the greatest throughput?",
+        answer=first,
+        sections=(
+            Section.of(
+                "mapping",
+                "The mapping",
+                "",
+                Prose(tuple(rest)),
+                engines_figure(answer),
+                mappings_table(answer),
+                stages_table(answer),
+                memories_table(answer),
+                bool(trouble) and Listing(title="Others that do not run", entries=trouble),
+            ),
+        ),
+    )
 
 
 def write_mapping(answer: MappingAnswer, out: Path) -> None:
-    """Write ``mapping.json``, ``mapping.router.toml``, ``engines.csv`` and ``engines.svg``; the folder is made."""
+    """Write ``mapping.json``, ``mapping.router.toml``, ``engines.csv``, ``engines.svg``, ``report.html``; makes it."""
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (out / "mapping.json").write_text(text, encoding="utf-8")
@@ -38,3 +64,4 @@ def write_mapping(answer: MappingAnswer, out: Path) -> None:
                         ]
                     )
     (out / "engines.svg").write_text(draw(engines_figure(answer), has_heading=True), encoding="utf-8")
+    (out / "report.html").write_text(render_page(mapping_page(answer)), encoding="utf-8")
