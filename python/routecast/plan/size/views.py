@@ -139,7 +139,7 @@ def rate_figure(sizing: Sizing) -> Figure:
     return Figure(
         name="rate",
         title="Maximum throughput",
-        caption="Predicted rate with the 95 % interval of one measurement, and the target.",
+        caption="Predicted rate, with the 95 % interval of one measurement where it was calibrated, and the target.",
         x=Axis(title="cores"),
         y=Axis(title="rate [Mpps]", low=0.0),
         marks=(
@@ -147,8 +147,8 @@ def rate_figure(sizing: Sizing) -> Figure:
                 name="predicted",
                 x=x,
                 y=tuple(count.rate_pps / 1e6 for count in sizing.counts),
-                low=tuple(count.low_pps / 1e6 for count in sizing.counts),
-                high=tuple(count.high_pps / 1e6 for count in sizing.counts),
+                low=tuple(count.low_pps / 1e6 for count in sizing.counts if math.isfinite(count.low_pps)),
+                high=tuple(count.high_pps / 1e6 for count in sizing.counts if math.isfinite(count.low_pps)),
             ),
             Line(name="target", x=(x[0], x[-1]), y=(wanted, wanted), colour=_TARGET, dashed=True),
         ),
@@ -169,14 +169,13 @@ def size_page(sizings: tuple[Sizing, ...], *, source: str) -> Page:
 
 def _section(number: int, sizing: Sizing) -> Section:
     least = sizing.least
+    is_measured = any(count.probability is not None for count in sizing.counts)
+    sure = f"probability {_known(least.probability):.3g}" if least and is_measured else "probability not known"
+    ends = f"{least.low_pps / 1e6:.4g} to {least.high_pps / 1e6:.4g} with 95 %" if least and is_measured else ""
     tiles = least is not None and Tiles(
         (
-            Tile(str(least.cores), "cores, the least", f"probability {_known(least.probability):.3g}"),
-            Tile(
-                f"{least.rate_pps / 1e6:.4g} Mpps",
-                "they forward",
-                f"{least.low_pps / 1e6:.4g} to {least.high_pps / 1e6:.4g} with 95 %",
-            ),
+            Tile(str(least.cores), "cores, the least", sure),
+            Tile(f"{least.rate_pps / 1e6:.4g} Mpps", "they forward", ends),
             Tile(f"{sizing.headroom_ratio:.1%}", "headroom"),
         )
     )
@@ -188,7 +187,7 @@ def _section(number: int, sizing: Sizing) -> Section:
         "",
         tiles,
         nothing,
-        probability_figure(sizing),
+        is_measured and probability_figure(sizing),
         rate_figure(sizing),
         counts_table(sizing),
         Folded(summary="All counts", table=counts_table(sizing, whole=True)),
