@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from routecast.evaluate.trial import Delay, Resource, Trial, TrialPower
 from routecast.quantity import format_bps, format_duration, format_energy, format_power, format_pps, format_ratio
-from routecast.report.tables import Column, Table
+from routecast.report.tables import Cell, Column, Table
 
 if TYPE_CHECKING:
     from routecast.evaluate.simulate import Message
@@ -93,20 +93,21 @@ def resources_table(trial: Trial) -> Table:
     folded = [list(alike) for _, alike in groupby(trial.resources, key=lambda one: re.sub(r"\d+", "#", one.name))]
     rows = [part for alike in folded for part in ([alike] if len(alike) >= _FOLDED else [[one] for one in alike])]
 
-    def span(form: Callable[[float], str], of: Callable[[Resource], float | None]) -> Callable[[list[Resource]], str]:
-        def text(alike: list[Resource]) -> str:
+    def span(form: Callable[[float], str], of: Callable[[Resource], float | None]) -> Callable[[list[Resource]], Cell]:
+        def cell(alike: list[Resource]) -> Cell:
             values = [value for one in alike if (value := of(one)) is not None and not math.isnan(value)]
-            ends = list(dict.fromkeys(form(value) for value in (min(values), max(values)))) if values else ["–"]
-            return " to ".join(ends)
+            if not values or form(min(values)) == form(max(values)):
+                return values[0] if values else None
+            return f"{form(min(values))} to {form(max(values))}"
 
-        return text
+        return cell
 
     return Table.of(
         rows,
         Column.text("Resource", _called),
-        Column("Busy", getter=span(format_ratio, lambda one: one.utilisation_ratio)),
-        Column("Could carry", getter=span(format_pps, lambda one: one.capacity_pps)),
-        Column("Left", getter=span(format_ratio, lambda one: _left(one.capacity_pps, trial.forwarded_pps))),
+        Column("Busy", "", format_ratio, span(format_ratio, lambda one: one.utilisation_ratio)),
+        Column("Could carry", "", format_pps, span(format_pps, lambda one: one.capacity_pps)),
+        Column("Left", "", format_ratio, span(format_ratio, lambda one: _left(one.capacity_pps, trial.forwarded_pps))),
         name="resources",
         title="Resources",
         caption="Left: how much more of this load a resource could carry than the router forwards.",

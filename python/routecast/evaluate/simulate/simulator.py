@@ -35,6 +35,8 @@ TIE: Final = 2e-3
 """Shares of time that differ by less are the same, as far as a simulation can tell."""
 
 _BUSY_MARGIN: Final = 0.02
+_ALL: Final = 1.0 - 1e-3
+"""A rate so close to another is all of it, but for frames that are on their way."""
 
 
 def fullest_unit(
@@ -59,6 +61,8 @@ def bottleneck_of(
     resources: Sequence[Resource],
     drops_pps: Mapping[str, float],
     offered_pps: float,
+    wanted_pps: float,
+    forwarded_pps: float,
     model: RouterModel,
     nodes: Mapping[str, Any],
     used: Mapping[str, Mapping[str, float]],
@@ -74,6 +78,9 @@ def bottleneck_of(
         Frames lost per second, by task unit or link.
     offered_pps : float
         What comes in. Where every resource could carry that and frames are dropped, a queue limits.
+    wanted_pps, forwarded_pps : float
+        What is intended and what goes out: where that is all of it, what is busy all the time is at its limit and
+        not beyond it.
     model : RouterModel
     nodes : mapping
         What the core says of each task unit and link.
@@ -107,7 +114,7 @@ def bottleneck_of(
             reason=f"limits: it drops {format_pps(drops_pps[place])}, for too few frames may wait there; "
             f"{first.name}, the fullest, carries more than comes: {busy}",
         )
-    if lost or share >= 1.0 - _BUSY_MARGIN:
+    if lost or (share >= 1.0 - _BUSY_MARGIN and forwarded_pps < wanted_pps * _ALL):
         return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
     return Bottleneck(
         name=first.name, kind=first.kind, reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}"
@@ -273,7 +280,9 @@ def trial_of(
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,
-        bottleneck=bottleneck_of(resources, drops_pps, outcome["offered_pps"], model, nodes, used, down),
+        bottleneck=bottleneck_of(
+            resources, drops_pps, outcome["offered_pps"], intended_pps, forwarded_pps, model, nodes, used, down
+        ),
         resources=resources,
         offered_frames=outcome["offered_frames"],
         forwarded_frames=outcome["forwarded_frames"],
