@@ -114,6 +114,25 @@ def test_studies_of_two_names_are_compared_with_a_remark(study: object, tmp_path
     assert 'Two studies: "meyer2014" and "mine"' in done.stderr
 
 
+@pytest.mark.slow
+def test_a_changed_copy_is_compared_with_the_study_that_ships_in_three_commands(tmp_path: Path) -> None:
+    assert completed("study", "--copy", "meyer2014", "mine", folder=tmp_path).returncode == 0
+    copy = tmp_path / "mine" / "meyer2014.study.toml"
+    copy.write_text(copy.read_text().replace("cores = 8", "cores = 5"))
+    assert completed("study", "mine/meyer2014.study.toml", folder=tmp_path).returncode == 0
+    done = completed("compare", "meyer2014", "mine/meyer2014", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "running the study that ships, into meyer2014" in done.stderr
+    cores = [
+        {row["cores"] for row in json.loads((tmp_path / folder / "summary.json").read_text())["scenarios"]["fig9"]}
+        for folder in ("mine/meyer2014", "meyer2014")
+    ]
+    assert cores == [{5}, {8}]
+    again = completed("compare", "meyer2014", "mine/meyer2014", folder=tmp_path)
+    assert again.stdout == done.stdout
+    assert "running" not in again.stderr
+
+
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, refuse_no_page_file, remark
+from routecast.cli.console import data, print_json, print_table, progress_bar, refuse_no_page_file, remark
 from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
@@ -53,12 +53,16 @@ def compare(
     """Compare two results: what differs, by how much, and what of it is only noise.
 
     Results are folders of studies, experiments and benchmarks, or files with what --json printed: trials of solve,
-    simulate and measure, sweeps, tables of trials.
+    simulate and measure, sweeps, tables of trials. A study that ships and was not run here yet, by its name, beside
+    another study's folder: it is run first, into ./NAME.
     """
     from routecast.evaluate.compare import compare_documents
     from routecast.report.compare import comparison_answer, comparison_tables
 
     refuse_no_page_file(out)
+    for each, beside in ((a, b), (b, a)):
+        if _is_to_run(each) and beside.exists() and _read(beside)[0] == "study":
+            _run_shipped(str(each))
     (kind, document), (other_kind, other) = _read(a), _read(b)
     if kind != other_kind:
         message = f'{a} is of the kind "{kind}", {b} of the kind "{other_kind}": compare two of the same kind'
@@ -88,6 +92,24 @@ def compare(
         command = shlex.join(["routecast", "compare", str(a), str(b)])
         write_whole(out, render_page(comparison_page(comparison, command=command)))
         remark(f"wrote {out}")
+
+
+def _is_to_run(path: Path) -> bool:
+    """Return whether this is the name of a study that ships, that nobody ran here, and that needs no rights."""
+    from routecast.study.shipped import list_studies
+
+    if path.exists() or path.name != str(path):
+        return False
+    return any(each.name == path.name and not each.needs for each in list_studies())
+
+
+def _run_shipped(name: str) -> None:
+    from routecast.study.engine import run_study
+    from routecast.study.reading import find_study, read_study
+
+    remark(f"{name} was not run here yet: running the study that ships, into {Path(name)}")
+    with progress_bar(f"study {name}") as progress:
+        run_study(read_study(find_study(name)), Path(name), progress=progress, command=f"routecast study {name}")
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:

@@ -52,7 +52,13 @@ def study(
     force: Annotated[bool, typer.Option("--force", help="--copy: overwrite files that differ.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder of the results; NAME beside the file, ./NAME of one that ships, if not given.",
+            file_okay=False,
+        ),
     ] = None,
     save_router_to: Annotated[
         Path | None,
@@ -86,7 +92,8 @@ def study(
     from routecast.study.reading import find_study, read_study
 
     file = read_study(find_study(name_or_file))
-    folder = out or Path(file.study.name)
+    # A name that ships has no folder; a file's results stand beside it, so that a changed copy keeps apart.
+    folder = out or Path(name_or_file).parent / file.study.name
     if save_router_to is not None and save_router_to.parent != folder:
         refuse_no_file(save_router_to, "--save-router")
     saved = None if save_router_to is None else router_file_of(file, today=today())
