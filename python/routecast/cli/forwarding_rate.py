@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routecast.cli.console import data, print_json, print_trial, remark
+from routecast.cli.console import data, print_json, print_trial, progress_bar, remark
 
 if TYPE_CHECKING:
     from routecast.benchmark.overload import ForwardingRate
@@ -73,9 +73,10 @@ def measure_rates(
     from routecast.errors import CriterionFailed
 
     documents, missed = [], []
-    for count, options in counts:
-        with open_bed(options) as evaluator:
+    for number, (count, options) in enumerate(counts):
+        with progress_bar("measure") as progress, open_bed(options) as evaluator:
             point = _point(evaluator, load, count, out)
+            progress(number, len(counts), f"maximum forwarding rate, {_conditions(point)}")
             remark(
                 f"looking for the maximum forwarding rate of {_conditions(point)}, from {load.rate_pps:,.0f} frames/s"
             )
