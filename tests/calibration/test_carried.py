@@ -12,6 +12,7 @@ import routecast
 from routecast.calibration import fit
 from routecast.calibration.carried import CARRIED_SD, carried, carry
 from routecast.cli.run import run
+from routecast.errors import ModelProblem
 from routecast.evaluate.points import Point
 from routecast.function.catalogue import read_function
 from routecast.hardware.catalogue import read_hardware
@@ -54,6 +55,19 @@ def test_half_the_clock_forwards_half(half: Path) -> None:
     for made, point in zip(moved.predict(POINTS), POINTS, strict=True):
         assert made.throughput_pps == pytest.approx(point.throughput_pps / math.exp(change.log_ratio), rel=0.03)
     assert moved.service_s(1, 64.0) == pytest.approx(math.exp(change.log_ratio) / 1.7e6, rel=0.03)
+
+
+def test_a_host_of_the_catalogue_carries_what_both_hosts_state_costs_of() -> None:
+    here, there = read_hardware(HOST), read_hardware("xeon-platinum-8180")
+    router = carry(here, there, FRAMES, function=read_function("ipv4_router"))
+    # Cycles of an IPv4 router over the clock, on both: 56.4 + 134 + 61.4 by hand, and 36 + 134 + 40.
+    assert math.exp(router.log_ratio) == pytest.approx((251.8 / 2.5) / (210.0 / 3.6), rel=1e-3)
+    # Only the two routers and the balancer need no hash table, and functions of counted instructions say nothing.
+    unknown = carry(here, there, FRAMES)
+    assert "median of 3 functions" in unknown.why
+    assert unknown.log_sd > router.log_sd
+    with pytest.raises(ModelProblem, match="ht_lookup"):
+        carry(here, there, FRAMES, function=read_function("l2_switch"))
 
 
 def test_what_a_link_carries_does_not_change_with_the_host(half: Path) -> None:

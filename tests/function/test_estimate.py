@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.function.catalogue import function_names, parse_function, read_function
-from routecast.function.estimate import estimate
+from routecast.function.estimate import estimate, operations_without_cost
 from routecast.function.model import Direction, NetworkFunction
 from routecast.hardware.catalogue import read_hardware, shipped_hardware
 from routecast.hardware.formula import Formula
@@ -230,10 +230,29 @@ def test_a_bad_formula_of_the_host_is_named_with_its_place(small_host: Hardware,
         estimate(function, host)
 
 
-def test_every_shipped_function_is_estimated_on_every_shipped_host() -> None:
-    for name in function_names():
-        for hardware in (read_hardware(one) for one in shipped_hardware()):
-            for size in (64, 594, 1518):
-                found = estimate(read_function(name), hardware, frame_bytes=size, cores=hardware.cpu.cores)
-                assert 0.0 < found.pps <= found.limit_pps("core")
-                assert found.to_json()["machine_pps"] == found.pps
+@pytest.mark.parametrize("host", shipped_hardware())
+def test_every_shipped_function_is_estimated_on_every_shipped_host_or_says_which_cost_is_missing(host: str) -> None:
+    hardware = read_hardware(host)
+    for function in map(read_function, function_names()):
+        missing = operations_without_cost(function, hardware)
+        for size in (64, 594, 1518):
+            if missing:
+                with pytest.raises(
+                    ModelProblem, match=f'{host} gives no cost of "{missing[0]}": add it to the hardware'
+                ):
+                    estimate(function, hardware, frame_bytes=size)
+                continue
+            found = estimate(function, hardware, frame_bytes=size, cores=hardware.cpu.cores)
+            assert 0.0 < found.pps <= found.limit_pps("core")
+            assert found.to_json()["machine_pps"] == found.pps
+
+
+@pytest.mark.parametrize("host", shipped_hardware())
+def test_every_shipped_host_states_all_costs_of_a_router(host: str) -> None:
+    assert not operations_without_cost(read_function("ipv4_router"), read_hardware(host), assumed=False)
+
+
+def test_a_cost_that_is_assumed_is_none_that_the_host_states() -> None:
+    counted, xeon = read_function("aes"), read_hardware("xeon-e5-2690v2")
+    assert operations_without_cost(counted, xeon) == ()
+    assert operations_without_cost(counted, xeon, assumed=False) == ("instructions",)

@@ -1,9 +1,10 @@
 """A router that was calibrated on one host, carried to another by what network functions cost on both.
 
 The time of a frame is that of the calibrated host times the ratio of the estimates of a function on both hosts
-(:mod:`routecast.function.estimate`): of the function that the router runs where it is named, else the median over all
-functions that ship, whose spread then widens the interval. Links, cards and the law of contention stay as they were
-measured: they are of the first host.
+(:mod:`routecast.function.estimate`): of the function that the router runs where it is named, else the median over the
+functions that ship and whose operations both hosts state a cost of, whose spread then widens the interval. A cost that
+is assumed says nothing of a host but its clock. Links, cards and the law of contention stay as they were measured: they
+are of the first host.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statistics import median, pstdev
 from routecast.calibration.fitted import FittedRouter
 from routecast.errors import FitProblem, RoutecastError
 from routecast.function.catalogue import function_names, read_function
-from routecast.function.estimate import estimate
+from routecast.function.estimate import estimate, operations_without_cost
 from routecast.function.model import NetworkFunction
 from routecast.hardware.model import Hardware
 from routecast.load.frames import FrameMix
@@ -55,7 +56,7 @@ def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: Networ
     routecast.errors.FitProblem
         No function can be estimated on both hosts.
     """
-    functions = [function] if function else [read_function(name) for name in function_names()]
+    functions = [function] if function else _stated_on(here, there)
     ratios = []
     for each in functions:
         try:
@@ -77,6 +78,12 @@ def carry(here: Hardware, there: Hardware, frames: FrameMix, *, function: Networ
 def carried(fitted: FittedRouter, change: Carry) -> FittedRouter:
     """Return the router on the other host, with intervals that know that it was carried."""
     return replace(fitted, carry=(change.log_ratio, change.log_sd))
+
+
+def _stated_on(*hosts: Hardware) -> list[NetworkFunction]:
+    """Return the functions that ship, without those that need a cost which a host does not state."""
+    functions = map(read_function, function_names())
+    return [each for each in functions if not any(operations_without_cost(each, host, assumed=False) for host in hosts)]
 
 
 def _log_ratio(function: NetworkFunction, here: Hardware, there: Hardware, frames: FrameMix) -> float:

@@ -290,17 +290,23 @@ def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
 
 def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterator[Sizing]:
     from routecast.function.chain import read_chain
+    from routecast.function.estimate import operations_without_cost
     from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
     from routecast.plan.size.modelled import router_of_function, size_router
 
     _refuse_of_tables(question, "a function")
+    function = read_chain(name)
     if "host" in question.over:
-        hosts = list(dict.fromkeys([*hosts, *hardware_names()]))
+        others = [host for host in hardware_names() if host not in hosts]
+        missing = {host: operations_without_cost(function, read_hardware(host)) for host in others}
+        hosts = [*hosts, *(host for host in others if not missing[host])]
+        for host, operations in missing.items():
+            if operations:
+                remark(f"{host} is left out: it gives no cost of {', '.join(operations)}")
     if not hosts and not host_file().is_file():
         raise QuantityProblem(
             "", "say the host with --on, a name of `hardware list`, or probe this one: hardware probe"
         )
-    function = read_chain(name)
     for host in hosts or [HOST]:
         hardware = read_hardware(host)
         counts = [count for count in question.counts if count <= hardware.cpu.cores]

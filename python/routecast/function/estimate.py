@@ -21,7 +21,7 @@ from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
 from routecast.function.model import Direction, NetworkFunction, TableSize
-from routecast.function.operations import assumption_notes
+from routecast.function.operations import ASSUMED, assumption_notes
 from routecast.function.step_estimate import StepEstimate, places_of_lines, step_estimate
 from routecast.function.work import LINE_BYTES, StepWork, direction_work
 from routecast.hardware.model import Hardware
@@ -32,7 +32,14 @@ from routecast.quantity import format_bps, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 
-__all__ = ["Estimate", "chosen_directions", "estimate", "in_the_manner_of", "memory_channels"]
+__all__ = [
+    "Estimate",
+    "chosen_directions",
+    "estimate",
+    "in_the_manner_of",
+    "memory_channels",
+    "operations_without_cost",
+]
 
 
 # An estimate as plain data: what ``routecast function --json`` prints, and what a planner reads.
@@ -303,6 +310,26 @@ def in_the_manner_of(hardware: Hardware, function: NetworkFunction) -> NetworkFu
         return replace(function, directions=directions)
     tables = tuple(replace(one, entry_bytes=one.held_bytes or one.entry_bytes) for one in function.tables)
     return replace(function, directions=directions, tables=tables)
+
+
+def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, assumed: bool = True) -> tuple[str, ...]:
+    """Return the operations of a function that a host has no cost of, sorted; with one, there is no estimate.
+
+    Parameters
+    ----------
+    assumed : bool
+        A cost that is assumed (:data:`routecast.function.operations.ASSUMED`) counts as one.
+
+    Examples
+    --------
+    >>> from routecast.function.catalogue import read_function
+    >>> from routecast.hardware.catalogue import read_hardware
+    >>> operations_without_cost(read_function("l2_switch"), read_hardware("xeon-platinum-8180"))
+    ('ht_lookup',)
+    """
+    steps = [step for one in in_the_manner_of(hardware, function).directions for step in one.steps]
+    known = hardware.operations.keys() | (ASSUMED.keys() if assumed else set())
+    return tuple(sorted({step.operation for step in steps} - known))
 
 
 _NORMAL_95 = 1.959964

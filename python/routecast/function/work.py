@@ -228,8 +228,11 @@ def _costs(steps: Iterable[Step], hardware: Hardware, function: NetworkFunction,
         if cost is not None:
             costs.append(cost)
             continue
-        hint = did_you_mean(step.operation, hardware.operations)
-        what = f'{hardware.name} gives no cost of "{step.operation}": add it to the hardware file; {hint}'
+        if step.operation in OPERATIONS:
+            hint = "add it to the hardware file, or probe the host (routecast hardware probe)"
+        else:
+            hint = f"is no elementary operation; {did_you_mean(step.operation, OPERATIONS)}"
+        what = f'{hardware.name} gives no cost of "{step.operation}": {hint}'
         problems.append(Problem(f"direction[{number}].step[{index}].operation", what))
     if problems:
         raise ModelProblem(f"function {function.name!r} on {hardware.name}", problems)

@@ -282,8 +282,14 @@ def test_over_clocks_a_slower_one_needs_as_many_more_cores(capsys: pytest.Captur
 
 def test_over_hosts_are_those_of_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["size", "--function", "l2_switch", "--target", "20 Mpps", "--over", "cores,host", "--json"]) == 0
-    names = [each["series"] for each in json.loads(capsys.readouterr().out)["series"]]
+    printed = capsys.readouterr()
+    names = [each["series"] for each in json.loads(printed.out)["series"]]
     assert "l2_switch on xeon-e5-2690v2" in names
+    assert "l2_switch on xeon-platinum-8180" not in names
+    assert "xeon-platinum-8180 is left out: it gives no cost of ht_lookup" in printed.err
+    assert run(["size", "--function", "ipv4_router", "--target", "20 Mpps", "--over", "cores,host", "--json"]) == 0
+    names = [each["series"] for each in json.loads(capsys.readouterr().out)["series"]]
+    assert "ipv4_router on xeon-platinum-8180" in names
 
 
 @pytest.mark.parametrize("over", ["colour", "", "host", "cores,,clock"])
