@@ -29,13 +29,14 @@ FLOORS = (
     ("evaluate",),
     ("testbed", "power", "noc"),
     ("benchmark", "calibration", "experiment", "multistage"),
+    ("explore",),
     ("plan",),
     ("report",),
     ("study",),
     ("api",),
     ("cli",),
 )
-VALUES = ("tables", "figures", "ticks", "page", "drawing")
+VALUES = ("tables", "figures", "ticks", "page", "drawing", "simulator")
 """Modules of the report that know nothing of routers: who has something to show, such as a procedure of a benchmark,
 declares its columns and figures beside it, so they stand below all that has."""
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
@@ -44,7 +45,6 @@ HEAVY = (
     "scipy",
     "pint",
     "polars",
-    "plotly",
     "pydantic",
     "typer",
     "rich",

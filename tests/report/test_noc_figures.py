@@ -26,7 +26,6 @@ from routecast.report.noc.pictures import (
     power_map,
 )
 from routecast.report.noc.simulation_tables import with_interval
-from routecast.report.page import interactive
 
 SVG = "{http://www.w3.org/2000/svg}"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -156,7 +155,6 @@ def test_latency_has_intervals_and_a_line_where_it_becomes_unbounded() -> None:
     assert (points.low, points.high) == (curve.low, curve.high)
     assert figure.x.high is not None
     assert figure.x.high > 0.3
-    assert interactive(figure)["data"]
 
 
 def test_a_curve_that_is_saturated_from_its_first_load_is_drawn_all_the_same() -> None:

@@ -1,22 +1,25 @@
-"""One self-contained HTML page: prose, tiles of key numbers, tables, figures.
+"""One self-contained HTML page: prose, tiles of key numbers, tables, figures, a live panel.
 
-The page needs no network: style, script and Plotly are inside it, Plotly once. It follows the reader's light or dark
-setting and prints in black on white.
+The page asks for nothing: style and scripts are inside it, and its policy forbids all else. It follows the reader's
+light or dark setting and prints in black on white. Figures stand in it as SVG, which a script makes lively.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 from routecast.report.drawing import draw
-from routecast.report.figures import Axis, Figure, Line, Points, Stack
+from routecast.report.figures import Axis, Figure, Mark
 from routecast.report.tables import Table, table_html
 
 if TYPE_CHECKING:
@@ -27,154 +30,46 @@ __all__ = [
     "Drawing",
     "Facts",
     "Folded",
+    "Linked",
+    "Links",
     "Listing",
+    "Live",
     "Notice",
     "Page",
     "Prose",
     "Section",
     "Tile",
     "Tiles",
-    "interactive",
     "render_page",
 ]
 
 
-# Figures as Plotly JSON: the reader can point at a value and hide a line.
-#
-# Colours of text, grid and paper are left to the page, which sets them for light, dark and print.
-
-
-Json = dict[str, object]
-
-
-def interactive(figure: Figure) -> Json:
-    """Return the figure as ``{"data": …, "layout": …}`` for ``Plotly.newPlot``."""
-    data: list[Json] = []
-    for mark in figure.marks:
-        if isinstance(mark, Line):
-            data += _line(mark)
-        elif isinstance(mark, Points):
-            data.append(_points(mark))
-        else:
-            data.append(_stack(mark))
+def _figure_json(figure: Figure) -> dict[str, object]:
+    """Return what ``look/figures.js`` draws: numbers to six digits, what is not finite as null."""
     return {
-        "data": data,
-        "layout": {
-            "height": figure.height_px,
-            "margin": {"l": 62, "r": 14, "t": 10, "b": 54},
-            "hovermode": "closest",
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-            "xaxis": _axis(figure.x),
-            "yaxis": _axis(figure.y) | {"automargin": True},
-        },
+        "name": figure.name,
+        "title": figure.title,
+        "height_px": figure.height_px,
+        "x": _plain(figure.x),
+        "y": _plain(figure.y),
+        "marks": [{"kind": type(mark).__name__.lower(), **_plain(mark)} for mark in figure.marks],
     }
 
 
-def _axis(axis: Axis) -> Json:
-    layout: Json = {"title": {"text": axis.title}, "type": axis.scale, "zeroline": False, "ticks": "outside"}
-    if axis.ticks:
-        layout |= {"tickvals": list(axis.ticks), "ticktext": list(axis.labels) or [f"{tick:g}" for tick in axis.ticks]}
-    if axis.low is not None and axis.high is not None:
-        ends = (axis.low, axis.high)
-        layout["range"] = [math.log10(end) for end in ends] if axis.scale == "log" else list(ends)
-    elif axis.scale == "linear" and axis.low is not None:
-        layout["range"] = [axis.low, None]  # the other end follows the data
-    elif axis.scale == "linear":
-        layout["rangemode"] = "tozero"
-    return layout
+def _plain(mark: Axis | Mark) -> dict[str, object]:
+    """Return the fields that differ from what they are without being given; the colour always."""
+    found: dict[str, object] = {}
+    for each in fields(mark):
+        given = getattr(mark, each.name)
+        if given != each.default or each.name == "colour":
+            found[each.name] = [_number(entry) for entry in given] if isinstance(given, tuple) else _number(given)
+    return found
 
 
-def _numbers(values: Sequence[float]) -> list[float | None]:
-    return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
-
-
-def _line(line: Line) -> list[Json]:
-    traces: list[Json] = []
-    if line.low:
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [*_numbers(line.x), *reversed(_numbers(line.x))],
-                "y": [*_numbers(line.high), *reversed(_numbers(line.low))],
-                "fill": "toself",
-                "fillcolor": _faint(line.colour),
-                "line": {"width": 0},
-                "hoverinfo": "skip",
-                "showlegend": False,
-                "legendgroup": line.name,
-            }
-        )
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": line.name,
-            "x": _numbers(line.x),
-            "y": _numbers(line.y),
-            "line": {"color": line.colour, "width": 2, "dash": "dash" if line.dashed else "solid"},
-            "showlegend": line.legend,
-            "legendgroup": line.name,
-        }
-    )
-    return traces
-
-
-def _points(points: Points) -> Json:
-    trace: Json = {
-        "type": "scatter",
-        "mode": "markers",
-        "cliponaxis": False,
-        "name": points.name,
-        "x": _numbers(points.x),
-        "y": _numbers(points.y),
-        "marker": {
-            "color": points.colour,
-            "size": points.size_px,
-            "symbol": _symbol(points),
-            "line": {"width": 1.5, "color": points.colour},
-        },
-        "showlegend": points.legend,
-        "legendgroup": points.name,
-    }
-    if points.low:
-        trace["error_y"] = {
-            "type": "data",
-            "symmetric": False,
-            "array": _numbers([high - y for high, y in zip(points.high, points.y, strict=True)]),
-            "arrayminus": _numbers([y - low for low, y in zip(points.low, points.y, strict=True)]),
-            "thickness": 1.2,
-            "width": 3,
-            "color": points.colour,
-        }
-    if points.labels:
-        trace |= {"text": list(points.labels), "hovertemplate": "%{text}<extra></extra>"}
-    return trace
-
-
-def _symbol(points: Points) -> str:
-    symbol = "x-thin" if points.symbol == "cross" else points.symbol
-    return symbol if points.filled else f"{symbol}-open"
-
-
-def _stack(stack: Stack) -> Json:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": stack.name,
-        "x": _numbers(stack.x),
-        "y": _numbers(stack.y),
-        "stackgroup": "one",
-        "fillcolor": _faint(stack.colour, 0.55),
-        "line": {"width": 1, "color": stack.colour},
-    }
-
-
-def _faint(colour: str, opacity: float = 0.15) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{opacity:g})"
+def _number(entry: object) -> object:
+    if not isinstance(entry, float):
+        return entry
+    return float(f"{entry:.6g}") if math.isfinite(entry) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +137,31 @@ class Folded:
     table: Table
 
 
-Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Folded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linked:
+    """A page beside this one: its file, its title and what it shows."""
+
+    href: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Pages beside this one."""
+
+    pages: tuple[Linked, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """A router to turn: the data of its panel, and the figure that stands there without scripts and in print."""
+
+    data: Mapping[str, object]
+    figure: Figure
+
+
+Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Folded | Live | Links
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,11 +196,15 @@ class Page:
         """Return the page's figures in their order."""
         return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))
 
+    @property
+    def live(self) -> Live | None:
+        """The page's live panel, if it has one; a page has one at most."""
+        return next((b for section in self.sections for b in section.blocks if isinstance(b, Live)), None)
+
 
 def render_page(page: Page) -> str:
     """Return the page as one HTML document."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # only who reports pays for it
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         loader=PackageLoader("routecast.report", "look"),
@@ -292,7 +215,7 @@ def render_page(page: Page) -> str:
     )
     environment.filters["inline"] = _inline
     room = files("routecast.report") / "look"
-    figures = page.figures()
+    scripts = _scripts(page)
     return environment.get_template("page.html.j2").render(
         page=page,
         kind=lambda block: type(block).__name__,
@@ -300,10 +223,47 @@ def render_page(page: Page) -> str:
         drawn=lambda figure: _trusted(draw(figure)),
         trusted=_trusted,
         style=_trusted((room / "page.css").read_text(encoding="utf-8")),
-        script=_trusted((room / "page.js").read_text(encoding="utf-8")),
-        plotly=_trusted(get_plotlyjs()) if figures else "",
-        figures=_trusted(_script_json({figure.name: interactive(figure) for figure in figures})),
+        policy=_policy(scripts, is_live=page.live is not None),
+        scripts=[_trusted(script) for script in scripts],
     )
+
+
+def _scripts(page: Page) -> list[str]:
+    """Return the scripts that a page needs, the data that they show in them."""
+    figures, live = page.figures(), page.live
+    if not figures and live is None:
+        return []
+    room = files("routecast.report") / "look"
+
+    def text(name: str) -> str:
+        return (room / name).read_text(encoding="utf-8")
+
+    data = _script_json([_figure_json(figure) for figure in figures])
+    scripts = [text("figures.js"), f"const figures = {data};\n{text('page.js')}"]
+    if live is not None:
+        from routecast.report.simulator import simulator_script
+
+        packed = base64.b64encode(gzip.compress(_script_json(live.data).encode(), 9, mtime=0)).decode("ascii")
+        scripts += [simulator_script(), text("panel.js"), f'const liveData = "{packed}";\n{text("explorer.js")}']
+    return scripts
+
+
+def _policy(scripts: Sequence[str], *, is_live: bool) -> str:
+    """Return the content security policy: these scripts and no others, nothing from anywhere."""
+    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts]
+    live = ["'wasm-unsafe-eval'"] if is_live else []
+    policy = [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src data: blob:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    if scripts:
+        policy.append(f"script-src {' '.join([*hashes, *live])}")
+    if is_live:
+        policy.append("worker-src blob:")
+    return "; ".join(policy)
 
 
 def _trusted(html: str) -> Markup:

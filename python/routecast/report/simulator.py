@@ -1,0 +1,30 @@
+"""The simulator for pages: the script that they carry, with the compiled module in it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from importlib.resources import files
+
+__all__ = ["simulator_policy", "simulator_script"]
+
+
+def simulator_script() -> str:
+    """Return the class ``Simulator`` and the constant ``simulatorModule`` that it is made of, for a ``<script>``.
+
+    ``new Simulator(simulatorModule).run({scenario})`` then does in the page what ``routecast._core.simulate`` does
+    here (``look/simulator.js``).
+    """
+    package = files("routecast")
+    module = (package / "data" / "wasm" / "simulator.wasm").read_bytes()
+    text = base64.b64encode(gzip.compress(module, 9, mtime=0)).decode("ascii")
+    script = (package / "report" / "look" / "simulator.js").read_text(encoding="utf-8")
+    return f'{script}\nconst simulatorModule = "{text}";\n'
+
+
+def simulator_policy() -> str:
+    """Return the content security policy that is enough for a page with the simulator: no network, no eval."""
+    return (
+        "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; worker-src blob:; "
+        "style-src 'unsafe-inline'; img-src data:"
+    )

@@ -1,0 +1,76 @@
+"""Pages in a real browser: Chromium of the system, driven by Playwright, without a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+PATIENCE_MS = 120_000
+"""No test waits for a tenth of this."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A page that is open, and what it did that a reader would not see."""
+
+    page: Page
+    console: list[str] = field(default_factory=list)
+    """Messages on the console and errors that nothing caught, as "type: text"."""
+    requests: list[str] = field(default_factory=list)
+    """Addresses that were asked for, the page's own first; the text of data: and blob: addresses is left out."""
+
+
+PageOf = Callable[[Path], Opened]
+
+
+# A module's own: while Playwright runs, its event loop is that of this process, and no other test could start one.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start Chromium for the tests of a file."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs Chromium: apt install chromium")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install --group test")
+    with sync_api.sync_playwright() as playwright:
+        # Chromium's sandbox refuses root.
+        started = playwright.chromium.launch(executable_path=chromium, chromium_sandbox=os.geteuid() != 0)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page_of(browser: Browser) -> Iterator[PageOf]:
+    """Open a file as a reader does, in a window of its own, and watch its console and its requests."""
+    contexts = []
+
+    def opened(path: Path) -> Opened:
+        context = browser.new_context(offline=True)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        found = Opened(context.new_page())
+        found.page.on("console", lambda message: found.console.append(f"{message.type}: {message.text}"))
+        found.page.on("pageerror", lambda error: found.console.append(f"error: {error}"))
+        found.page.on("request", lambda request: found.requests.append(_short(request.url)))
+        found.page.goto(path.absolute().as_uri())
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def _short(url: str) -> str:
+    scheme = url.partition(":")[0]
+    return f"{scheme}:" if scheme in {"data", "blob"} else url
