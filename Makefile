@@ -178,6 +178,10 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 bpf: ## compile the tester's eBPF programs anew, into the repository; the only target that needs clang
 	@sh crates/tester/bpf/compile "$${ROUTECAST_CLANG:-clang}" crates/tester/bpf/objects
 
+.PHONY: wasm
+wasm: ## compile the simulator for pages anew, into the package; needs rustup target add wasm32-unknown-unknown
+	@$(PYTHON) crates/wasm/compile.py python/routecast/data/wasm
+
 .PHONY: clean
 clean: ## remove everything that was built
 	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so

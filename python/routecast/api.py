@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from routecast.calibration import FittedRouter, fit
 from routecast.calibration.fitted import at_cores
 from routecast.errors import QuantityProblem
-from routecast.evaluate.points import Point, of_series, read_table
+from routecast.evaluate.points import Point, calibrating, of_series, read_table
 from routecast.evaluate.trial import Trial
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.load.offered import IntendedRate
@@ -336,7 +336,7 @@ def calibrate(
     else:
         points = tuple(table)
     points = of_series(points, series)
-    known = [point for point in points if point.calibrate] or [p for p in points if math.isfinite(p.throughput_pps)]
+    known = calibrating(points)
     return Calibration(points, fit(known, noise_ratio=noise_ratio), remarks)
 
 

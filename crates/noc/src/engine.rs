@@ -107,7 +107,9 @@ impl Engine {
             nodes: (0..tables.nodes).map(|node| Node::new(scenario, node, tables.vcs)).collect(),
             sending: ActiveSet::new(tables.nodes),
             waking: BinaryHeap::new(),
-            path_streams: (0..tables.nodes).map(|node| stream(run.seed, run.replication, "noc paths", node)).collect(),
+            path_streams: (0..tables.nodes)
+                .map(|node| stream(run.seed, run.replication, "noc paths", node as u64))
+                .collect(),
             sinks: vec![NONE; tables.nodes << tables.node_shift],
             statistics: Statistics::new(scenario),
             slab: Slab::default(),

@@ -100,7 +100,7 @@ impl Source {
             return None;
         }
         let trial = trial(load, sum);
-        let mut stream = stream(seed, replication, "noc packets", node);
+        let mut stream = stream(seed, replication, "noc packets", node as u64);
         let (mut cycle, mut on_until) = (0, u64::MAX);
         if let Injection::OnOff { on_cycles, off_cycles } = load.injection {
             // In the steady state a node is on with the share of its on periods; geometric periods have no memory.

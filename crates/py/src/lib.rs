@@ -25,15 +25,8 @@ pyo3::create_exception!(
 );
 
 fn convert(error: &SimError) -> PyErr {
-    let message = error.to_string();
-    let (kind, duration_s, needed_s) = match *error {
-        SimError::Transient { duration_s, needed_s, .. } => ("transient", duration_s, needed_s),
-        SimError::Cycle { .. } => ("cycle", 0.0, 0.0),
-        SimError::NotRecursive { .. } => ("path", 0.0, 0.0),
-        SimError::Index { .. } | SimError::Number { .. } => ("scenario", 0.0, 0.0),
-        SimError::Interrupted => ("interrupted", 0.0, 0.0),
-    };
-    SimulationError::new_err((kind, message, duration_s, needed_s))
+    let (duration_s, needed_s) = error.spans_s();
+    SimulationError::new_err((error.kind(), error.to_string(), duration_s, needed_s))
 }
 
 /// Simulates a scenario.

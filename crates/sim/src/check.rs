@@ -313,7 +313,8 @@ impl Load {
                     }
                 }
                 Process::Bursts { burst_frames } => {
-                    count(format!("load.sources[{i}].process.burst_frames"), *burst_frames as usize)?;
+                    let burst_frames = usize::try_from(*burst_frames).unwrap_or(usize::MAX);
+                    count(format!("load.sources[{i}].process.burst_frames"), burst_frames)?;
                 }
                 Process::Trace { time_ps, bytes, flow } => {
                     if time_ps.len() != bytes.len() || time_ps.len() != flow.len() || !time_ps.is_sorted() {

@@ -101,7 +101,8 @@ impl Engine {
         claims.extend((0..ports.len()).map(|port| Claim::nothing(model.tasks.len() + port)));
         let with_lanes: Vec<usize> = nodes.iter().copied().filter(|&n| graph.grouped[n].is_none()).collect();
         let Staff { lanes, task_of, threads, mut units } = Staff::new(scenario, graph, &ports, &with_lanes);
-        let managers = Managers::new(&model.pools, &claims, &task_of, scenario.run.message_limit);
+        let managers = Managers::new(&model.pools, &claims, &task_of, scenario.run.message_limit)
+            .with_messages_from(scenario.run.record_from_ps.unwrap_or(0));
         let mut timer_task = Vec::new();
         for unit in units.iter_mut().flatten() {
             unit.quantum = managers.quantum_ps(&claims[unit.claim]);

@@ -52,6 +52,33 @@ pub enum SimError {
     Interrupted,
 }
 
+impl SimError {
+    /// A word for the kind, for programs.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Index { .. } | Self::Number { .. } => "scenario",
+            Self::Cycle { .. } => "cycle",
+            Self::NotRecursive { .. } => "path",
+            Self::Transient { .. } => "transient",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// What was simulated and what should be enough, seconds; 0 where the trial's length is not what is wrong.
+    #[must_use]
+    pub fn spans_s(&self) -> (f64, f64) {
+        match *self {
+            Self::Transient { duration_s, needed_s, .. } => (duration_s, needed_s),
+            Self::Index { .. }
+            | Self::Number { .. }
+            | Self::Cycle { .. }
+            | Self::NotRecursive { .. }
+            | Self::Interrupted => (0.0, 0.0),
+        }
+    }
+}
+
 /// A span in the unit that a person would choose.
 fn span(seconds: f64) -> String {
     let (scale, unit) = match seconds {

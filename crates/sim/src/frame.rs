@@ -70,3 +70,41 @@ pub struct Fate {
     /// Node that dropped it; none if it was forwarded.
     pub dropped_at: Option<u32>,
 }
+
+/// A frame's stay at a node; kept only where a run is asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hop {
+    /// When its service began, picoseconds.
+    pub start_ps: u64,
+    /// The frame's number.
+    pub seq: u64,
+    /// When it came, picoseconds.
+    pub at_ps: u64,
+    /// The node.
+    pub node: u32,
+    /// Its flow.
+    pub flow: u32,
+}
+
+/// The stays that a run keeps: those whose service begins at an instant or later.
+#[derive(Debug, Default)]
+pub struct Hops {
+    from_ps: u64,
+    /// The stays, in no order.
+    pub kept: Vec<Hop>,
+}
+
+impl Hops {
+    /// None yet, from an instant on.
+    #[must_use]
+    pub fn from(from_ps: u64) -> Self {
+        Self { from_ps, kept: Vec::new() }
+    }
+
+    /// A frame that came to a node at `at_ps` is served from `start_ps` on. Copies are no frames of the load.
+    pub fn note(&mut self, node: u32, frame: &Frame, at_ps: u64, start_ps: u64) {
+        if start_ps >= self.from_ps && !frame.is_copy() {
+            self.kept.push(Hop { start_ps, seq: frame.seq, at_ps, node, flow: frame.flow });
+        }
+    }
+}

@@ -39,7 +39,7 @@ impl Interruptions {
     pub fn of_node(scenario: &Scenario, node: usize) -> Self {
         let Some(task) = scenario.model.tasks.get(node) else { return Self::default() };
         let open = |purpose, number: usize| {
-            stream(scenario.run.seed, scenario.run.replication, purpose, node + (number << 32))
+            stream(scenario.run.seed, scenario.run.replication, purpose, node as u64 + ((number as u64) << 32))
         };
         let strikes = task
             .needs

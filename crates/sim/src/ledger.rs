@@ -5,7 +5,7 @@
 //! the histograms, so that those of the transient can be left out afterwards without a second run.
 
 use crate::by_flow::ByFlow;
-use crate::frame::{Fate, Frame};
+use crate::frame::{Fate, Frame, Hops};
 use crate::histogram::{Histogram, Sparse};
 use crate::scenario::Scenario;
 use crate::source::Arrival;
@@ -130,6 +130,8 @@ pub struct Ledger {
     details: bool,
     /// Fates, where they are kept.
     pub fates: Option<Vec<Fate>>,
+    /// Stays at nodes, where they are kept.
+    pub hops: Option<Hops>,
     /// Counts by flow, where they are kept.
     pub by_flow: Option<ByFlow>,
     /// Counts by mini-batch, where they are kept.
@@ -166,6 +168,7 @@ impl Ledger {
             lost: None,
             details: run.record_frames || run.per_flow || over_time,
             fates: run.record_frames.then(Vec::new),
+            hops: run.record_from_ps.map(Hops::from),
             timeline: over_time.then(|| Timeline::new(duration_ps)),
             by_flow: run.per_flow.then(|| ByFlow::new(scenario.load.flows.len())),
         }
@@ -311,6 +314,14 @@ impl Ledger {
             self.accounts[node].waited_ps[self.segment] += to_ps - from_ps;
         } else {
             self.spread(from_ps, to_ps).for_each(|(segment, ps)| self.accounts[node].waited_ps[segment] += ps);
+        }
+    }
+
+    /// A frame that came to a node at one instant is served there from another on.
+    #[inline]
+    pub fn hop(&mut self, node: u32, frame: &Frame, at_ps: u64, start_ps: u64) {
+        if let Some(hops) = &mut self.hops {
+            hops.note(node, frame, at_ps, start_ps);
         }
     }
 

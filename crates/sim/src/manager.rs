@@ -106,6 +106,7 @@ pub struct Managers {
     /// Messages kept so far.
     pub messages: Vec<Message>,
     message_limit: usize,
+    messages_from: u64,
 }
 
 impl Managers {
@@ -144,6 +145,7 @@ impl Managers {
             last_unit: vec![NOBODY; nodes],
             messages: Vec::new(),
             message_limit,
+            messages_from: 0,
         }
     }
 
@@ -366,10 +368,16 @@ impl Managers {
         }
     }
 
+    /// Keeps messages only from an instant on.
+    #[must_use]
+    pub fn with_messages_from(self, messages_from: u64) -> Self {
+        Self { messages_from, ..self }
+    }
+
     /// Keeps a message, as long as there is room for more.
     #[inline]
     pub fn note(&mut self, at_ps: u64, kind: Kind, task: u32, pool: u32, unit: Option<u32>) {
-        if self.messages.len() < self.message_limit {
+        if self.messages.len() < self.message_limit && at_ps >= self.messages_from {
             self.messages.push(Message { at_ps, kind, task, pool, unit });
         }
     }

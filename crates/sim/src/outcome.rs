@@ -121,6 +121,21 @@ pub struct FateRow {
     pub dropped_at: Option<u32>,
 }
 
+/// A frame's stay at a node, for the trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct HopRow {
+    /// Number of the frame in order of arrival.
+    pub seq: u64,
+    /// Node.
+    pub node: u32,
+    /// Flow of the frame.
+    pub flow: u32,
+    /// When it came, picoseconds.
+    pub at_ps: u64,
+    /// When its service began, picoseconds.
+    pub start_ps: u64,
+}
+
 /// Outcome of one simulation, or of several replications together.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Outcome {
@@ -172,6 +187,9 @@ pub struct Outcome {
     pub messages: Vec<MessageRow>,
     /// Kept fates of the first replication, by frame number.
     pub fates: Vec<FateRow>,
+    /// Kept stays at nodes of the first replication, by the instant at which service began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopRow>,
 }
 
 /// Runs a scenario once.
@@ -264,6 +282,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         over_time: over_time(&records, duration_s),
         messages: Vec::new(),
         fates: Vec::new(),
+        hops: Vec::new(),
     };
     // S12: every frame is accounted for, always.
     assert_eq!(
@@ -276,8 +295,16 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     }
     if let Some(first) = records.into_iter().next() {
         outcome.messages = first.messages.iter().map(message_row).collect();
+        let from_ps = scenario.run.record_from_ps.unwrap_or(0);
         let mut fates: Vec<Fate> = first.ledger.fates.unwrap_or_default();
+        fates.retain(|fate| fate.end_ps >= from_ps);
         fates.sort_unstable();
+        let mut hops = first.ledger.hops.unwrap_or_default().kept;
+        hops.sort_unstable();
+        outcome.hops = hops
+            .iter()
+            .map(|h| HopRow { seq: h.seq, node: h.node, flow: h.flow, at_ps: h.at_ps, start_ps: h.start_ps })
+            .collect();
         outcome.fates = fates
             .iter()
             .map(|f| FateRow { seq: f.seq, arrival_ps: f.arrival_ps, end_ps: f.end_ps, dropped_at: f.dropped_at })

@@ -10,14 +10,14 @@ pub type Stream = Xoshiro256PlusPlus;
 ///
 /// Streams are seeded by hashing their name, so a part added to a model does not disturb the numbers of another.
 #[must_use]
-pub fn stream(seed: u64, replication: u64, purpose: &str, index: usize) -> Stream {
+pub fn stream(seed: u64, replication: u64, purpose: &str, index: u64) -> Stream {
     // FNV-1a over the name, then SplitMix64 finalisers, as xoshiro's authors advise for seeding.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in purpose.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     let mut state = mix(seed);
-    for word in [replication, hash, index as u64] {
+    for word in [replication, hash, index] {
         state = mix(state ^ mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15)));
     }
     Stream::seed_from_u64(state)

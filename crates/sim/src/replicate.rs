@@ -1,8 +1,11 @@
 //! Independent replications on all cores, until the answer is sure enough (semantics S10).
+//!
+//! Without the feature `parallel` they run one after the other, with the same result.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(feature = "parallel")]
 use rayon::prelude::*;
 
 use crate::error::SimError;
@@ -41,8 +44,11 @@ pub fn replicate(
         seeds.extend(first + seeds.len() as u64..first + wanted as u64);
         let finished = AtomicUsize::new(0);
         let share = |part: f64| (finished.load(Ordering::Relaxed) as f64 + part) / wanted as f64;
-        let records: Result<Vec<Record>, SimError> = seeds
-            .par_iter()
+        #[cfg(feature = "parallel")]
+        let seeds_now = seeds.par_iter();
+        #[cfg(not(feature = "parallel"))]
+        let seeds_now = seeds.iter();
+        let records: Result<Vec<Record>, SimError> = seeds_now
             .map(|&replication| {
                 let mut one = scenario.clone();
                 one.run.replication = replication;

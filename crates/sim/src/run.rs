@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use crate::engine::{Delivery, Engine};
 use crate::error::SimError;
-use crate::frame::Frame;
+use crate::frame::{Frame, Hops};
 use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Managers, Message};
@@ -221,14 +221,17 @@ impl Pipeline {
         let Self { stations, graph, pending, inbox, ledger, .. } = self;
         let (station, servers) = stations[n].as_mut().expect("recursive nodes have a station");
         let limit = ledger.segment_end();
+        let mut hops = ledger.hops.take();
+        let mut through = Through { node, hops: hops.as_mut(), station, servers, frames: &frames, limit };
         if n >= graph.tasks {
-            station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut FromPort(ledger));
+            through.pass(&mut refused, &mut beyond, FromPort(ledger));
         } else if matches!(graph.next_of(n), Next::Fixed(EXIT)) {
-            station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut FromTask(ledger));
+            through.pass(&mut refused, &mut beyond, FromTask(ledger));
         } else {
-            let mut sink = Onward { node, graph, pending, inbox, ledger };
-            station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut sink);
+            through.pass(&mut refused, &mut beyond, Onward { node, graph, pending, inbox, ledger });
         }
+        self.ledger.hops = hops;
+        let ledger = &mut self.ledger;
         for (at, Passage { start, done }) in beyond.drain(..) {
             ledger.wait(n, at, start);
             ledger.work(n, start, done);
@@ -281,6 +284,44 @@ impl Pipeline {
             self.ledger.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
         }
         Record { ledger: self.ledger, in_flight, messages, planes: self.graph.planes }
+    }
+}
+
+/// Frames on their way through a station.
+struct Through<'a> {
+    node: u32,
+    hops: Option<&'a mut Hops>,
+    station: &'a mut Station,
+    servers: &'a mut Servers,
+    frames: &'a [Frame],
+    limit: u64,
+}
+
+impl Through<'_> {
+    /// Lets them through into a sink; their stays are noted where a run keeps them.
+    #[inline]
+    fn pass(&mut self, refused: &mut Vec<Frame>, beyond: &mut Vec<(u64, Passage)>, mut sink: impl Sink) {
+        let Self { node, hops, station, servers, frames, limit } = self;
+        match hops {
+            None => station.pass(servers, frames, refused, beyond, *limit, &mut sink),
+            Some(hops) => {
+                station.pass(servers, frames, refused, beyond, *limit, &mut Noting { node: *node, hops, sink });
+            }
+        }
+    }
+}
+
+/// Frames whose stay is noted before they go on.
+struct Noting<'a, S> {
+    node: u32,
+    hops: &'a mut Hops,
+    sink: S,
+}
+
+impl<S: Sink> Sink for Noting<'_, S> {
+    fn take(&mut self, frame: &Frame, start: u64, done: u64) {
+        self.hops.note(self.node, frame, frame.at, start);
+        self.sink.take(frame, start, done);
     }
 }
 

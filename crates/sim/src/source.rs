@@ -218,7 +218,7 @@ impl Pace {
 impl Gaps {
     fn new(spec: &Spec, run: &Run, index: usize) -> Self {
         let mean = PS_PER_S / spec.rate_pps;
-        let rng = || stream(run.seed, run.replication, "gap", index);
+        let rng = || stream(run.seed, run.replication, "gap", index as u64);
         match &spec.process {
             Process::Cbr { phase } => Self::Cbr { period: mean, phase: *phase, count: 0 },
             Process::Poisson => Self::Poisson { mean, last: 0.0, rng: rng() },
@@ -284,7 +284,7 @@ impl Sizes {
         match load.sizes.as_slice() {
             [only] => Self::One(*only),
             list if load.random_sizes => {
-                Self::Random { list: list.to_vec(), rng: stream(run.seed, run.replication, "size", index) }
+                Self::Random { list: list.to_vec(), rng: stream(run.seed, run.replication, "size", index as u64) }
             }
             list => Self::Cycle { list: list.to_vec(), next: 0 },
         }
@@ -322,7 +322,7 @@ impl Flows {
         Self::Random {
             list: spec.flows.clone(),
             cumulative,
-            rng: stream(run.seed, run.replication, "flow", index),
+            rng: stream(run.seed, run.replication, "flow", index as u64),
             held: spec.flows[0],
         }
     }

@@ -184,7 +184,7 @@ impl Station {
     #[must_use]
     pub fn of_node(scenario: &Scenario, node: usize) -> Self {
         let model = &scenario.model;
-        let rng = stream(scenario.run.seed, scenario.run.replication, "service", node);
+        let rng = stream(scenario.run.seed, scenario.run.replication, "service", node as u64);
         let Some(task) = model.tasks.get(node) else {
             let port = &model.ports[node - model.tasks.len()];
             return Self::new(Service::link(port.link_bps, rng), 1.0, port.tx_ring);

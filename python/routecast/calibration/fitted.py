@@ -158,6 +158,12 @@ class FittedRouter:
         _, measured, weights = self._measurements(points)
         return tuple(float(chance) for chance in weights @ (measured >= math.log(goal_pps)) / weights.sum())
 
+    def quantiles_pps(self, points: Sequence[Point], probabilities: Sequence[float]) -> Floats:
+        """Quantiles of what one measurement at each of n points shows, frames per second, (n, len(probabilities))."""
+        _, measured, weights = self._measurements(points)
+        found: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
+        return found
+
     def least_cores(
         self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO, most: int = MOST_CORES
     ) -> int | None:

@@ -51,6 +51,7 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
         "solve": "solve:solve",
         "simulate": "simulate:simulate",
         "sweep": "sweep:sweep",
+        "explore": "explore:explore",
         "experiment": "experiment:experiment",
         "function": "function:function",
         "workload": "workload:workload",

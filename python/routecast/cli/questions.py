@@ -13,6 +13,7 @@ routecast models, simulates, measures and sizes software routers.
 How many cores for 40 Gbit/s?        routecast size points.csv --target RATE
 What does it forward, lose, delay?   routecast solve FILE; simulate FILE
 What limits at each count of cores?  routecast sweep FILE --vary cores=1..16
+What if I turn this and that?        routecast explore FILE
 Which measurement comes next?        routecast next points.csv
 Is the model right?                  routecast validate points.csv; study; board
 Which factors matter?                routecast experiment FILE

@@ -31,6 +31,7 @@ __all__ = [
     "Point",
     "PointTable",
     "Unit",
+    "calibrating",
     "of_series",
     "parse_points",
     "points_text",
@@ -316,6 +317,11 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
         As :func:`read_table`.
     """
     return read_table(path).points
+
+
+def calibrating(points: Sequence[Point]) -> list[Point]:
+    """Return the points that are marked to calibrate; all that have a rate if none is marked."""
+    return [point for point in points if point.calibrate] or [p for p in points if math.isfinite(p.throughput_pps)]
 
 
 def of_series(points: Sequence[Point], name: str | None) -> tuple[Point, ...]:

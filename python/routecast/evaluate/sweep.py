@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_POINTS",
+    "Routers",
     "Settings",
     "Sweep",
     "SweepPoint",
@@ -277,7 +278,7 @@ def sweep(
     combinations = [
         dict(zip((axis.key for axis in varied), row, strict=True)) for row in product(*(axis.values for axis in varied))
     ]
-    routers = _Routers(document, subject=subject, folder=folder, frames=frames)
+    routers = Routers(document, subject=subject, folder=folder, frames=frames)
     for settings in combinations:
         routers.of(settings)
     follows = "cores" in combinations[0] and not keeps_flows
@@ -314,7 +315,7 @@ def _shown(settings: Settings) -> str:
     return ", ".join(f"{key} = {str(entry)[:40]}" for key, entry in settings.items())
 
 
-class _Routers:
+class Routers:
     """Routers by settings, each built once: loads and flows do not change them."""
 
     def __init__(
@@ -324,6 +325,13 @@ class _Routers:
         self._built: dict[str, tuple[RouterModel, OfferedLoad | None]] = {}
 
     def of(self, settings: Settings) -> tuple[RouterModel, OfferedLoad | None]:
+        """Return the router of some settings, and the load that the file suggests for it.
+
+        Raises
+        ------
+        routecast.errors.RoutecastError
+            They make no router.
+        """
         overrides = {key: entry for key, entry in settings.items() if key not in _OF_THE_LOAD}
         frames = FrameMix.parse(str(settings["frame"])) if "frame" in settings else self._frames
         key = repr((overrides, frames and frames.name))

@@ -244,7 +244,12 @@ def _scripts(page: Page) -> list[str]:
         from routecast.report.simulator import simulator_script
 
         packed = base64.b64encode(gzip.compress(_script_json(live.data).encode(), 9, mtime=0)).decode("ascii")
-        scripts += [simulator_script(), text("panel.js"), f'const liveData = "{packed}";\n{text("explorer.js")}']
+        scripts += [
+            simulator_script(),
+            text("panel.js"),
+            text("planes.js"),
+            f'const liveData = "{packed}";\n{text("explorer.js")}',
+        ]
     return scripts
 
 

@@ -171,6 +171,7 @@ impl Engine {
         let frame = &mut self.frames[held];
         frame.waited += self.now - frame.at;
         ledger.wait(task, frame.at, self.now);
+        ledger.hop(task as u32, frame, frame.at, self.now);
         let work = extra + self.units[task].as_mut().expect("event nodes have a unit").service.draw_ps(frame.bytes);
         holder.frame = Some(held);
         holder.start = self.now;

@@ -63,7 +63,7 @@ impl Staff {
 }
 
 fn unit(scenario: &Scenario, graph: &Graph, n: usize, task: &Task, thread: Option<u32>, lanes: Range<u32>) -> Unit {
-    let rng = stream(scenario.run.seed, scenario.run.replication, "service", n);
+    let rng = stream(scenario.run.seed, scenario.run.replication, "service", n as u64);
     Unit {
         queue: VecDeque::with_capacity(task.queue.min(1 << 12)),
         capacity: task.queue,

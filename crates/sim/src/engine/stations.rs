@@ -64,6 +64,7 @@ impl Engine {
                 self.refuse(node, &Frame { at, waited, ..*frame }, place, before, ledger);
                 return;
             };
+            ledger.hop(node, frame, at, start);
             if done > limit {
                 ledger.wait(node as usize, at, start);
                 ledger.work(node as usize, start, done);

@@ -111,7 +111,7 @@ pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option
     else {
         return None;
     };
-    Some(Times::new(wakeup, stream(scenario.run.seed, scenario.run.replication, "wake-up", node)))
+    Some(Times::new(wakeup, stream(scenario.run.seed, scenario.run.replication, "wake-up", node as u64)))
 }
 
 /// A port on its way out is a task unit with a processor of its own.

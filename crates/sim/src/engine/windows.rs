@@ -119,6 +119,7 @@ impl Engine {
         let takes_ps = unit.service.draw_ps(frame.bytes) + unit.service.per_batch_ps();
         let at = now.saturating_add((takes_ps + 0.5) as u64);
         ledger.wait(node as usize, frame.at, now);
+        ledger.hop(node, frame, frame.at, now);
         frame.waited += now - frame.at;
         frame.at = at;
         let place = held.place();

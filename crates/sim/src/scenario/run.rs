@@ -22,6 +22,9 @@ pub struct Run {
     /// Keep what happened to each frame (small runs).
     #[serde(default)]
     pub record_frames: bool,
+    /// Keep the way of each frame too, its fate and the messages: all from this instant on, picoseconds.
+    #[serde(default)]
+    pub record_from_ps: Option<u64>,
     /// Count the frames of each flow.
     #[serde(default)]
     pub per_flow: bool,

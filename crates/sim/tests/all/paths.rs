@@ -6,12 +6,49 @@ use routecast_sim::scenario::{
     Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation,
 };
 use routecast_sim::{Outcome, simulate};
+use std::collections::BTreeMap;
 
 fn fates(scenario: &Scenario, path: Path) -> Outcome {
     let mut scenario = scenario.clone();
     scenario.run.path = path;
     scenario.run.record_frames = true;
+    scenario.run.record_from_ps = Some(0);
     simulate(&scenario, &go).expect("the scenario is valid")
+}
+
+/// The way of each frame that was forwarded: nodes with arrival and begin of service, one after the other.
+fn ways(outcome: &Outcome) -> BTreeMap<u64, Vec<(u64, u64, u32)>> {
+    let mut ways: BTreeMap<u64, Vec<(u64, u64, u32)>> =
+        outcome.fates.iter().filter(|fate| fate.dropped_at.is_none()).map(|fate| (fate.seq, Vec::new())).collect();
+    for hop in &outcome.hops {
+        if let Some(way) = ways.get_mut(&hop.seq) {
+            way.push((hop.at_ps, hop.start_ps, hop.node));
+        }
+    }
+    for fate in outcome.fates.iter().filter(|fate| fate.dropped_at.is_none()) {
+        let way = ways.get_mut(&fate.seq).expect("every frame has a way");
+        way.sort_unstable();
+        assert_eq!(way[0].0, fate.arrival_ps, "the way begins where the frame comes in");
+        assert!(way.iter().all(|&(at, start, _)| at <= start && start <= fate.end_ps));
+        assert!(way.windows(2).all(|two| two[0].1 <= two[1].0), "served at one node before the next");
+    }
+    ways
+}
+
+#[test]
+fn what_is_kept_begins_at_the_instant_that_is_asked_for() {
+    let mut scenario = w1(1_000.0);
+    scenario.run.record_frames = true;
+    let whole = fates(&scenario, Path::Events);
+    let from_ps = scenario.run.duration_ps / 2;
+    scenario.run.record_from_ps = Some(from_ps);
+    (scenario.run.path, scenario.run.message_limit) = (Path::Events, 1_000_000);
+    let half = simulate(&scenario, &go).expect("the scenario is valid");
+    assert!(!half.hops.is_empty() && half.hops.iter().all(|hop| hop.start_ps >= from_ps));
+    assert_eq!(half.hops.len(), whole.hops.iter().filter(|hop| hop.start_ps >= from_ps).count());
+    assert_eq!(half.fates.len(), whole.fates.iter().filter(|fate| fate.end_ps >= from_ps).count());
+    assert!(half.messages.iter().all(|message| message.at_s >= from_ps as f64 * 1e-12));
+    assert_eq!(half.forwarded_frames, whole.forwarded_frames);
 }
 
 fn agree(scenario: &Scenario, path: Path) {
@@ -20,6 +57,7 @@ fn agree(scenario: &Scenario, path: Path) {
     for (a, b) in one.fates.iter().zip(&other.fates) {
         assert_eq!((a.seq, a.arrival_ps, a.end_ps, a.dropped_at), (b.seq, b.arrival_ps, b.end_ps, b.dropped_at));
     }
+    assert_eq!(ways(&one), ways(&other));
     assert!(other.nodes.iter().any(|node| node.by_events));
     assert!((one.latency.mean_s - other.latency.mean_s).abs() <= 1e-12 * one.latency.mean_s.abs());
     assert!((one.waiting.mean_s - other.waiting.mean_s).abs() <= 1e-12 * one.waiting.mean_s.abs());

@@ -12,7 +12,7 @@ from routecast.calibration.facts import open_facts, told
 from routecast.calibration.fitted import at_cores
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
-from routecast.evaluate.points import Point
+from routecast.evaluate.points import Point, calibrating
 from routecast.plan.operating.targets import Target as Bound
 from routecast.plan.size.answer import Count, FactAnswer, Sizing
 from routecast.plan.size.modelled import confirmed
@@ -61,7 +61,7 @@ def size(
     routecast.errors.FitProblem
         No point has a rate, there is no count, or the points belong to several series.
     """
-    known = [point for point in points if point.calibrate] or [p for p in points if math.isfinite(p.throughput_pps)]
+    known = calibrating(points)
     wanted = sorted(set(counts))
     if not wanted or wanted[0] < 1:
         raise FitProblem("", "give at least one number of cores to choose from, each 1 or more")

@@ -742,6 +742,21 @@ def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple
     )
 
 
+def measured_points(file: StudyFile[Study]) -> tuple[Point, ...]:
+    """Return all that was measured of the study's router, marked where it calibrates.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        As :func:`read_measured`.
+    """
+    table = file.study.measurements
+    marked = [replace(point, calibrate=True) for point in read_measured(file, table.calibrate)]
+    conditions = {point.conditions for point in marked}
+    others = read_measured(file, table.validate_with) if table.validate_with != table.calibrate else ()
+    return (*marked, *(point for point in others if point.conditions not in conditions))
+
+
 def _measured_workload(point: Point) -> Workload:
     assert point.link_bps is not None
     assert point.flows is not None

@@ -82,6 +82,7 @@ pub fn seconds(duration_s: f64, seed: u64) -> Run {
         replication: 0,
         path: Path::Auto,
         record_frames: false,
+        record_from_ps: None,
         per_flow: false,
         over_time: false,
         events: vec![],

@@ -1,0 +1,164 @@
+"""``routecast explore``: a page with the simulator in it."""
+
+from __future__ import annotations
+
+import shlex
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import points_of, progress_bar, refuse_no_page_file, remark
+from routecast.errors import FileProblem, Problem, QuantityProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from routecast.report.page import Page
+
+__all__ = ["explore"]
+
+_TABLES = (".csv", ".parquet")
+
+
+def explore(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE|STUDY", help="A router file, a table of measured points, or a study.")
+    ] = None,
+    *,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=VALUES",
+            help="A further field of a router file to turn, as for `sweep`: batch=1,32; may be repeated.",
+        ),
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option("--series", metavar="NAME", help="Of a table: only the rows of this series.")
+    ] = None,
+    gallery: Annotated[
+        Path | None,
+        typer.Option("--gallery", metavar="DIR", help="Write a page for each example router, and an index."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE.html", help="The page; beside you, named after FILE, if not given."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Write a page in which a router can be turned: cores, frames, load, clock, queue and link move, curves follow.
+
+    The simulator is in the page, which needs nothing else: no network, no installation. Of measured points the router
+    is calibrated, and the page shows how sure each answer is.
+    """
+    from routecast.quantity.whole_file import write_whole
+    from routecast.report.page import render_page
+
+    if gallery is not None:
+        given = {"a file": file, "--vary": vary, "--series": series, "--out": out}
+        for name, setting in given.items():
+            if setting is not None:
+                raise QuantityProblem("", f"--gallery writes pages of the examples, and does not go with {name}")
+        first = _gallery(gallery)
+    else:
+        if file is None:
+            message = (
+                "name a router file, a table of measured points, or a study: explore examples/multicore.router.toml"
+            )
+            raise QuantityProblem("", message)
+        first = out or Path(f"{_stem(file)}.html")
+        refuse_no_page_file(first)
+        words = ["routecast", "explore", file, *(word for text in vary or () for word in ("--vary", text))]
+        words += ["--series", series] if series else []
+        with progress_bar("explore"):
+            page = _page(file, vary or (), series, command=shlex.join(words))
+            write_whole(first, render_page(page))
+        remark(f"wrote {first}")
+    if show and not webbrowser.open(first.absolute().as_uri()):
+        remark(f"No browser could be opened: open {first} yourself")
+
+
+def _stem(file: str) -> str:
+    return Path(file).name.partition(".")[0] or "explore"
+
+
+def _page(file: str, vary: Sequence[str], series: str | None, *, command: str) -> Page:
+    from routecast.explore.views import points_page
+    from routecast.study.reading import SUFFIX, shipped_studies
+
+    path = Path(file)
+    if path.suffix in _TABLES:
+        _refuse(vary, "--vary", "a table: cores, frames, flows, link and queue can be turned")
+        points = points_of(path, series)
+        names = dict.fromkeys(point.series for point in points)
+        if len(names) > 1:
+            raise QuantityProblem(file, f"{file} has the series {', '.join(names)}: choose one with --series")
+        return points_page(points, title=next(iter(names)) or path.stem, subject=file, command=command)
+    _refuse(series, "--series", "a router or a study, which are of one series")
+    if file.endswith(SUFFIX) or (file in shipped_studies() and not path.is_file()):
+        _refuse(vary, "--vary", "a study: cores, frames, flows, link and queue can be turned")
+        return _study_page(file, command=command)
+    return _router_page(path, vary, subject=str(path), command=command)
+
+
+def _refuse(given: object, option: str, what: str) -> None:
+    if given:
+        raise QuantityProblem("", f"{option} does not go with {what}")
+
+
+def _router_page(path: Path, vary: Sequence[str], *, subject: str, command: str) -> Page:
+    from routecast.evaluate.sweep import parse_varied
+    from routecast.explore.views import router_page
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.toml_file import parse_toml
+
+    document = parse_toml(read_text(path, kind="router file"), str(path))
+    varied = parse_varied(vary, document, subject=str(path)) if vary else ()
+    return router_page(document, varied, subject=subject, folder=path.parent, command=command)
+
+
+def _study_page(file: str, *, command: str) -> Page:
+    from routecast.calibration.priors import read_priors
+    from routecast.explore.views import points_page
+    from routecast.study.reading import DEFAULT, find_study, read_study
+    from routecast.study.tables.run import measured_points
+
+    study = read_study(find_study(file))
+    if study.study.kind != DEFAULT:
+        message = (
+            f'is a study of the kind "{study.study.kind}": explore takes those that calibrate a router from tables'
+        )
+        raise FileProblem(file, [Problem("kind", message)])
+    priors = read_priors(without=study.study.measurements.left_out)
+    return points_page(measured_points(study), title=study.study.title, subject=file, priors=priors, command=command)
+
+
+def _gallery(folder: Path) -> Path:
+    """Write a page for each example router, and an index; return the index."""
+    import routecast
+    from routecast.explore.views import gallery_page
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.whole_file import write_whole
+    from routecast.report.page import render_page
+
+    room = Path(routecast.__file__).parent / "data" / "examples"
+    files = sorted(room.glob("*.router.toml"))
+    if folder.exists() and not folder.is_dir():
+        raise FileProblem(str(folder), [Problem("--gallery", "is no folder")])
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = []
+    with progress_bar("explore --gallery") as progress:
+        for number, path in enumerate(files):
+            progress(number, len(files), path.name)
+            called = f"examples/{path.name}"
+            page = _router_page(path, (), subject=called, command=f"routecast explore {called}")
+            name = f"{_stem(path.name)}.html"
+            write_whole(folder / name, render_page(page))
+            pages.append(
+                (name, page.title, read_text(path, kind="router file").splitlines()[0].removeprefix("#").strip())
+            )
+    write_whole(folder / "index.html", render_page(gallery_page(pages)))
+    remark(f"wrote {folder / 'index.html'} and {len(pages)} pages beside it")
+    return folder / "index.html"

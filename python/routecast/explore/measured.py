@@ -1,0 +1,162 @@
+"""Measured points as a live panel: the calibrated router, its intervals, and what knowing a fact would change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from routecast.calibration import FittedRouter, fit
+from routecast.calibration.facts import open_facts, told
+from routecast.calibration.fitted import at_cores
+from routecast.calibration.priors import Priors
+from routecast.evaluate.points import Point
+from routecast.evaluate.sweep import even_flows
+from routecast.explore.panel import Control, Panel, make_panel
+from routecast.explore.router import LINKS_BPS, QUEUES, lowered, placed
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
+from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.quantity.parse import parse_bit_rate_bps
+from routecast.quantity.value_list import Plain
+
+__all__ = ["Forecast", "MeasuredPanel", "panels_of_points"]
+
+_MOST_CORES = 24
+_TAIL = (0.005, 0.01, 0.025, 0.05, 0.075)
+_PROBABILITIES = (*_TAIL, *(step / 20 for step in range(2, 19)), *(round(1.0 - tail, 3) for tail in reversed(_TAIL)))
+_NO_LINK_BPS = 10e12
+_DEFAULT_LINK_BPS = 10e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What one measurement of the greatest rate would show: quantiles by cores and frames, links left out."""
+
+    cores: tuple[int, ...]
+    frames: tuple[str, ...]
+    quantiles_pps: tuple[tuple[tuple[float, ...], ...], ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data, rates to four digits."""
+        rounded = [[[float(f"{rate:.4g}") for rate in row] for row in rows] for rows in self.quantiles_pps]
+        return {
+            "cores": list(self.cores),
+            "frames": list(self.frames),
+            "probabilities": list(_PROBABILITIES),
+            "quantiles_pps": rounded,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPanel:
+    """The panel of a calibrated router: the fact that it assumes, and its forecast."""
+
+    assumes: str
+    panel: Panel
+    forecast: Forecast
+    fitted: FittedRouter
+
+
+def panels_of_points(
+    points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
+) -> tuple[MeasuredPanel, ...]:
+    """Calibrate and return the panel; where a fact is open, that of each answer too.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Those that calibrate.
+    noise_ratio, priors
+        As of :func:`routecast.calibration.fit`.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        No point has a rate, or the points belong to several series.
+    """
+    fitted = fit(points, noise_ratio=noise_ratio, priors=priors)
+    most = min(max(8, 2 * max(point.cores for point in points)), _MOST_CORES)
+    model = max(points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
+    panels = {"": fitted}
+    if open_facts(fitted, [at_cores(model, most)], noise_ratio=noise_ratio, priors=priors):
+        for answer, is_shared in (("no", False), ("yes", True)):
+            facts = told(points, is_shared)
+            panels[f"shared_queue = {answer}"] = fit(facts, noise_ratio=noise_ratio, priors=priors)
+    return tuple(
+        MeasuredPanel(
+            assumes=assumes,
+            panel=_panel(each, model, tuple(range(1, most + 1))),
+            forecast=_forecast(each, model, tuple(range(1, most + 1))),
+            fitted=each,
+        )
+        for assumes, each in panels.items()
+    )
+
+
+def _frames(fitted: FittedRouter) -> dict[str, FrameMix]:
+    """Return the frames to choose from: those that were measured, RFC 2544's, and IMIX."""
+    measured = [point.frame_mix or FrameMix.fixed(round(point.frame_bytes)) for point in fitted.points]
+    mixes = [*measured, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]
+    return {mix.name: mix for mix in sorted(mixes, key=lambda mix: (not mix.is_fixed, mix.mean_bytes))}
+
+
+def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int]) -> Panel:
+    mixes = _frames(fitted)
+    ports = model.ports
+    current = (model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
+    link_bps = model.link_bps or _DEFAULT_LINK_BPS
+    links = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, link_bps})]
+    flows = sorted({1, 2, 4, 8, 16, 32, 64, 128, *(len(even_flows(count, ports).flows) for count in counts)})
+    controls: tuple[Control, ...] = (
+        placed("cores", "cores", list(counts), model.cores),
+        placed("frame", "frames", list(mixes), current),
+        placed("flows", "flows", flows, len(even_flows(model.cores, ports).flows)),
+        placed("arrivals", "arrivals", list(_ARRIVALS), "even gaps"),
+        placed("link", "link", links, f"{link_bps / 1e9:.12g} Gbit/s"),
+        placed("queue", "queue", [f"{count} frames" for count in QUEUES], "512 frames"),
+    )
+
+    def lower(settings: Mapping[str, Plain]) -> dict[str, Any]:
+        mix = mixes[str(settings["frame"])]
+        router = fitted.router_model(
+            int(settings["cores"]),
+            mix.mean_bytes,
+            link_bps=parse_bit_rate_bps(str(settings["link"])),
+            ports=ports,
+            queue_frames=int(str(settings["queue"]).split()[0]),
+            nic_cap_pps=model.nic_cap_pps,
+        )
+        load = OfferedLoad(
+            rate_pps=1.0,
+            frames=mix,
+            flows=FlowSet.crafted(int(settings["flows"]), ports=ports),
+            arrivals=_ARRIVALS[str(settings["arrivals"])],
+        )
+        return lowered(router, load)
+
+    return make_panel(lower, controls)
+
+
+_ARRIVALS = {"even gaps": Arrivals.cbr(), "Poisson": Arrivals.poisson()}
+
+
+def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int]) -> Forecast:
+    mixes = _frames(fitted)
+    open_links = replace(model, link_bps=_NO_LINK_BPS, throughput_pps=math.nan, calibrate=False)
+    asked = [
+        replace(at_cores(open_links, count), frame_bytes=mix.mean_bytes, frame_mix=None if mix.is_fixed else mix)
+        for count in counts
+        for mix in mixes.values()
+    ]
+    quantiles = fitted.quantiles_pps(asked, _PROBABILITIES)
+    shaped = np.reshape(quantiles, (len(counts), len(mixes), len(_PROBABILITIES)))
+    return Forecast(
+        cores=tuple(counts),
+        frames=tuple(mixes),
+        quantiles_pps=tuple(tuple(tuple(float(rate) for rate in row) for row in rows) for rows in shaped),
+    )

@@ -1,0 +1,299 @@
+"""A router file as a live panel: which of its fields can be turned, and how a setting becomes a scenario."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from routecast.evaluate.plain import plain
+from routecast.evaluate.simulate.scenario import scenario_of
+from routecast.evaluate.sweep import Routers, Varied, even_flows
+from routecast.explore.changes import Path, at_path
+from routecast.explore.panel import Control, Panel, make_panel
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
+from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.quantity.toml_file import fields_at
+from routecast.quantity.value_list import Plain
+from routecast.router.check_load import check_load
+from routecast.router.files import router_table
+from routecast.router.model import PerformanceState, RouterModel
+from routecast.router.performance import at_frequency
+
+__all__ = ["LINKS_BPS", "QUEUES", "lowered", "panel_of_router", "paths_of", "placed"]
+
+_MOST_CORES = 48
+_DENSE_CORES = 16
+_FLOWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+QUEUES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+LINKS_BPS = (1e9, 10e9, 25e9, 40e9, 100e9, 200e9, 400e9)
+_RATIOS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
+_P_STATE = "P-state"
+"""A clock that moves the watts along: no place in the file, but one of a pool's performance states."""
+
+
+def panel_of_router(
+    document: Mapping[str, Any], varied: Sequence[Varied] = (), *, subject: str, folder: pathlib.Path | None = None
+) -> Panel:
+    """Return the panel of a router file.
+
+    Parameters
+    ----------
+    document : mapping
+        What the file says.
+    varied : sequence of Varied
+        Further fields to turn, and their values; in the place of a control of the same key.
+    subject, folder
+        As of :func:`routecast.router.files.parse_router`.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The file makes no router.
+    """
+    routers = Routers(document, subject=subject, folder=folder, frames=None)
+    model, load = routers.of({})
+    load = load or OfferedLoad(rate_pps=1.0, flows=even_flows(1, len(model.ports)))
+    controls = {control.key: control for control in _controls(document, model, load, subject)}
+    for axis in varied:
+        controls[axis.key] = placed(axis.key, axis.key, axis.values, axis.values[0], paths=paths_of(document, axis.key))
+
+    def lower(settings: Mapping[str, Plain]) -> dict[str, Any]:
+        of_file = {key: value for key, value in settings.items() if key not in ("flows", "arrivals", _P_STATE)}
+        turned, _ = routers.of(of_file)
+        if _P_STATE in settings:
+            turned = at_frequency(turned, float(settings[_P_STATE]))
+        return lowered(turned, _offered(load, turned, settings))
+
+    return make_panel(lower, tuple(controls.values()))
+
+
+def lowered(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
+    """Return the scenario of one frame a second, so that its rates are shares, and what a page shows of it."""
+    check_load(model, load)
+    is_trace = load.arrivals.kind == "trace"
+    return {
+        **scenario_of(model, load if is_trace else load.at(1.0)),
+        "names": {
+            "tasks": [task.name for task in model.tasks],
+            "pools": [pool.name for pool in model.pools],
+            "ports": [port.name for port in model.ports],
+            "threads": list(dict.fromkeys(task.thread for task in model.tasks if task.thread)),
+        },
+        "watts": [None if pool.power is None else _watts(plain(pool.power)) for pool in model.pools],
+    }
+
+
+def _watts(draw: Any) -> dict[str, Any]:
+    return {
+        "active_w": draw["active_w"],
+        "idle_w": draw["idle_w"],
+        "base_w": draw["base_w"],
+        "sleep_w": [state["power_w"] for state in draw["sleep"]],
+        "wake_j": [state["wake_energy_j"] for state in draw["sleep"]],
+    }
+
+
+def _offered(load: OfferedLoad, model: RouterModel, settings: Mapping[str, Plain]) -> OfferedLoad:
+    if load.arrivals.kind == "trace":
+        return load
+    ports = len(model.ports)
+    changes: dict[str, Any] = {}
+    if "frame" in settings:
+        changes["frames"] = FrameMix.parse(str(settings["frame"]))
+    if "flows" in settings and int(settings["flows"]) != len(load.flows.flows):
+        changes["flows"] = _like(load.flows, int(settings["flows"]), ports)
+    if "arrivals" in settings and settings["arrivals"] != _named(load.arrivals):
+        changes["arrivals"] = _ARRIVALS[str(settings["arrivals"])]
+    return replace(load, **changes)
+
+
+def _like(flows: FlowSet, count: int, ports: int) -> FlowSet:
+    """Return so many flows of the kind of the file's."""
+    crafted = FlowSet.crafted(len(flows.flows), ports=ports)
+    return FlowSet.crafted(count, ports=ports) if flows.flows == crafted.flows else FlowSet.random(count, ports=ports)
+
+
+_ARRIVALS = {
+    "even gaps": Arrivals.cbr(),
+    "Poisson": Arrivals.poisson(),
+    "bursts": Arrivals.on_off(burst_frames=32, peak_ratio=8.0),
+}
+_ARRIVAL_TABLES = ({"kind": "cbr"}, {"kind": "poisson"}, {"kind": "on_off", "burst_frames": 32, "peak_ratio": 8.0})
+
+
+def _named(arrivals: Arrivals) -> str:
+    return next((name for name, each in _ARRIVALS.items() if each == arrivals), "as in the file")
+
+
+def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad, subject: str) -> Iterator[Control]:
+    known = fields_at(router_table(document, subject), ())
+    cores = _cores(document, known, model)
+    if cores is not None:
+        yield cores
+    if load.arrivals.kind != "trace":
+        sizes = [*(f"{size} B" for size in RFC2544_FRAME_BYTES), "IMIX"]
+        yield placed("frame", "frames", sizes, load.frames.name, paths=[("load", "frames")])
+        counts = sorted({*_FLOWS, len(load.flows.flows), *_even_counts(cores, len(model.ports))})
+        yield placed("flows", "flows", counts, len(load.flows.flows), paths=[("load", "flows", "count")])
+        yield placed(
+            "arrivals",
+            "arrivals",
+            list(_ARRIVALS),
+            _named(load.arrivals),
+            paths=[("load", "arrivals")],
+            written=_ARRIVAL_TABLES,
+        )
+    yield from _clocks(document, known, model)
+    yield from _queue(document, known, model)
+    yield from _link(document, known, model)
+    if "distribution" in known:
+        kinds = ["rss", "round_robin", "per_flow"]
+        current = str(document.get("distribution", "rss"))
+        yield placed("distribution", "distribution", kinds, current, paths=[("distribution",)])
+    yield from _cost(document, known)
+
+
+def paths_of(document: Mapping[str, Any], key: str) -> list[Path]:
+    """Return where in a router document a key such as ``pool[cpu].units`` or ``task[*].queue`` stands.
+
+    Examples
+    --------
+    >>> paths_of({"pool": [{"name": "bus"}, {"name": "cpu"}]}, "pool[cpu].units")
+    [('pool', 1, 'units')]
+    """
+    paths: list[Path] = [()]
+    for name, entry in re.findall(r"([^.\[\]]+)(?:\[([^\]]*)\])?\.?", key):
+        paths = [(*path, name) for path in paths]
+        if entry:
+            paths = [(*path, place) for path in paths for place in _places(document, path, entry)]
+    return paths
+
+
+def _places(document: Mapping[str, Any], path: Path, entry: str) -> list[int]:
+    entries = at_path(document, path)
+    named = [place for place, each in enumerate(entries) if isinstance(each, dict) and each.get("name") == entry]
+    return list(range(len(entries))) if entry == "*" else named or [int(entry)]
+
+
+def placed(
+    key: str,
+    label: str,
+    values: Sequence[Plain],
+    current: Plain,
+    texts: Sequence[str] = (),
+    *,
+    paths: Sequence[Path] = (),
+    written: Sequence[Any] = (),
+) -> Control:
+    """Return a control that stands at a value, which comes first where it is none of the values.
+
+    ``written`` is what its positions write at the paths, the values themselves if empty.
+    """
+    texts, written = list(texts or map(str, values)), list(written or values)
+    if current not in values:
+        values, texts, written = [current, *values], [str(current), *texts], [None, *written]
+    return Control(
+        key=key,
+        label=label,
+        values=tuple(values),
+        texts=tuple(texts),
+        at=list(values).index(current),
+        sets=tuple((path, tuple(written)) for path in paths),
+    )
+
+
+def _cores(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Control | None:
+    for key in ("cores", "engines", "machines"):
+        count = document.get(key)
+        if key in known and isinstance(count, int) and not isinstance(count, bool):
+            most = max(8, min(2 * count, _MOST_CORES), count)
+            counts = [*range(1, min(most, _MOST_CORES) + 1)]
+            return placed(key, key, _fewer(counts, count), count, paths=[(key,)])
+    pinned = {task.needs[0].pool for task in model.tasks if task.needs and task.pin}
+    if "pool" in known:
+        for pool in model.pools:
+            if pool.units > 1 and pool.name not in pinned and not pool.unit_speed_ratio:
+                counts = [*range(1, min(2 * pool.units, _MOST_CORES) + 1)]
+                key = f"pool[{pool.name}].units"
+                values = _fewer(counts, pool.units)
+                return placed(key, f"units of {pool.name}", values, pool.units, paths=paths_of(document, key))
+    return None
+
+
+def _fewer(counts: Sequence[int], current: int) -> list[int]:
+    """Return all small counts and some of the large ones: each of them is a scenario of its own in the page."""
+    return [count for count in counts if count <= _DENSE_CORES or count % 8 == 0 or count == current]
+
+
+def _even_counts(cores: Control | None, ports: int) -> set[int]:
+    if cores is None or cores.key != "cores":
+        return set()
+    return {len(even_flows(int(count), ports).flows) for count in cores.values}
+
+
+def _clocks(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
+    places: dict[str, tuple[str, Path]] = {}
+    if "frequency" in known and model.pools:
+        places[model.pools[0].name] = ("frequency", ())
+    elif "pool" in known:
+        places = {pool.name: (f"pool[{pool.name}].frequency", ("pool", at)) for at, pool in enumerate(model.pools)}
+    for pool in model.pools:
+        if pool.name not in places or not pool.frequency_hz:
+            continue
+        key, path = places[pool.name]
+        label = "clock" if len(places) == 1 else f"clock of {pool.name}"
+        states = pool.power.performance if pool.power else ()
+        if pool.frequency_hz in (state.frequency_hz for state in states):
+            yield _p_states(label, pool.frequency_hz, states, path)
+        else:
+            texts = [f"{ratio * pool.frequency_hz / 1e9:.6g} GHz" for ratio in _RATIOS]
+            yield placed(key, label, texts, f"{pool.frequency_hz / 1e9:.6g} GHz", paths=paths_of(document, key))
+
+
+def _p_states(label: str, frequency_hz: float, states: Sequence[PerformanceState], path: Path) -> Control:
+    sets = (
+        ((*path, "frequency"), tuple(f"{state.frequency_hz!r} Hz" for state in states)),
+        ((*path, "power", "active"), tuple(f"{state.active_w!r} W" for state in states)),
+        ((*path, "power", "idle"), tuple(f"{state.idle_w!r} W" for state in states)),
+    )
+    values = [state.frequency_hz for state in states]
+    texts = [f"{hz / 1e9:.4g} GHz" for hz in values]
+    return replace(placed(_P_STATE, label, values, frequency_hz, texts), sets=sets)
+
+
+def _queue(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
+    lengths = {task.queue_frames for task in model.tasks if task.needs}
+    key = next((name for name in ("queue", "ring") if name in known), "task[*].queue" if "task" in known else None)
+    if key is not None and len(lengths) == 1:
+        length = lengths.pop()
+        texts = [f"{count} frames" for count in sorted({*QUEUES, length})]
+        yield placed(key, "queue", texts, f"{length} frames", paths=paths_of(document, key))
+
+
+def _link(document: Mapping[str, Any], known: Mapping[str, Any], model: RouterModel) -> Iterator[Control]:
+    rates = {port.link_bps for port in model.ports}
+    key = "link" if "link" in known else "port[*].link" if "port" in known else None
+    if key is not None and len(rates) == 1:
+        texts = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, *rates})]
+        yield placed(key, "link", texts, f"{rates.pop() / 1e9:.12g} Gbit/s", paths=paths_of(document, key))
+
+
+def _cost(document: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Control]:
+    """Turn the cost of a frame where the file states one alone."""
+    service = document.get("service")
+    key, text = ("service.per_packet", service.get("per_packet")) if isinstance(service, dict) else ("per_packet", None)
+    text = document.get("per_packet") if text is None and "per_packet" in known else text
+    if not isinstance(text, str):
+        return
+    number, _, unit = text.strip().partition(" ")
+    try:
+        amount = float(number.replace("_", ""))
+    except ValueError:
+        return
+    texts = [f"{ratio * amount:.6g} {unit}".strip() for ratio in _RATIOS]
+    yield placed(key, "cost of a frame", texts, f"{amount:.6g} {unit}".strip(), paths=[tuple(key.split("."))])

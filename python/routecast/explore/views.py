@@ -1,0 +1,224 @@
+"""The page of a router to turn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from routecast.calibration.fitted import at_cores
+from routecast.calibration.priors import Priors
+from routecast.errors import RoutecastError
+from routecast.evaluate.points import Point, calibrating
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.sweep import Varied, even_flows, past_the_transient
+from routecast.explore.measured import MeasuredPanel, panels_of_points
+from routecast.explore.panel import Panel
+from routecast.explore.router import panel_of_router
+from routecast.load.offered import OfferedLoad
+from routecast.quantity import format_pps
+from routecast.report.figures import Axis, Figure, Line, Points
+from routecast.report.page import Linked, Links, Live, Page, Section
+from routecast.router.files import build_router
+from routecast.router.model import RouterModel
+
+__all__ = ["gallery_page", "live_of_points", "points_page", "router_page"]
+
+_STILL_POINTS = 12
+
+
+def router_page(
+    document: Mapping[str, Any],
+    varied: Sequence[Varied] = (),
+    *,
+    subject: str,
+    folder: Path | None = None,
+    command: str = "",
+) -> Page:
+    """Return the page in which a router file can be turned.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The file makes no router.
+    """
+    panel = panel_of_router(document, varied, subject=subject, folder=folder)
+    model, load = build_router(document, subject=subject, folder=folder)
+    load = load or OfferedLoad(rate_pps=1e6, flows=even_flows(1, len(model.ports)))
+    data = {
+        "panels": [{"assumes": "", "panel": panel.to_json(), "forecast": None}],
+        "ratePps": load.rate_pps,
+        "coresKey": _cores_key(panel),
+        **_following(panel, len(model.ports)),
+        "measured": [],
+        "document": document,
+    }
+    return Page(
+        title=model.name,
+        question="What does this router forward, how late, with what loss, and what limits it?",
+        answer="Move a control: the simulator in this page answers at once.",
+        sections=(_live_section(Live(data=data, figure=_still(model, load))),),
+        made=_made(subject, command, panel.left_out),
+    )
+
+
+def points_page(
+    points: Sequence[Point],
+    *,
+    title: str,
+    subject: str,
+    noise_ratio: float | None = None,
+    priors: Priors | None = None,
+    command: str = "",
+) -> Page:
+    """Return the page in which a calibrated router can be turned.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Of one series: those that are marked to calibrate do, all if none is marked; the others stand beside the curves.
+    noise_ratio, priors
+        As of :func:`routecast.calibration.fit`.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        No point has a rate, or the points belong to several series.
+    """
+    live, left_out = live_of_points(points, noise_ratio=noise_ratio, priors=priors)
+    known = len(calibrating(points))
+    count = f"{known} measurement{'s' if known != 1 else ''}"
+    return Page(
+        title=title,
+        question="What would this router forward with other cores, frames, links, and how sure is that?",
+        answer=f"Calibrated from {count}. Move a control: the simulator in this page answers at once; bands hold 95 %.",
+        sections=(_live_section(live),),
+        made=_made(subject, command, left_out),
+    )
+
+
+def live_of_points(
+    points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
+) -> tuple[Live, tuple[str, ...]]:
+    """Return the live panel of a calibrated router for a page, and what cannot be turned in it."""
+    known = calibrating(points)
+    panels = panels_of_points(known, noise_ratio=noise_ratio, priors=priors)
+    first = panels[0]
+    model = max(known, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
+    ports = model.ports
+    data = {
+        "panels": [
+            {"assumes": each.assumes, "panel": each.panel.to_json(), "forecast": each.forecast.to_json()}
+            for each in panels
+        ],
+        "ratePps": float(f"{0.8 * model.throughput_pps:.2g}"),
+        "coresKey": "cores",
+        **_following(first.panel, ports),
+        "isFollowing": True,
+        "measured": [_row(point, calibrates=point in known) for point in points if math.isfinite(point.throughput_pps)],
+        "document": None,
+    }
+    return Live(data=data, figure=_still_forecast(first, known)), first.panel.left_out
+
+
+def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
+    """Return the index of a gallery: of each page its file, its title and what it shows."""
+    rows = tuple(Linked(href=name, title=title, text=text) for name, title, text in pages)
+    return Page(
+        title="Routers to turn",
+        question="What does each of these software routers forward, and what limits it?",
+        answer="Each page holds its router and the simulator. Open one and move a control.",
+        sections=(Section(anchor="routers", title="", blocks=(Links(rows),), is_listed=False),),
+    )
+
+
+def _row(point: Point, *, calibrates: bool) -> dict[str, object]:
+    return {
+        "cores": point.working_cores,
+        "bytes": point.frame_bytes,
+        "pps": point.throughput_pps,
+        "calibrates": calibrates,
+    }
+
+
+def _live_section(live: Live) -> Section:
+    return Section(anchor="explore", title="", blocks=(live,), is_listed=False)
+
+
+def _made(subject: str, command: str, left_out: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    rows = {"From": subject, "Command": command and f"`{command}`", "Not to be turned": "; ".join(left_out)}
+    return tuple((name, text) for name, text in rows.items() if text)
+
+
+def _cores_key(panel: Panel) -> str | None:
+    keys = [control.key for control in panel.controls]
+    named = [key for key in ("cores", "engines", "machines") if key in keys]
+    return next(iter([*named, *(key for key in keys if key.endswith(".units"))]), None)
+
+
+def _following(panel: Panel, ports: int) -> dict[str, object]:
+    """Return for each number of cores the position of as many crafted flows as fill them, and whether they do now."""
+    by_key = {control.key: control for control in panel.controls}
+    if not {"cores", "flows"} <= by_key.keys():
+        return {"follows": None, "isFollowing": False}
+    cores, flows = by_key["cores"], by_key["flows"]
+    wanted = [len(even_flows(int(count), ports).flows) for count in cores.values]
+    places = [flows.values.index(count) for count in wanted]
+    return {"follows": places, "isFollowing": places[cores.at] == flows.at}
+
+
+def _still(model: RouterModel, load: OfferedLoad) -> Figure:
+    """Simulate some loads here, for readers without scripts."""
+    rates = [] if load.arrivals.kind == "trace" else [load.rate_pps * (k + 1) / 8 for k in range(_STILL_POINTS)]
+    points = []
+    for rate in rates:
+        try:
+            trial = past_the_transient(Simulate(model), load.at(rate), max(20_000 / rate, 1e-4))
+        except RoutecastError:
+            continue
+        points.append((rate / 1e6, trial.forwarded_pps / 1e6))
+    x, y = tuple(rate for rate, _ in points), tuple(forwarded for _, forwarded in points)
+    return Figure(
+        name="still",
+        title="Throughput over load",
+        caption=f"Simulated, with everything as in the file; its load is {format_pps(load.rate_pps)}.",
+        x=Axis(title="offered load, Mpps"),
+        y=Axis(title="throughput, Mpps", low=0.0),
+        marks=(
+            Line(name="all forwarded", x=x, y=x, dashed=True, colour="#7a7f87"),
+            Line(name="forwarded", x=x, y=y),
+            Points(name="simulated", x=x, y=y, filled=False),
+        ),
+    )
+
+
+def _still_forecast(made: MeasuredPanel, points: Sequence[Point]) -> Figure:
+    """Show the greatest rate over cores, for readers without scripts."""
+    model = max(points, key=lambda point: (point.cores, -point.frame_bytes))
+    asked = [replace(at_cores(model, count), throughput_pps=math.nan) for count in made.forecast.cores]
+    predicted = made.fitted.predict(asked)
+    seen = [point for point in points if point.frame_bytes == model.frame_bytes]
+    x = tuple(float(count) for count in made.forecast.cores)
+    return Figure(
+        name="still",
+        title="Greatest throughput over cores",
+        caption=f"Frames of {model.frame_bytes:g} B; the band holds one measurement with 95 %.",
+        x=Axis(title="cores"),
+        y=Axis(title="throughput, Mpps", low=0.0),
+        marks=(
+            Line(
+                name="predicted",
+                x=x,
+                y=tuple(each.throughput_pps / 1e6 for each in predicted),
+                low=tuple(each.low_pps / 1e6 for each in predicted),
+                high=tuple(each.high_pps / 1e6 for each in predicted),
+            ),
+            Points(
+                name="measured",
+                x=tuple(float(point.working_cores) for point in seen),
+                y=tuple(point.throughput_pps / 1e6 for point in seen),
+            ),
+        ),
+    )

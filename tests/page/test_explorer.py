@@ -1,0 +1,186 @@
+"""``routecast explore``: the page's own simulator says what ``routecast simulate`` says, and its controls turn it."""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from in_process import completed
+
+from routecast.evaluate.simulate import Simulate
+from routecast.router.files import build_router, read_router_and_load
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ROUTERS = (
+    "bus",
+    "dpdk-pipeline",
+    "green",
+    "ixp2850-parallel",
+    "multicore",
+    "multistage_mixed",
+    "napi",
+    "powersave",
+    "two_pools",
+    "virtual",
+)
+
+RUN = """async ([settings, rate, duration]) => {
+    const positions = {...explorer.positions};
+    for (const [key, at] of Object.entries(settings)) positions[key] = at;
+    explorer.generation += 1;  // what is drawn meanwhile is stopped
+    const found = await explorer.run(positions, rate, 0, {durationS: duration});
+    return JSON.parse(JSON.stringify(found, (_, value) => Number.isNaN(value) ? null : value));
+}"""
+
+
+def wait(page: Any, expression: str) -> None:
+    """Wait until an expression is true; the page's policy forbids it to look at one by itself."""
+    until = time.monotonic() + 60.0
+    while not page.evaluate(f"Boolean({expression})"):
+        assert time.monotonic() < until, f"never came true: {expression}"
+        page.wait_for_timeout(20)
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All example routers as pages."""
+    folder = tmp_path_factory.mktemp("gallery")
+    done = completed("explore", "--gallery", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("name", ROUTERS)
+def test_the_page_says_what_simulate_says(name: str, gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / f"{name}.html")
+    wait(opened.page, "globalThis.explorer && explorer.point")
+    model, load = read_router_and_load(EXAMPLES / f"{name}.router.toml")
+    assert load is not None
+    for ratio in (0.4, 1.6):
+        rate, duration_s = load.rate_pps * ratio, 20_000 / load.rate_pps
+        trial = Simulate(model, steady_state=False).trial(load.at(rate), duration_s)
+        found = opened.page.evaluate(RUN, [{}, rate, duration_s])
+        assert found["frames"] == trial.offered_frames
+        assert found["forwardedPps"] == pytest.approx(trial.forwarded_pps, rel=1e-9)
+        if found["settled"]:
+            assert trial.latency is not None
+            assert found["lossRatio"] == pytest.approx(trial.loss_ratio, rel=1e-9, abs=1e-15)
+            assert found["p50S"] == pytest.approx(trial.latency.p50_s, rel=1e-9)
+            assert found["p99S"] == pytest.approx(trial.latency.p99_s, rel=1e-9)
+        if trial.power is None:
+            assert found["watts"] is None
+        else:
+            assert found["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9)
+        assert trial.bottleneck is not None
+        assert found["limit"]["name"] == trial.bottleneck.name
+        assert found["limit"]["does"] == ("limits" in trial.bottleneck.reason.split(":")[0])
+    assert opened.console == []
+    assert [address for address in opened.requests if not address.startswith("blob:")] == opened.requests[:1]
+
+
+def test_turned_controls_are_the_router_file_that_the_page_saves(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    for name in ("multicore", "green", "two_pools", "ixp2850-parallel"):
+        opened = page_of(gallery / f"{name}.html")
+        wait(opened.page, "globalThis.explorer && explorer.point")
+        keys = opened.page.evaluate("explorer.panel.controls.map(({key, values}) => [key, values.length])")
+        settings = {key: (3 * number + 1) % count for number, (key, count) in enumerate(keys)}
+        opened.page.evaluate("settings => { explorer.isFollowing = false; explorer.positions = settings; }", settings)
+        text = opened.page.evaluate("routerFile(explorer.data.document, explorer.panel, explorer.positions, 250000)")
+        model, load = build_router(tomllib.loads(text), subject=name)
+        assert load is not None
+        assert load.rate_pps == 250000
+        trial = Simulate(model, steady_state=False).trial(load, 0.02)
+        found = opened.page.evaluate(RUN, [settings, 250000, 0.02])
+        assert found["frames"] == trial.offered_frames, text
+        assert found["forwardedPps"] == pytest.approx(trial.forwarded_pps, rel=1e-9), text
+        if trial.power is not None:
+            assert found["watts"] == pytest.approx(trial.power.mean_w, rel=1e-9), text
+
+
+def test_a_slider_moves_the_curves(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / "multicore.html")
+    page = opened.page
+    wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
+    assert "4" in page.locator("output[for=live-cores]").inner_text()
+    before = page.evaluate("explorer.points.map(point => point.forwardedPps)")
+    page.locator("#live-cores").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    wait(page, "explorer.point.busy.length === 2")
+    wait(page, "explorer.points.length === 20 && explorer.points[0].busy.length === 2")
+    after = page.evaluate("explorer.points.map(point => point.forwardedPps)")
+    assert max(after) == pytest.approx(max(before) * 2 / 4 * (1 + 3 * 0.055) / (1 + 0.055), rel=0.02)
+    assert page.locator(".live-limit strong").inner_text().startswith("cpu")
+    assert "#cores=2" in page.url
+
+
+def test_the_state_in_the_address_is_taken_up_and_a_forged_one_is_not(
+    gallery: Path, page_of: Callable[[Path], Any]
+) -> None:
+    opened = page_of(gallery / "multicore.html")
+    page = opened.page
+    page.goto(f"{(gallery / 'multicore.html').as_uri()}#cores=7&frame=512+B&load=3e6&over=cores")
+    page.reload()
+    wait(page, "globalThis.explorer && explorer.points")
+    assert page.evaluate("[explorer.ratePps, explorer.axis, explorer.point.busy.length]") == [3e6, "cores", 7]
+    forged = "#cores=9999&frame=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&load=-1&over=constructor&__proto__=1&zz=1"
+    page.goto((gallery / "multicore.html").as_uri() + forged)
+    page.reload()
+    wait(page, "globalThis.explorer && explorer.point")
+    assert page.evaluate("[explorer.ratePps, explorer.axis, explorer.positions.cores]") == [8e6, "load", 3]
+    assert page.locator("img").count() == 0
+    assert "cores, frame, load, over" in page.locator(".live-status").inner_text()
+
+
+def test_a_calibrated_router_shows_its_interval_and_its_measurements(
+    tmp_path: Path, page_of: Callable[[Path], Any]
+) -> None:
+    done = completed("explore", EXAMPLES / "points.csv", "--out", tmp_path / "points.html")
+    assert done.returncode == 0, done.stderr
+    sized = json.loads(
+        completed("size", EXAMPLES / "points.csv", "--target", "8 Mpps", "--cores", "4..8", "--json").stdout
+    )
+    opened = page_of(tmp_path / "points.html")
+    page = opened.page
+    wait(page, "globalThis.explorer && explorer.point")
+    for count in sized["series"][0]["counts"]:
+        at = count["cores"] - 1
+        settings = page.evaluate("at => explorer.with('cores', at)", at)
+        ends = page.evaluate(
+            "settings => [0.025, 0.975].map(each => explorer.quantile(explorer.quantiles(settings), each))", settings
+        )
+        assert ends == pytest.approx([count["low_pps"], count["high_pps"]], rel=0.01)
+        chance = page.evaluate("settings => explorer.chance(settings, 8e6)", settings)
+        assert chance == pytest.approx(min(max(count["probability"], 0.005), 0.995), abs=0.01)
+    page.evaluate("explorer.axis = 'cores'; explorer.turned()")
+    wait(page, "explorer.points.length === 8 && explorer.points[7].mostPps > 0")
+    most = page.evaluate("explorer.points.map(point => point.mostPps)")
+    assert most[3] == pytest.approx(6.04e6, rel=0.03)  # Meyer et al. 2014, Table I, four flows of 64 B
+    assert page.locator(".plot").first.locator("circle").count() >= 4
+    assert opened.console == []
+
+
+@pytest.mark.parametrize("width_px", [1400, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_scrolls_sideways(width_px: int, scheme: Any, gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / "green.html")
+    opened.page.emulate_media(color_scheme=scheme)
+    opened.page.set_viewport_size({"width": width_px, "height": 844})
+    wait(opened.page, "globalThis.explorer && explorer.points")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width_px
+
+
+def test_a_browser_without_webassembly_keeps_the_figure(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / "multicore.html")
+    opened.page.add_init_script("delete globalThis.WebAssembly")
+    opened.page.reload()
+    note = opened.page.locator(".live-note")
+    assert "no WebAssembly" in note.inner_text()
+    assert opened.page.locator("#live figure svg").count() == 1
