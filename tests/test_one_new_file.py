@@ -71,7 +71,8 @@ def _deviations(profile) -> Iterator[Deviation]:
 
 
 def _figures(result: HalfResult, benchmark) -> tuple[Figure]:
-    x, y = zip(*((float(row.frame_bytes), row.forwarded_pps) for row in result.rows), strict=True)
+    # From an origin, for pages leave out a figure of one point.
+    x, y = zip((0.0, 0.0), *((float(row.frame_bytes), row.forwarded_pps) for row in result.rows), strict=True)
     axes = {"x": Axis(title="frame size [B]"), "y": Axis(title="frames/s")}
     return (Figure(name="half", title="Half, drawn", caption="", marks=(Line(name="half", x=x, y=y),), **axes),)
 

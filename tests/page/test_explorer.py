@@ -184,3 +184,122 @@ def test_a_browser_without_webassembly_keeps_the_figure(gallery: Path, page_of: 
     note = opened.page.locator(".live-note")
     assert "no WebAssembly" in note.inner_text()
     assert opened.page.locator("#live figure svg").count() == 1
+
+
+def test_the_pages_of_validate_and_size_can_be_turned(tmp_path: Path, page_of: Callable[[Path], Any]) -> None:
+    table = EXAMPLES / "points.csv"
+    for arguments in (
+        ("validate", table),
+        ("size", table, "--target", "10 Gbit/s", "--frames", "IMIX"),
+        ("size", EXAMPLES / "multicore.router.toml", "--target", "2 Mpps"),
+    ):
+        path = tmp_path / "page.html"
+        done = completed(*arguments, "--out", path)
+        assert done.returncode == 0, done.stderr
+        assert path.stat().st_size < 700_000
+        opened = page_of(path)
+        wait(opened.page, "globalThis.explorer && explorer.points")
+        if "--target" in arguments:
+            rate_pps = {"10 Gbit/s": 3.3437e6, "2 Mpps": 2e6}[str(arguments[3])]
+            assert opened.page.evaluate("explorer.ratePps") == pytest.approx(rate_pps, rel=1e-3)
+            assert opened.page.evaluate("explorer.point.lossRatio") < 1e-3
+        assert opened.console == []
+
+
+def test_the_page_of_a_study_can_be_turned(study: Any, page_of: Callable[[Path], Any]) -> None:
+    path = study("meyer2014") / "report.html"
+    assert path.stat().st_size < 700_000
+    opened = page_of(path)
+    wait(opened.page, "globalThis.explorer && explorer.points")
+    settings = opened.page.evaluate("explorer.with('cores', 7)")
+    low, high = opened.page.evaluate(
+        "settings => [0.025, 0.975].map(each => explorer.quantile(explorer.quantiles(settings), each))", settings
+    )
+    # As the study predicts it: its own interval of eight cores at 64 B.
+    summary = json.loads((path.parent / "summary.json").read_text())
+    (row,) = (row for row in summary["scenarios"]["fig9"] if (row["frame_bytes"], row["flows"]) == (64, 8))
+    assert [low, high] == pytest.approx([row["low_pps"], row["high_pps"]], rel=0.01)
+
+
+def test_frames_move_in_slow_motion_where_the_simulator_has_them(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / "multicore.html")
+    page = opened.page
+    wait(page, "globalThis.explorer && explorer.points")
+    page.locator(".live-planes summary").click()
+    wait(page, "explorer.planes.frames && explorer.planes.frames.length > 100")
+    page.evaluate("explorer.planes.play(false)")
+    # At every instant no core serves two frames, and no queue holds more than its room.
+    crowded = page.evaluate(
+        """(() => {
+            const planes = explorer.planes, most = [0, 0];
+            for (let part = 0; part < 200; part += 1) {
+                const t = planes.from + (planes.until - planes.from) * part / 200;
+                const waiting = planes.nodes.map(() => 0), served = planes.nodes.map(() => 0);
+                for (const frame of planes.frames) {
+                    const state = planes.stateOf(frame, t);
+                    if (!state || state.gone !== undefined || state.node < 0) continue;
+                    (state.waits ? waiting : served)[state.node] += 1;
+                }
+                most[0] = Math.max(most[0], ...served.slice(1, 5));
+                most[1] = Math.max(most[1], ...waiting.slice(1, 5));
+            }
+            return most;
+        })()"""
+    )
+    assert crowded[0] == 1
+    assert 500 <= crowded[1] <= 512
+    kinds = page.evaluate("[...new Set(explorer.planes.messages.map(({kind}) => kind))].sort()")
+    assert {"REP", "REQ"} <= set(kinds)
+    assert page.evaluate("explorer.planes.frames.some(({dropped}) => dropped !== null)")
+    assert opened.console == []
+
+
+def test_a_model_too_large_for_the_picture_is_said(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / "smartnic.html")
+    wait(opened.page, "globalThis.explorer && explorer.point")
+    opened.page.locator(".live-planes summary").click()
+    wait(opened.page, "explorer.planes.note.textContent.includes('too many to be drawn')")
+
+
+def test_two_variants_are_pinned_and_curves_are_saved(
+    gallery: Path, page_of: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    opened = page_of(gallery / "multicore.html")
+    page = opened.page
+    wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
+    page.get_by_role("button", name="Pin").click()
+    page.evaluate("explorer.turn('cores', 1)")
+    wait(page, "explorer.points[0].busy.length === 2")
+    page.get_by_role("button", name="Pin").click()
+    assert page.locator(".live-pins li").count() == 2
+    assert "cores 2" in page.locator(".live-pins li").nth(1).inner_text()
+    assert "as in the file" in page.locator(".live-chart").first.inner_text()
+    for name, start in (("CSV", b"over,x,"), ("SVG", b"<svg "), ("PNG", b"\x89PNG"), ("Router file", b"builder = ")):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name).click()
+        saved = tmp_path / "saved"
+        download.value.save_as(saved)
+        assert saved.read_bytes().startswith(start), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a router file, a table of measured points, or a study"),
+        (["nowhere.router.toml"], "nowhere.router.toml"),
+        (["multicor"], "multicor"),
+        (["msr_energy"], 'is a study of the kind "cluster"'),
+        ([EXAMPLES / "points.csv", "--vary", "cores=1..4"], "--vary does not go with a table"),
+        ([EXAMPLES / "points.csv", "--series", "no"], '"no" is no series'),
+        ([EXAMPLES / "multicore.router.toml", "--series", "no"], "--series does not go with a router"),
+        ([EXAMPLES / "multicore.router.toml", "--vary", "coers=1,2"], 'did you mean "cores"'),
+        ([EXAMPLES / "multicore.router.toml", "--out", "nowhere/page.html"], "nowhere"),
+        (["--gallery", "here", "--out", "page.html"], "does not go with --out"),
+        ([EXAMPLES / "toy.noc.toml"], "noc"),
+    ],
+)
+def test_bad_input_is_refused_in_words(arguments: list[object], message: str, tmp_path: Path) -> None:
+    done = completed("explore", *arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert list(tmp_path.iterdir()) == []

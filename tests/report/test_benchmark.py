@@ -196,11 +196,19 @@ def test_terminal_and_page_draw_the_same_tables() -> None:
         assert repr(on_page.rows) == repr(on_terminal.rows)
 
 
-def test_a_benchmark_of_one_size_has_its_figures() -> None:
+def test_a_benchmark_of_one_size_has_its_table_and_no_figure_of_one_point() -> None:
     full = results.whole()
     row = results.throughput_row(results.STREAMS[0], 64)
     page = benchmark_page(replace(full, found={**full.found, "throughput": ThroughputResult(rows=(row,))}))
-    assert "throughput" in {drawn.name for drawn in page.figures()}
+    assert "throughput" not in {drawn.name for drawn in page.figures()}
+    assert "throughput" in {drawn.name for drawn in benchmark_page(full).figures()}
+    (table,) = (
+        block
+        for one in page.sections
+        for block in one.blocks
+        if isinstance(block, Table) and block.name == "throughput"
+    )
+    assert len(table.rows) == 1
     render_page(page)
 
 

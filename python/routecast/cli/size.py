@@ -28,6 +28,7 @@ from routecast.errors import QuantityProblem
 if TYPE_CHECKING:
     from routecast.plan.operating.targets import Target as Bound
     from routecast.plan.size import Sizing, Target
+    from routecast.report.page import Live
 
 __all__ = ["size"]
 
@@ -203,8 +204,29 @@ def size(
     if out is not None:
         from routecast.report.page import render_page
 
-        write_whole(out, render_page(size_page(answers, source=source)))
+        write_whole(out, render_page(size_page(answers, source=source, live=_live(file, host, answers, question))))
         remark(f"wrote {out}")
+
+
+def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], question: _Question) -> Live | None:
+    """Return the router to turn for the page: of one series that was measured here, or of a file."""
+    if file is None or host is not None or len(answers) != 1:
+        return None
+    from routecast.evaluate.points import of_series, read_points
+    from routecast.explore.measured import Asked
+    from routecast.explore.views import live_of_points, live_of_router
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.toml_file import parse_toml
+
+    (answer,), target = answers, question.target
+    asked = Asked(
+        frames=target.frames, rate_pps=target.forwarded_pps, cores=answer.least.cores if answer.least else None
+    )
+    if file.suffix == ".toml":
+        document = parse_toml(read_text(file, kind="router file"), str(file))
+        return live_of_router(document, asked=asked, subject=str(file), folder=file.parent)[0]
+    points = of_series(read_points(file), question.series)
+    return live_of_points(points, asked=asked, noise_ratio=question.noise_ratio)[0]
 
 
 def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from routecast.cli.console import (
     print_table,
     progress_bar,
     refuse_no_file,
+    refuse_no_page_file,
     refuse_two_forms,
     remark,
     save_router,
@@ -188,6 +190,9 @@ def validate(
     ] = None,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE.html", help="Write a page.", dir_okay=False)
+    ] = None,
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
 
@@ -204,6 +209,7 @@ def validate(
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     points = points_of(file, series)
     refuse_no_file(save_router_to, "--save-router")
+    refuse_no_page_file(out)
     validation = run(points, router=router, noise_ratio=noise)
     saved = None if save_router_to is None else router_file_of(validation, source=str(file), today=today())
     advice = advise(points, n=next_points, noise_ratio=noise) if next_points else ()
@@ -222,6 +228,15 @@ def validate(
             print_table(data(), advice_table(advice))
     if save_router_to is not None and saved is not None:
         save_router(saved, save_router_to)
+    if out is not None:
+        from routecast.quantity.whole_file import write_whole
+        from routecast.report.page import render_page
+        from routecast.report.validation import validation_page
+
+        words = ["routecast", "validate", str(file), *(["--series", series] if series else [])]
+        page = validation_page(validation, points, source=str(file), command=shlex.join(words))
+        write_whole(out, render_page(page))
+        remark(f"wrote {out}")
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
         known = "not known, for no held-out row has a rate" if math.isnan(reached) else f"{reached:.4g}"

@@ -24,13 +24,25 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.parse import parse_bit_rate_bps
 from routecast.quantity.value_list import Plain
 
-__all__ = ["Forecast", "MeasuredPanel", "panels_of_points"]
+__all__ = ["ANYTHING", "Asked", "Forecast", "MeasuredPanel", "panels_of_points"]
 
 _MOST_CORES = 24
 _TAIL = (0.005, 0.01, 0.025, 0.05, 0.075)
 _PROBABILITIES = (*_TAIL, *(step / 20 for step in range(2, 19)), *(round(1.0 - tail, 3) for tail in reversed(_TAIL)))
 _NO_LINK_BPS = 10e12
 _DEFAULT_LINK_BPS = 10e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What somebody asked of a router: frames, a rate, cores; None as the measurements have it."""
+
+    frames: FrameMix | None = None
+    rate_pps: float | None = None
+    cores: int | None = None
+
+
+ANYTHING = Asked()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +75,7 @@ class MeasuredPanel:
 
 
 def panels_of_points(
-    points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
+    points: Sequence[Point], *, asked: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> tuple[MeasuredPanel, ...]:
     """Calibrate and return the panel; where a fact is open, that of each answer too.
 
@@ -71,6 +83,8 @@ def panels_of_points(
     ----------
     points : sequence of Point
         Those that calibrate.
+    asked : Asked
+        Where the controls stand first.
     noise_ratio, priors
         As of :func:`routecast.calibration.fit`.
 
@@ -80,7 +94,7 @@ def panels_of_points(
         No point has a rate, or the points belong to several series.
     """
     fitted = fit(points, noise_ratio=noise_ratio, priors=priors)
-    most = min(max(8, 2 * max(point.cores for point in points)), _MOST_CORES)
+    most = min(max(8, 2 * max(point.cores for point in points), asked.cores or 1), _MOST_CORES)
     model = max(points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     panels = {"": fitted}
     if open_facts(fitted, [at_cores(model, most)], noise_ratio=noise_ratio, priors=priors):
@@ -90,32 +104,35 @@ def panels_of_points(
     return tuple(
         MeasuredPanel(
             assumes=assumes,
-            panel=_panel(each, model, tuple(range(1, most + 1))),
-            forecast=_forecast(each, model, tuple(range(1, most + 1))),
+            panel=_panel(each, model, tuple(range(1, most + 1)), asked),
+            forecast=_forecast(each, model, tuple(range(1, most + 1)), asked),
             fitted=each,
         )
         for assumes, each in panels.items()
     )
 
 
-def _frames(fitted: FittedRouter) -> dict[str, FrameMix]:
-    """Return the frames to choose from: those that were measured, RFC 2544's, and IMIX."""
+def _frames(fitted: FittedRouter, asked: Asked) -> dict[str, FrameMix]:
+    """Return the frames to choose from: those that were measured or asked for, RFC 2544's, and IMIX."""
     measured = [point.frame_mix or FrameMix.fixed(round(point.frame_bytes)) for point in fitted.points]
-    mixes = [*measured, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]
+    wanted = [asked.frames] if asked.frames else []
+    mixes = [*measured, *wanted, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]
     return {mix.name: mix for mix in sorted(mixes, key=lambda mix: (not mix.is_fixed, mix.mean_bytes))}
 
 
-def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int]) -> Panel:
-    mixes = _frames(fitted)
+def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], asked: Asked) -> Panel:
+    mixes = _frames(fitted, asked)
     ports = model.ports
-    current = (model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
-    link_bps = model.link_bps or _DEFAULT_LINK_BPS
+    current = (asked.frames or model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
+    cores = asked.cores if asked.cores and asked.cores in counts else model.cores
+    is_known = model.link_bps is not None and math.isfinite(model.link_bps)
+    link_bps = model.link_bps if model.link_bps and is_known else _DEFAULT_LINK_BPS
     links = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, link_bps})]
     flows = sorted({1, 2, 4, 8, 16, 32, 64, 128, *(len(even_flows(count, ports).flows) for count in counts)})
     controls: tuple[Control, ...] = (
-        placed("cores", "cores", list(counts), model.cores),
+        placed("cores", "cores", list(counts), cores),
         placed("frame", "frames", list(mixes), current),
-        placed("flows", "flows", flows, len(even_flows(model.cores, ports).flows)),
+        placed("flows", "flows", flows, len(even_flows(cores, ports).flows)),
         placed("arrivals", "arrivals", list(_ARRIVALS), "even gaps"),
         placed("link", "link", links, f"{link_bps / 1e9:.12g} Gbit/s"),
         placed("queue", "queue", [f"{count} frames" for count in QUEUES], "512 frames"),
@@ -145,15 +162,15 @@ def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int]) -> Panel:
 _ARRIVALS = {"even gaps": Arrivals.cbr(), "Poisson": Arrivals.poisson()}
 
 
-def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int]) -> Forecast:
-    mixes = _frames(fitted)
+def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int], asked: Asked) -> Forecast:
+    mixes = _frames(fitted, asked)
     open_links = replace(model, link_bps=_NO_LINK_BPS, throughput_pps=math.nan, calibrate=False)
-    asked = [
+    places = [
         replace(at_cores(open_links, count), frame_bytes=mix.mean_bytes, frame_mix=None if mix.is_fixed else mix)
         for count in counts
         for mix in mixes.values()
     ]
-    quantiles = fitted.quantiles_pps(asked, _PROBABILITIES)
+    quantiles = fitted.quantiles_pps(places, _PROBABILITIES)
     shaped = np.reshape(quantiles, (len(counts), len(mixes), len(_PROBABILITIES)))
     return Forecast(
         cores=tuple(counts),

@@ -14,17 +14,18 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.sweep import Varied, even_flows, past_the_transient
-from routecast.explore.measured import MeasuredPanel, panels_of_points
+from routecast.explore.measured import ANYTHING, Asked, MeasuredPanel, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_pps
+from routecast.quantity.value_list import Plain
 from routecast.report.figures import Axis, Figure, Line, Points
 from routecast.report.page import Linked, Links, Live, Page, Section
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 
-__all__ = ["gallery_page", "live_of_points", "points_page", "router_page"]
+__all__ = ["gallery_page", "live_of_points", "live_of_router", "points_page", "router_page"]
 
 _STILL_POINTS = 12
 
@@ -44,24 +45,48 @@ def router_page(
     routecast.errors.RoutecastError
         The file makes no router.
     """
+    live, left_out = live_of_router(document, varied, subject=subject, folder=folder)
+    return Page(
+        title=build_router(document, subject=subject, folder=folder)[0].name,
+        question="What does this router forward, how late, with what loss, and what limits it?",
+        answer="Move a control: the simulator in this page answers at once.",
+        sections=(_live_section(live),),
+        made=_made(subject, command, left_out),
+    )
+
+
+def live_of_router(
+    document: Mapping[str, Any],
+    varied: Sequence[Varied] = (),
+    *,
+    asked: Asked = ANYTHING,
+    subject: str,
+    folder: Path | None = None,
+) -> tuple[Live, tuple[str, ...]]:
+    """Return the live panel of a router file for a page, and what cannot be turned in it."""
     panel = panel_of_router(document, varied, subject=subject, folder=folder)
     model, load = build_router(document, subject=subject, folder=folder)
     load = load or OfferedLoad(rate_pps=1e6, flows=even_flows(1, len(model.ports)))
+    key = _cores_key(panel)
     data = {
         "panels": [{"assumes": "", "panel": panel.to_json(), "forecast": None}],
-        "ratePps": load.rate_pps,
-        "coresKey": _cores_key(panel),
+        "ratePps": asked.rate_pps or load.rate_pps,
+        "coresKey": key,
         **_following(panel, len(model.ports)),
+        "start": _start(panel, {"frame": asked.frames.name if asked.frames else None, key: asked.cores}),
         "measured": [],
         "document": document,
     }
-    return Page(
-        title=model.name,
-        question="What does this router forward, how late, with what loss, and what limits it?",
-        answer="Move a control: the simulator in this page answers at once.",
-        sections=(_live_section(Live(data=data, figure=_still(model, load))),),
-        made=_made(subject, command, panel.left_out),
-    )
+    return Live(data=data, figure=_still(model, load)), panel.left_out
+
+
+def _start(panel: Panel, wanted: Mapping[str | None, Plain | None]) -> dict[str, int]:
+    """Return where controls stand first, as far as they have the values."""
+    return {
+        control.key: control.values.index(value)
+        for control in panel.controls
+        if (value := wanted.get(control.key)) is not None and value in control.values
+    }
 
 
 def points_page(
@@ -100,11 +125,11 @@ def points_page(
 
 
 def live_of_points(
-    points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
+    points: Sequence[Point], *, asked: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a calibrated router for a page, and what cannot be turned in it."""
     known = calibrating(points)
-    panels = panels_of_points(known, noise_ratio=noise_ratio, priors=priors)
+    panels = panels_of_points(known, asked=asked, noise_ratio=noise_ratio, priors=priors)
     first = panels[0]
     model = max(known, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     ports = model.ports
@@ -113,7 +138,8 @@ def live_of_points(
             {"assumes": each.assumes, "panel": each.panel.to_json(), "forecast": each.forecast.to_json()}
             for each in panels
         ],
-        "ratePps": float(f"{0.8 * model.throughput_pps:.2g}"),
+        "ratePps": asked.rate_pps or float(f"{0.8 * model.throughput_pps:.2g}"),
+        "axis": "cores",
         "coresKey": "cores",
         **_following(first.panel, ports),
         "isFollowing": True,

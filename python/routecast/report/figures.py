@@ -6,6 +6,7 @@ Colours come from a :func:`palette`, so that a thing keeps its colour through a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -117,3 +118,9 @@ class Figure:
     y: Axis
     marks: tuple[Mark, ...]
     height_px: int = 420
+
+    @property
+    def is_one_point(self) -> bool:
+        """Whether all that its marks show stands at one x, or nothing does."""
+        shown = {x for mark in self.marks for x, y in zip(mark.x, mark.y, strict=True) if math.isfinite(x + y)}
+        return len(shown) < 2

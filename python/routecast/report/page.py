@@ -166,13 +166,20 @@ Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A titled part of the page; ``lead`` is its finding in one sentence. What is not listed follows one that is."""
+    """A titled part of the page; ``lead`` is its finding in one sentence. What is not listed follows one that is.
+
+    A figure whose marks have one x in all shows no course: it is left out, for the tables beside it have its numbers.
+    """
 
     anchor: str
     title: str
     lead: str = ""
     blocks: tuple[Block, ...] = ()
     is_listed: bool = True
+
+    def __post_init__(self) -> None:
+        shown = tuple(each for each in self.blocks if not (isinstance(each, Figure) and each.is_one_point))
+        object.__setattr__(self, "blocks", shown)
 
     @classmethod
     def of(cls, anchor: str, title: str, lead: str, *blocks: Block | bool | None) -> Section:

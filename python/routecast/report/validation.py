@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from routecast.calibration.next_points import half_width_ratio
 from routecast.calibration.replay import DESIGNS, WITHIN_RATIO
+from routecast.explore.views import live_of_points
+from routecast.report.page import Folded, Listing, Page, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -17,7 +19,16 @@ if TYPE_CHECKING:
     from routecast.calibration.replay import Replayed
     from routecast.evaluate.points import Point
 
-__all__ = ["LIMITS", "advice_table", "board_remarks", "board_tables", "replay_table", "rows_table", "validation_tables"]
+__all__ = [
+    "LIMITS",
+    "advice_table",
+    "board_remarks",
+    "board_tables",
+    "replay_table",
+    "rows_table",
+    "validation_page",
+    "validation_tables",
+]
 
 LIMITS = {"cpu": "cores", "link": "links", "nic": "NIC", "shared": "shared", "link and cpu": "links, cores"}
 """What limits, in the words of a reader: short, for a column."""
@@ -27,6 +38,8 @@ _BOARD = (
     "intervals. Width and score are of 95 % intervals, in natural logarithms: the score adds 40 times what a point "
     "misses its interval by. Best: the naive law with the smallest value on the same points."
 )
+
+_MOST_ROWS = 40
 
 _PREDICTED = " Rows without a measured rate are predicted only."
 
@@ -44,6 +57,57 @@ _SCORED = (
 def validation_tables(validation: Validation) -> tuple[Table, ...]:
     """Return every row with its prediction, and the errors by series."""
     return rows_table(validation.rows), _errors(validation)
+
+
+def validation_page(validation: Validation, points: Sequence[Point], *, source: str, command: str) -> Page:
+    """Return the page of a validation: how well it predicts what was held out, and the router to turn."""
+    summary = validation.summary
+    held = [row for row in validation.rows if row.role == "held_out"]
+    inside = sum(row.prediction.low_pps <= row.point.throughput_pps <= row.prediction.high_pps for row in held)
+    known = sum(row.role == "calibrate" for row in validation.rows)
+    answer = f"Calibrated from {known} measurement{'s' if known != 1 else ''}, with nothing held out to judge it by."
+    tiles: tuple[Tile, ...] = ()
+    if held:
+        answer = (
+            f"Calibrated from **{known}** measurements, routecast predicts {len(held)} others within "
+            f"**{summary['mean_abs_error_ratio']:.1%}** on average; {inside} of them lie inside their 95 % interval."
+        )
+        tiles = (
+            Tile(f"{summary['mean_abs_error_ratio']:.2%}", "mean absolute error, held out"),
+            Tile(f"{summary['max_abs_error_ratio']:.2%}", "largest"),
+            Tile(f"{inside} of {len(held)}", "inside their 95 % interval"),
+        )
+    rows, errors = validation_tables(validation)
+    notes = tuple(f"{note[0].upper()}{note[1:]}." for note in validation.notes)
+    facts = tuple(f"{fact.text}." for fact in validation.facts)
+    sections = [
+        Section.of(
+            "errors",
+            "How well it predicts",
+            "",
+            bool(tiles) and Tiles(tiles),
+            rows if len(validation.rows) <= _MOST_ROWS else Folded(summary="All rows", table=rows),
+            bool(held) and errors,
+        ),
+        Section.of(
+            "known",
+            "Before you rely on it",
+            "",
+            bool(facts) and Listing(title="Ask first", entries=facts),
+            Listing(title="Notes", entries=notes),
+        ),
+    ]
+    names = list(dict.fromkeys(point.series for point in points))
+    if len(names) == 1:
+        live, _ = live_of_points(points, noise_ratio=validation.noise_ratio)
+        sections.insert(0, Section(anchor="explore", title="", blocks=(live,), is_listed=False))
+    return Page(
+        title=names[0] or "Validation" if len(names) == 1 else f"{len(names)} series",
+        question="How well is this router known?",
+        answer=answer,
+        sections=tuple(sections),
+        made=(("Measurements", source), ("Command", f"`{command}`")),
+    )
 
 
 def rows_table(shown: Sequence[Row]) -> Table:

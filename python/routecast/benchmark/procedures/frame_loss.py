@@ -158,7 +158,7 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
             y = tuple(100.0 * row.loss_ratio for row in mine)
             labels = tuple(
                 f"{size} B at {100.0 * row.rate_ratio:.0f} % of {frames_per_second(row.theoretical_pps)} frames/s"
-                f"<br>{100.0 * row.loss_ratio:.4g} % lost"
+                f"\n{100.0 * row.loss_ratio:.4g} % lost"
                 for row in mine
             )
             marks += [

@@ -476,9 +476,9 @@ def _theoretical(rows: Sequence[ThroughputRow]) -> list[Line]:
 
 
 def _throughput_label(row: ThroughputRow) -> str:
-    upper = f"<br>upper bound {frames_per_second(row.upper_pps)}" if math.isfinite(row.upper_pps) else ""
+    upper = f"\nupper bound {frames_per_second(row.upper_pps)}" if math.isfinite(row.upper_pps) else ""
     return (
-        f"{row.stream}, {row.goal}, {row.frame_bytes} B<br>{frames_per_second(row.throughput_pps)} frames/s, "
+        f"{row.stream}, {row.goal}, {row.frame_bytes} B\n{frames_per_second(row.throughput_pps)} frames/s, "
         f"{percent_of(row.of_theoretical_ratio)} of {frames_per_second(row.theoretical_pps)}{upper}"
     )
 

@@ -10,7 +10,7 @@ from routecast.calibration.next_points import half_width_ratio
 from routecast.plan.size.answer import Count, Sizing, cores
 from routecast.plan.size.board import SizeBoard
 from routecast.report.figures import Axis, Figure, Line, Points
-from routecast.report.page import Folded, Listing, Notice, Page, Section, Tile, Tiles
+from routecast.report.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, scaled
 
 __all__ = [
@@ -155,14 +155,17 @@ def rate_figure(sizing: Sizing) -> Figure:
     )
 
 
-def size_page(sizings: tuple[Sizing, ...], *, source: str) -> Page:
-    """Return the page that answers a question of size, a section for each series."""
+def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = None) -> Page:
+    """Return the page that answers a question of size, a section for each series; ``live`` is the router to turn."""
     target = sizings[0].target
     return Page(
         title="How many cores?",
         question=f"How many cores forward {target.rate_bps / 1e9:.4g} Gbit/s of {target.frames.name}?",
         answer=" ".join(f"{_name(each, sizings)}{each.answer}." for each in sizings),
-        sections=tuple(_section(number, each) for number, each in enumerate(sizings)),
+        sections=(
+            *((Section(anchor="explore", title="", blocks=(live,), is_listed=False),) if live else ()),
+            *(_section(number, each) for number, each in enumerate(sizings)),
+        ),
         source=source,
     )
 

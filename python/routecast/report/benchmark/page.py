@@ -9,9 +9,11 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from routecast.benchmark.points import points_of
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import ended, plural
 from routecast.benchmark.result import BenchmarkResult
+from routecast.explore.views import live_of_points
 from routecast.quantity import format_bps, format_duration
 from routecast.quantity.whole_file import write_whole
 from routecast.report.benchmark.tables import deviations_table, not_run_table, procedure_table, trials_table
@@ -158,7 +160,7 @@ _LEVELS = {
 
 def benchmark_page(result: BenchmarkResult) -> Page:
     """Return the page: the compliance statement first, then RFC 2544's sections in their order."""
-    sections = [_compliance(result), *(_procedure(result, name) for name in result.procedures)]
+    sections = [*_turned(result), _compliance(result), *(_procedure(result, name) for name in result.procedures)]
     if result.not_run:
         sections.append(_not_run(result))
     sections += [_setup(result), _trials(result)]
@@ -174,6 +176,14 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         "8219 adds statistics of latency, RFC 9971 the search. benchmark.json beside this page holds every figure "
         "(benchmark.schema.json says how), trials.parquet every trial.",
     )
+
+
+def _turned(result: BenchmarkResult) -> Iterator[Section]:
+    """Return the router to turn, calibrated from the rates in overload, where there is one at least."""
+    points, _ = points_of(result, cores=None)
+    if points:
+        live, _ = live_of_points([point for point in points if point.series == points[0].series])
+        yield Section(anchor="explore", title="", blocks=(live,), is_listed=False)
 
 
 def _answer(result: BenchmarkResult) -> str:

@@ -35,11 +35,11 @@ class Explorer {
     this.simulator = simulator;
     this.panels = data.panels.map(({ panel }) => new Panel(panel));
     this.fact = 0;
-    this.positions = this.panel.start();
+    this.positions = { ...this.panel.start(), ...data.start };
     this.ratePps = data.ratePps;
     this.follows = data.follows;
     this.isFollowing = Boolean(data.isFollowing);
-    this.axis = "load";
+    this.axis = data.axis || "load";
     this.pins = [];
     this.generation = 0;
     this.microsPerFrame = 0.1;
@@ -80,12 +80,12 @@ class Explorer {
   }
 
   writeFragment() {
-    const start = this.panel.start(), state = new URLSearchParams();
+    const start = { ...this.panel.start(), ...this.data.start }, state = new URLSearchParams();
     for (const control of this.panel.controls) {
       if (this.positions[control.key] !== start[control.key]) state.set(control.key, control.values[this.positions[control.key]]);
     }
     if (this.ratePps !== this.data.ratePps) state.set("load", String(Number(this.ratePps.toPrecision(6))));
-    if (this.axis !== "load") state.set("over", this.axis);
+    if (this.axis !== (this.data.axis || "load")) state.set("over", this.axis);
     if (this.fact) state.set("fact", this.data.panels[this.fact].assumes);
     if (this.follows && this.isFollowing !== Boolean(this.data.isFollowing)) state.set("follow", this.isFollowing ? "yes" : "no");
     const text = state.toString();
@@ -248,10 +248,10 @@ class Explorer {
   }
 
   reset() {
-    this.positions = this.panel.start();
+    this.positions = { ...this.panel.start(), ...this.data.start };
     this.ratePps = this.data.ratePps;
     this.isFollowing = Boolean(this.data.isFollowing);
-    this.axis = "load";
+    this.axis = this.data.axis || "load";
     this.fact = 0;
     this.turned();
   }

@@ -302,7 +302,7 @@ class Plot {
     const { mark, at, x, y } = target, { figure } = this;
     this.ring.setAttribute("cx", x);
     this.ring.setAttribute("cy", y);
-    const lines = [mark.name, mark.labels?.[at] ?? "", `${figure.x.title}: ${this.named(this.x, mark.x[at])}`, `${figure.y.title}: ${long(mark.y[at])}`];
+    const lines = [mark.name, ...(mark.labels?.[at] ?? "").split("\n"), `${figure.x.title}: ${this.named(this.x, mark.x[at])}`, `${figure.y.title}: ${long(mark.y[at])}`];
     if (Number.isFinite(mark.low?.[at])) lines.push(`from ${long(mark.low[at])} to ${long(mark.high[at])}`);
     this.tip.replaceChildren(...lines.filter(Boolean).map((line, number) => {
       const row = document.createElement(number ? "div" : "strong");

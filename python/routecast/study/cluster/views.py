@@ -152,7 +152,7 @@ def _columns(designs: list[Design], values: list[float], base: float) -> list[Ma
                 y=(value,),
                 colour=colour,
                 size_px=11,
-                labels=(f"{design.name}<br>{value:,.4g}",),
+                labels=(f"{design.name}\n{value:,.4g}",),
                 legend=False,
             )
         )
@@ -305,7 +305,7 @@ def switching_figure(result: ClusterResult) -> Figure:
                 y=tuple(y for _, y in points),
                 colour=colour,
                 size_px=6,
-                labels=tuple(f"{name}<br>payback {one.payback_s:g} s" for one in result.paybacks),
+                labels=tuple(f"{name}\npayback {one.payback_s:g} s" for one in result.paybacks),
                 legend=False,
             )
         )

@@ -203,6 +203,7 @@ class TablesResult(StudyResult[Study]):
     hypotheses: tuple[Hypothesis, ...]
     parameters: tuple[Parameter, ...]
     calibrating: tuple[Point, ...]
+    measured: tuple[Point, ...]
     comparisons: tuple[Comparison, ...]
     scenarios: Mapping[str, tuple[Estimate, ...]]
     curves: Mapping[str, tuple[Curve, ...]]
@@ -718,6 +719,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         hypotheses=laws.calibrated.hypotheses,
         parameters=laws.calibrated.parameters,
         calibrating=calibrating,
+        measured=measured_points(run),
         comparisons=comparisons,
         scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
         curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
@@ -742,7 +744,7 @@ def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple
     )
 
 
-def measured_points(file: StudyFile[Study]) -> tuple[Point, ...]:
+def measured_points(file: StudyFile[Study] | StudyRun[Study]) -> tuple[Point, ...]:
     """Return all that was measured of the study's router, marked where it calibrates.
 
     Raises

@@ -368,7 +368,7 @@ def _point_name(row: Comparison) -> str:
 
 
 def _error_label(model: str, row: Comparison, value: float) -> str:
-    return f"{model}<br>{_point_name(row)}<br>{100.0 * row.error_ratio(value):+.2f} %"
+    return f"{model}\n{_point_name(row)}\n{100.0 * row.error_ratio(value):+.2f} %"
 
 
 def _floor(marks: tuple[Points, ...]) -> float:
@@ -440,7 +440,7 @@ def _mixes(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points
         colour=colour,
         symbol="diamond",
         labels=tuple(
-            f"{name} of {point.frames}<br>{_scaled(point, point.predicted_pps, unit):.4g} {_UNITS[unit][0]}"
+            f"{name} of {point.frames}\n{_scaled(point, point.predicted_pps, unit):.4g} {_UNITS[unit][0]}"
             for point in shown
         ),
         legend=False,
@@ -454,7 +454,7 @@ def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
         y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
         colour=colour,
         labels=tuple(
-            f"measured{' (calibrates)' if row.calibrates else ''}<br>{_point_name(row)}<br>"
+            f"measured{' (calibrates)' if row.calibrates else ''}\n{_point_name(row)}\n"
             f"{_scaled(row.estimate, row.measured_pps, unit):.4g} {_UNITS[unit][0]}"
             for row in rows
         ),
@@ -497,8 +497,7 @@ def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str
         filled=False,
         symbol="cross",
         labels=tuple(
-            f"simulated<br>{name} of {p.frames}<br>{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}"
-            for p in shown
+            f"simulated\n{name} of {p.frames}\n{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}" for p in shown
         ),
         legend=False,
     )
@@ -632,7 +631,7 @@ def page(result: TablesResult) -> Page:
         )
     else:
         answer += "routecast has no other point to be judged by."
-    sections = [_chapters_measured(result), _predicted(result), _explained(result)]
+    sections = [_turned(result), _chapters_measured(result), _predicted(result), _explained(result)]
     sections += [_scenario(result, name) for name in result.scenarios if _is_forecast(result, result.scenarios[name])]
     if result.next_points:
         sections.append(_next(result))
@@ -651,6 +650,14 @@ def page(result: TablesResult) -> Page:
             ),
         ),
     )
+
+
+def _turned(result: TablesResult) -> Section:
+    from routecast.calibration.priors import read_priors
+    from routecast.explore.views import live_of_points
+
+    live, _ = live_of_points(result.measured, priors=read_priors(without=result.study.measurements.left_out))
+    return Section(anchor="explore", title="", blocks=(live,), is_listed=False)
 
 
 def _unbroken(name: str) -> str:
