@@ -123,6 +123,9 @@ def test_a_refusal_crosses_process_borders():
 def test_screens_show_four_digits_and_a_prefix():
     assert quantity.format_pps(14_880_952.4) == "14.88 Mpps"
     assert quantity.format_pps(999_999.9) == "1 Mpps"
+    # "mpps" would be taken for millions, and is refused.
+    assert quantity.parse_rate_pps(quantity.format_pps(0.002976)) == 0.002976
+    assert quantity.parse_bit_rate_bps(quantity.format_bps(1e-9)) == 1e-9
     assert quantity.format_bps(0.0) == "0 bit/s"
     assert quantity.format_ratio(0.0123) == "1.23 %"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from routecast.errors import FileProblem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.toml_file import parse_toml, shown, validated
+from routecast.quantity.toml_file import parse_toml, shown, toml_string, validated
 
 
 class Part(FileModel):
@@ -138,3 +139,12 @@ class NeverWritten(list):
 )
 def test_a_wrong_value_is_shown_in_a_line_whatever_it_holds(value, text):
     assert shown(value) == text
+
+
+@pytest.mark.parametrize("text", ["", 'a "b" \\', "\x00\t\r\n\x1f\x7f\x85", "\N{GRINNING FACE}é\u2028", "\u202e"])
+def test_every_text_is_read_back_from_a_toml_string(text: str) -> None:
+    assert tomllib.loads(f"a = {toml_string(text)}  # {toml_string(text)}") == {"a": text}
+
+
+def test_half_a_character_is_no_fault_of_a_toml_string() -> None:
+    assert tomllib.loads(f"a = {toml_string(chr(0xDCFF))}") == {"a": "?"}

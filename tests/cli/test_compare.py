@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from in_process import completed
+
+from routecast.cli.run import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MULTICORE = EXAMPLES / "multicore.router.toml"
@@ -188,3 +193,28 @@ def test_what_is_nested_deeply_is_compared_or_refused(depth: int, trials: Path) 
     done = completed("compare", "nested.json", "nested.json", folder=trials)
     assert done.returncode in {0, 2}, done.stderr
     assert done.returncode == 0 or "nested too deeply" in done.stderr
+
+
+def test_what_is_a_table_on_one_side_and_a_number_on_the_other_is_told(trials: Path) -> None:
+    document = json.loads((trials / "solved.json").read_text())
+    (trials / "bent.json").write_text(json.dumps(document | {"loss_ratio": {"a": 1}, "bottleneck": [1.0, 2.0]}))
+    (trials / "numbers.json").write_text(json.dumps(document | {"loss_ratio": 0.0, "bottleneck": [1.0, math.nan]}))
+    done = completed("compare", "numbers.json", "bent.json", "--json", folder=trials)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["only_a"] == ["loss_ratio"]
+    assert answer["only_b"] == ["loss_ratio", "bottleneck[2]"]
+
+
+@pytest.mark.parametrize("name", ["\\ud800", "\\udcff"])
+def test_half_a_character_is_shown_as_an_escape(name: str, trials: Path) -> None:
+    text = '{"evaluator": 1, "forwarded_pps": 1.0, "bottleneck": {"name": "%s"}}'
+    (trials / "half.json").write_text(text % name)
+    (trials / "full.json").write_text(text % "core")
+    for arguments in ([], ["--json"], ["--out", "half.html"]):
+        stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with chdir(trials), redirect_stdout(stdout), redirect_stderr(io.StringIO()) as stderr:
+            assert run(["compare", "full.json", "half.json", *arguments]) == 0, stderr.getvalue()
+        stdout.flush()
+        assert name in stdout.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    assert name in (trials / "half.html").read_text()

@@ -207,3 +207,36 @@ def test_what_cannot_be_is_refused_in_words(
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.split())
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(tables)
+
+
+@pytest.mark.parametrize("series", ["a\N{GRINNING FACE}", "a\x7f", "a\x07\\"])
+@pytest.mark.parametrize("name", ["points.csv", "a\x7f\x07\rb.csv", "a\udcffb.csv", "\N{GRINNING FACE}.csv"])
+def test_any_name_of_a_file_or_a_series_makes_files_that_are_read(series: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(f"cores,throughput_mpps,series\n1,1.7,{series}\n2,3.2,{series}\n")
+    done = completed("init", "mine", "--measurements", name, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_study(tmp_path / "mine.study.toml").study.title.startswith(series)
+    done = completed("init", "mine", "--measurements", name, "--router", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_router_and_load(tmp_path / "mine.router.toml")
+
+
+def test_rates_of_which_no_router_can_be_made_are_refused_in_words(tmp_path: Path) -> None:
+    done = begun(tmp_path, "cores,throughput_pps\n8,1e-9\n2,\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "points.csv: its rates make a router that cannot be: task[1].service.per_packet_s: got" in done.stderr
+    assert "correct the rates or their unit" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["points.csv"]
+
+
+def test_answers_of_which_no_router_can_be_made_are_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = ("mine", "4", "2", "1e300 bit/s", "1 bit/s", "64 B", "1e-300 pps", "1e300 pps", "1e-5 pps")
+    done = answered(monkeypatch, tmp_path, *answers)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "got '1e300 bit/s': a link has from 1 to 1e+18 bit/s" in said
+    assert "got '1e-300 pps': one core forwards from 1e-05 to 1e+12 frames/s" in said
+    done = completed("solve", "mine.router.toml", folder=tmp_path)
+    assert done.returncode == 0, done.stderr

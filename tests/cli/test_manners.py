@@ -226,3 +226,9 @@ def test_csv_and_json_together_are_refused(command: str) -> None:
     done = completed(*DATA[command], "--csv", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--csv and --json are two forms of the same data" in done.stderr
+
+
+def test_a_name_that_is_too_long_is_refused_in_words() -> None:
+    done = completed("simulate", QUAD, "--figure", "9" * 400)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a figure is an SVG file" in " ".join(done.stderr.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -415,6 +416,22 @@ def test_a_reset_that_fails_is_an_error_and_leaves_no_thread() -> None:
     with measure(tester, bed) as evaluator, pytest.raises(EnvironmentProblem, match="come back"):
         evaluator.reset_trial(load(), 0.2, kind="process", at_s=0.01)
     assert "reset" not in {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize(
+    ("rate_pps", "duration_s", "slice_s", "words"),
+    [
+        (20e3, 1e-6, None, "duration_s: got 1 us, in which 20 kpps are not one frame: give at least 50 us"),
+        (1.0, 0.5, None, "give at least 1 s, or a higher rate"),
+        (20e3, 0.5, 1e-12, "slice_s: got 1 ps, in which 20 kpps are not one frame: give at least 50 us"),
+        (1e6, 0.5, 1e-6, "slice_s: got 1 us: a trial is sent in at most 10,000 slices, give at least 50 us"),
+    ],
+)
+def test_a_time_without_one_frame_is_refused(
+    rate_pps: float, duration_s: float, slice_s: float | None, words: str
+) -> None:
+    with measure(FakeTester(), slice_s=slice_s) as evaluator, pytest.raises(ModelProblem, match=re.escape(words)):
+        evaluator.trial(load(rate_pps), duration_s)
 
 
 def test_progress_goes_up_over_slices_to_one() -> None:

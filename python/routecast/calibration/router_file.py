@@ -27,6 +27,7 @@ from routecast.evaluate.points import Point
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.toml_file import toml_string
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,8 +237,8 @@ def _head(fitted: FittedRouter, points: Sequence[Point], source: str, today: dat
         if each
     ]
     yield f"# Calibrated by routecast {__version__} on {today.isoformat()}."
-    yield f"# Source of the points: {json.dumps(source, ensure_ascii=False)}" + (
-        f", series {json.dumps(fitted.series, ensure_ascii=False)}." if fitted.series else "."
+    yield f"# Source of the points: {toml_string(source)}" + (
+        f", series {toml_string(fitted.series)}." if fitted.series else "."
     )
     yield (
         f"# Points that calibrated: {len(fitted.points)}, with {', '.join(map(str, counts))} busy cores and frames of "
@@ -275,4 +276,4 @@ def _toml(table: dict[str, Any]) -> Iterator[str]:
 def _inline(value: Any) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_inline(one)}" for key, one in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+    return toml_string(value) if isinstance(value, str) else json.dumps(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def _kind_of(path: Path) -> str:
     from routecast.errors import FileProblem
     from routecast.quantity.bounded_file import read_text
 
-    if not path.is_file():
+    if not os.path.isfile(path):  # that of pathlib raises where a name is too long, or a folder closed
         return ""
     if path.suffix.lower() == ".parquet":
         return "points"

@@ -20,6 +20,8 @@ __all__ = ["init"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _STUDY, _ROUTER = ".study.toml", ".router.toml"
+_MOST_PPS = 1e12
+"""A frame in a picosecond, the step of simulated time."""
 
 Answer = TypeVar("Answer")
 
@@ -97,16 +99,20 @@ def _of_measurements(name: str | None, file: Path, series: str | None, *, is_rou
 
 def _check_study(texts: dict[str, str], name: str, source: Path) -> None:
     """Refuse a study that would not run, in words of the table that it is of."""
+    from routecast.errors import ModelProblem
     from routecast.study.reading import read_study
-    from routecast.study.tables.run import fit_law, read_measured
+    from routecast.study.tables.run import check_answerable
 
     with TemporaryDirectory() as folder:
         for file, text in texts.items():
             (Path(folder) / file).write_text(text, encoding="utf-8")
         try:
-            file_of = read_study(Path(folder) / f"{name}{_STUDY}")
-            fit_law(file_of.study, read_measured(file_of, file_of.study.measurements.calibrate))
-            read_measured(file_of, file_of.study.measurements.validate_with)
+            check_answerable(read_study(Path(folder) / f"{name}{_STUDY}"))
+        except ModelProblem as problem:
+            first, *others = problem.problems
+            more = f" (and {len(others)} more)" if others else ""
+            message = f"its rates make a router that cannot be: {first}{more}; correct the rates or their unit"
+            raise FileProblem(str(source), [Problem("", message)]) from problem
         except FileProblem as problem:
             raise FileProblem(str(source), problem.problems) from problem
 
@@ -133,6 +139,7 @@ def _of_host(name: str) -> dict[str, str]:
 def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
     """Ask on the terminal; an answer that cannot be is asked for again."""
     from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes, parse_rate_pps
+    from routecast.router.check_numbers import LINK_RATES_BPS, LONGEST_S
     from routecast.router.starting import GUESSED_CORE_PPS, Start, router_text
 
     if not sys.stdin.isatty():
@@ -145,10 +152,13 @@ def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
         raise FileProblem(str(out / file), [Problem("", message)])
     cores = _ask("Cores that forward frames", "4", _whole(1, 1024))
     ports = _ask("Ports", "2", _whole(2, 64))
-    link_bps = _ask("Rate of each link", "10 Gbit/s", parse_bit_rate_bps)
+    link_bps = _ask(
+        "Rate of each link", "10 Gbit/s", _within(parse_bit_rate_bps, *LINK_RATES_BPS, "a link has", "bit/s")
+    )
     frames = _ask("Frame size", "64 B", lambda text: (text, parse_frame_bytes(text)))
     question = f"Most frames of {frames[0]} that one core forwards, if known"
-    core_pps = _ask(question, "not known", lambda text: None if text == "not known" else parse_rate_pps(text))
+    rate_pps = _within(parse_rate_pps, 1.0 / LONGEST_S, _MOST_PPS, "one core forwards", "frames/s")
+    core_pps = _ask(question, "not known", lambda text: None if text == "not known" else rate_pps(text))
     start = Start(
         name=called,
         cores=cores,
@@ -182,6 +192,16 @@ def _a_name(text: str) -> str:
     if not _NAME.fullmatch(text):
         raise QuantityProblem(text, "a name is a letter or digit, then letters, digits, dots, hyphens, 64 at most")
     return text
+
+
+def _within(parse: Callable[[str], float], least: float, most: float, what: str, unit: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        value = parse(text)
+        if not least <= value <= most:
+            raise QuantityProblem(text, f"got {text[:40]!r}: {what} from {least:g} to {most:g} {unit}")
+        return value
+
+    return read
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -28,6 +29,9 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
     ``begin`` is called once everything is imported that tells which command it is, before anything is done, with the
     handler of SIGINT for the time of the command.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files are bytes, and texts of JSON may have half a character: as escapes they are JSON still.
+        sys.stdout.reconfigure(errors="backslashreplace")
     given = [argument for argument in arguments if argument != "--debug"]
     debug = len(given) < len(arguments)
     try:

@@ -299,6 +299,8 @@ class _Walk:
             elif isinstance(of_a, Scalar) and isinstance(of_b, Scalar):
                 estimates = intervals[0].estimate(key, of_a), intervals[1].estimate(key, of_b)
                 self._estimates(place, key, *estimates, is_set=sets or key in _SET)
+            else:  # a table here, a number there: they have nothing in common
+                self._one_side(_joined(place, key), of_a, of_b)
 
     def _lists(self, a: list[Any], b: list[Any], *, place: str, is_set: bool) -> None:
         if all(isinstance(row, Mapping) for row in (*a, *b)):
@@ -314,12 +316,16 @@ class _Walk:
         pairs = list(zip(a, b, strict=False))
         for number, (of_a, of_b) in enumerate(pairs, start=1):
             here = f"{place}[{number}]"
-            if isinstance(of_a, Mapping) and isinstance(of_b, Mapping):
+            if _is_empty(of_a) or _is_empty(of_b):
+                self._one_side(here, of_a, of_b)
+            elif isinstance(of_a, Mapping) and isinstance(of_b, Mapping):
                 self.tables(of_a, of_b, place=here, is_set=is_set)
             elif isinstance(of_a, list) and isinstance(of_b, list):
                 self._lists(of_a, of_b, place=here, is_set=is_set)
             elif isinstance(of_a, Scalar) and isinstance(of_b, Scalar):
                 self._estimates("", here, Estimate(value=of_a), Estimate(value=of_b), is_set=is_set)
+            else:
+                self._one_side(here, of_a, of_b)
         for entries, only in ((a, self.only_a), (b, self.only_b)):
             if len(entries) > len(pairs):
                 only.append(f"{place}[{len(pairs) + 1}] to [{len(entries)}]")

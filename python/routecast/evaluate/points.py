@@ -221,6 +221,8 @@ _SMALLEST_FRAME_BYTES, _LONGEST_FRAME_BYTES = 64.0, 65_535.0
 _MOST_CELLS = 2_000_000
 _MEASURING_SLACK = 1.01
 """A measured rate may exceed a nominal limit by 1 %: clocks of links and testers differ, rates are rounded."""
+_MOST_PPS = 1e10
+"""Of one core: a frame in less than a cycle of any processor is a wrong unit."""
 
 _T = TypeVar("_T")
 
@@ -590,6 +592,11 @@ def _contradictions(point: Point) -> Iterable[str]:
         yield (
             f"got {point.throughput_pps:g} frames/s, but the links carry at most {point.line_rate_pps:.6g} frames/s of "
             f"{point.frame_bytes:g} B: correct the rate, link_bps, ports or flows"
+        )
+    if point.throughput_pps > _MOST_PPS * point.working_cores:
+        yield (
+            f"got {point.throughput_pps:g} frames/s, but no core forwards {_MOST_PPS:g} frames/s, one in less than a "
+            "cycle: correct the rate or its unit"
         )
     if point.nic_cap_pps is not None and point.throughput_pps > _MEASURING_SLACK * point.nic_cap_pps:
         yield f"got {point.throughput_pps:g} frames/s, which is more than nic_cap_pps = {point.nic_cap_pps:g}"

@@ -26,6 +26,8 @@ def format_pps(rate_pps: float) -> str:
     --------
     >>> format_pps(14_880_952.4)
     '14.88 Mpps'
+    >>> format_pps(0.002976)
+    '0.002976 pps'
     """
     return _format(rate_pps, "pps")
 
@@ -106,6 +108,8 @@ def format_ratio(ratio: float) -> str:
 
 
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+_COUNTS = frozenset({"pps", "bit/s", "B"})
+"""Units of what is counted: "mpps" would be taken for millions, and files refuse it."""
 
 
 def prefixed(values: Iterable[float], unit: str) -> tuple[float, str]:
@@ -133,6 +137,8 @@ def _format(value: float, unit: str) -> str:
     if value == 0.0:
         return f"0 {unit}"
     rounded = float(f"{value:.4g}")
+    if unit in _COUNTS and abs(rounded) < 1.0:
+        return f"{rounded:.4g} {unit}"
     for step, prefix in _STEPS:
         if abs(rounded) >= step:
             return f"{rounded / step:.4g} {prefix}{unit}"

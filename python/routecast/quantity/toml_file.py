@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import tomllib
 import types
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from routecast.quantity.schema import Known
 
-__all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "validated"]
+__all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "toml_string", "validated"]
 
 _SHOWN_CHARACTERS = 60
 _LONGEST_BITS = 4096
@@ -52,6 +53,18 @@ def parse_toml(text: str, subject: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         message = str(problem) if isinstance(problem, ValueError) else "is nested too deeply"
         raise FileProblem(subject, [Problem("", f"is no TOML: {message}")]) from problem
+
+
+def toml_string(text: str) -> str:
+    r"""Return a text as a TOML string: as JSON writes it, but that TOML allows no bare DEL and no surrogate.
+
+    Examples
+    --------
+    >>> print(toml_string('a "b"\x7f'))
+    "a \"b\"\u007f"
+    """
+    text = text.encode("utf-8", "replace").decode()
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Model:

@@ -19,6 +19,6 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text to a file, which is whole or absent."""
+    """Write a text to a file, which is whole or absent; half a character, as names of files may have it, is escaped."""
     with unfinished(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")

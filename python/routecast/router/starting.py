@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from routecast.hardware.model import Nic
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_frequency, format_pps
+from routecast.quantity.toml_file import toml_string
 
 __all__ = ["Start", "host_start", "router_text"]
 
@@ -101,7 +101,7 @@ def router_text(start: Start, *, command: str) -> str:
     carried = min(start.cores * start.core_pps, start.ports * line_rate_pps(start.link_bps, start.frame_bytes))
     values = [
         ("builder", '"multicore"', "receive-side scaling spreads the flows over the cores"),
-        ("name", json.dumps(start.name), ""),
+        ("name", toml_string(start.name), ""),
         ("cores", str(start.cores), start.cores_note),
         ("ports", str(start.ports), start.ports_note),
         ("link", f'"{start.link_bps / 1e9:.10g} Gbit/s"', start.link_note),
@@ -120,7 +120,7 @@ def router_text(start: Start, *, command: str) -> str:
             f'"{format_pps(_LOAD_SHARE * carried)}"',
             "half of what the cores or the links carry without contention",
         ),
-        ("frames", json.dumps(start.frames), 'or IMIX, or "7x64, 4x594, 1x1518"'),
+        ("frames", toml_string(start.frames), 'or IMIX, or "7x64, 4x594, 1x1518"'),
         ("flows", f"{{ count = {start.cores} }}", "one for each core"),
     ]
     lines = [

@@ -16,6 +16,7 @@ from statistics import fmean
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.points import Point
 from routecast.load.offered import line_rate_pps
+from routecast.quantity.toml_file import toml_string
 
 __all__ = ["study_texts"]
 
@@ -102,9 +103,9 @@ def study_texts(name: str, points: Sequence[Point], *, source: str) -> dict[str,
         tables = {f"{name}-calibrate.csv": _table(calibrating, source), **tables}
     text = _TEXT.format(
         name=name,
-        name_text=json.dumps(name),
-        source=source.replace("\n", " "),
-        title=json.dumps(f"{rated[0].series or name}: measured and predicted"),
+        name_text=toml_string(name),
+        source=toml_string(source),
+        title=toml_string(f"{rated[0].series or name}: measured and predicted"),
         cores=cores,
         ports=ports,
         link=f"{link_bps / 1e9:.10g} Gbit/s",
@@ -173,7 +174,7 @@ def _table(rows: _Rows, source: str) -> str:
     ]
     columns = [name for name in lines[0] if any(line[name] != "" for line in lines)]
     text = io.StringIO()
-    text.write(f"# Of {source.replace(chr(10), ' ')}: k cores as k flows, repetitions as their mean.\n")
+    text.write(f"# Of {toml_string(source)}: k cores as k flows, repetitions as their mean.\n")
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)

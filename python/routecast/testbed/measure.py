@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity import format_duration, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.testbed.bed import Bed
@@ -72,6 +73,10 @@ _REMEMBERED_S = 60.0
 """How long a device is taken to know its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
 
 _TRIAL_IDS = 128
+
+_ALMOST_RATIO = 1.0 - 1e-9
+_MOST_SLICES = 10_000
+"""A slice takes the tester some milliseconds besides."""
 
 
 class Sender:
@@ -429,7 +434,28 @@ class Measure:
     def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
         if not (math.isfinite(duration_s) and duration_s > 0.0):
             raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
+        problems = list(self._too_short(load, duration_s))
+        if problems:
+            raise ModelProblem("trial", problems)
         return streams_of(load, self.bed.ports, self._addressing)
+
+    def _too_short(self, load: OfferedLoad, duration_s: float) -> Iterator[Problem]:
+        """Report a time in which not one frame is sent: the tester would send one, at a rate that nobody asked for."""
+        if load.steps:
+            return
+        least_s = 1.0 / load.rate_pps
+        advice = f"give at least {format_duration(least_s)}, or a higher rate"
+        if duration_s < least_s * _ALMOST_RATIO:
+            got = f"got {format_duration(duration_s)}, in which {format_pps(load.rate_pps)} are not one frame"
+            yield Problem("duration_s", f"{got}: {advice}")
+        elif self.slice_s is not None and self.slice_s < duration_s:
+            if self.slice_s < least_s * _ALMOST_RATIO:
+                got = f"got {format_duration(self.slice_s)}, in which {format_pps(load.rate_pps)} are not one frame"
+                yield Problem("slice_s", f"{got}: {advice}")
+            elif duration_s > _MOST_SLICES * self.slice_s:
+                least = format_duration(duration_s / _MOST_SLICES)
+                got = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MOST_SLICES:,} slices"
+                yield Problem("slice_s", f"{got}, give at least {least}")
 
     def _attempt(
         self,

@@ -47,6 +47,7 @@ __all__ = [
     "TablesResult",
     "Workload",
     "answer",
+    "check_answerable",
     "read_measured",
     "router_file_of",
 ]
@@ -728,6 +729,22 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         notes=laws.calibrated.remarks([load for loads in forecast.values() for load in loads]),
         provenance=run.provenance(seed=study.evaluate.seed),
     )
+
+
+def check_answerable(file: StudyFile[Study]) -> None:
+    """Refuse a study whose points carry no calibration, or one of whose routers cannot be built.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        As :func:`answer`, which takes longer.
+    """
+    study = file.study
+    law = fit_law(study, read_measured(file, study.measurements.calibrate))
+    measured = [_measured_workload(point) for point in read_measured(file, study.measurements.validate_with)]
+    forecast = [load for scenario in study.scenario for load in _scenario_workloads(study, scenario.name)]
+    for load in (*measured, *forecast):
+        law.model(load, study.router.queue)
 
 
 def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple[Point, ...]:
