@@ -99,7 +99,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/peers/*.py ns3/side_by_side.py
+	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/peers/*.py benches/page.py ns3/side_by_side.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension
@@ -137,6 +137,7 @@ bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on t
 	@$(BIN)/python benches/tester.py
 	@$(BIN)/python benches/functions.py
 	@$(BIN)/python benches/sweeps.py
+	@$(BIN)/python benches/page.py
 
 .PHONY: wheel
 wheel: dist/.done ## build a wheel for any Linux with glibc 2.17 or newer into dist

@@ -5,19 +5,20 @@ from __future__ import annotations
 import base64
 import gzip
 from importlib.resources import files
+from pathlib import Path
 
 __all__ = ["simulator_policy", "simulator_script"]
 
 
-def simulator_script() -> str:
+def simulator_script(module: Path | None = None) -> str:
     """Return the class ``Simulator`` and the constant ``simulatorModule`` that it is made of, for a ``<script>``.
 
     ``new Simulator(simulatorModule).run({scenario})`` then does in the page what ``routecast._core.simulate`` does
-    here (``look/simulator.js``).
+    here (``look/simulator.js``). ``module`` names another compiled module than that of the package.
     """
     package = files("routecast")
-    module = (package / "data" / "wasm" / "simulator.wasm").read_bytes()
-    text = base64.b64encode(gzip.compress(module, 9, mtime=0)).decode("ascii")
+    compiled = (module or package / "data" / "wasm" / "simulator.wasm").read_bytes()
+    text = base64.b64encode(gzip.compress(compiled, 9, mtime=0)).decode("ascii")
     script = (package / "report" / "look" / "simulator.js").read_text(encoding="utf-8")
     return f'{script}\nconst simulatorModule = "{text}";\n'
 

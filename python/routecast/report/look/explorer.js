@@ -1,7 +1,7 @@
 // The live panel in a page: controls, curves, what limits, busy bars, pinned variants, the state in the address, export.
 
 const CURVE_POINTS = 20, QUICK_FRAMES = 4_000, CURVE_FRAMES = 20_000, FINE_FRAMES = 400_000;
-const CURVE_BUDGET_MS = 90, SLOW_MS = 2_000, MESSAGE_MS = 0.4, MOST_BARS = 12, PINNED = ["#d6812f", "#b0508f"], OWN = "#3f6fb5", MEASURED = "#1c1f24";
+const CURVE_BUDGET_MS = 60, SLOW_MS = 2_000, MESSAGE_MS = 0.4, MOST_BARS = 12, LONG_RUN_MS = 60, PINNED = ["#d6812f", "#b0508f"], OWN = "#3f6fb5", MEASURED = "#1c1f24";
 
 const made = (tag, properties = {}, ...children) => {
   const element = document.createElement(tag);
@@ -243,8 +243,7 @@ class Explorer {
   turned() {
     this.sync();
     this.writeFragment();
-    cancelAnimationFrame(this.next);
-    this.next = requestAnimationFrame(() => this.refresh());
+    this.refresh();
   }
 
   reset() {
@@ -256,6 +255,9 @@ class Explorer {
     this.turned();
   }
 
+  // For whoever waits: "point" when the numbers are those of the settings, "curve" when the curves are.
+  tell(what) { this.root.dispatchEvent(new CustomEvent(what)); }
+
   say(text) { this.status.textContent = text; }
 
   // ── runs ──
@@ -264,7 +266,7 @@ class Explorer {
     const tree = this.panel.tree(positions);
     const rate = this.panel.isTrace() ? offeredRatePps(tree) : ratePps;
     const simulatedS = durationS || frames / rate;
-    const began = performance.now();
+    const began = this.began = performance.now();
     const outcome = await this.simulator.run({ scenario: scenarioOf(tree, rate, simulatedS, { seed }) });
     this.lastMs = performance.now() - began;
     if (outcome.offered_frames > 1_000) {
@@ -281,7 +283,8 @@ class Explorer {
     this.root.setAttribute("aria-busy", "true");
     const watchdog = setTimeout(() => this.say("This simulation is long; move a control to stop it."), SLOW_MS);
     try {
-      if (this.inFlight) this.simulator.cancel();
+      // A short run ends by itself sooner than a worker starts anew.
+      if (this.inFlight && performance.now() - this.began > LONG_RUN_MS) this.simulator.cancel();
       this.inFlight = true;
       const tree = this.panel.tree(this.positions);
       const line = this.panel.isTrace() ? Infinity : lineRatePps(tree);
@@ -289,6 +292,7 @@ class Explorer {
       const quick = await this.run(this.positions, this.ratePps, QUICK_FRAMES);
       if (isStale()) return;
       this.showPoint(quick);
+      this.tell("point");
       const most = this.panel.isTrace() ? quick : await this.run(this.positions, line, QUICK_FRAMES);
       if (isStale()) return;
       this.mostPps = most.forwardedPps;
@@ -297,6 +301,7 @@ class Explorer {
       const frames = Math.max(1_000, Math.min(CURVE_FRAMES, CURVE_BUDGET_MS / CURVE_POINTS / this.microsPerFrame * 1e3));
       const curve = await this.curve(frames, isStale);
       if (!curve) return;
+      this.tell("curve");
       this.inFlight = false;
       await new Promise(resolve => setTimeout(resolve, 350));
       if (isStale()) return;
