@@ -5,34 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-PATIENCE_MS = 120_000
-"""No test waits for a tenth of this."""
-
-
-@dataclass(slots=True)
-class Opened:
-    """A page that is open, and what it did that a reader would not see."""
-
-    page: Page
-    console: list[str] = field(default_factory=list)
-    """Messages on the console and errors that nothing caught, as "type: text"."""
-    requests: list[str] = field(default_factory=list)
-    """Addresses that were asked for, the page's own first; the text of data: and blob: addresses is left out."""
-
-
-PageOf = Callable[[Path], Opened]
+from opened import PATIENCE_MS, Opened, PageOf
 
 
 # A module's own: while Playwright runs, its event loop is that of this process, and no other test could start one.

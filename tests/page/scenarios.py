@@ -199,7 +199,9 @@ def _policy(rng: random.Random) -> Policy:
 def _load(rng: random.Random, model: RouterModel) -> OfferedLoad:
     ports = len(model.ports)
     flows = rng.choice((FlowSet.crafted, FlowSet.random))(rng.randint(1, 64), ports=ports)
-    frames = rng.choice((FrameMix.fixed(64), FrameMix.fixed(1518), FrameMix.imix(), FrameMix.parse("5x64, 3x594, 2x1518")))
+    frames = rng.choice(
+        (FrameMix.fixed(64), FrameMix.fixed(1518), FrameMix.imix(), FrameMix.parse("5x64, 3x594, 2x1518"))
+    )
     arrivals = rng.choice(
         (
             Arrivals.poisson(),

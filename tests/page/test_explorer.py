@@ -114,7 +114,7 @@ def test_a_slider_moves_the_curves(gallery: Path, page_of: Callable[[Path], Any]
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     wait(page, "explorer.point.busy.length === 2")
-    wait(page, "explorer.points.length === 20 && explorer.points[0].busy.length === 2")
+    wait(page, "explorer.points?.length === 20 && explorer.points[0].busy.length === 2")
     after = page.evaluate("explorer.points.map(point => point.forwardedPps)")
     assert max(after) == pytest.approx(max(before) * 2 / 4 * (1 + 3 * 0.055) / (1 + 0.055), rel=0.02)
     assert page.locator(".live-limit strong").inner_text().startswith("cpu")
@@ -160,7 +160,7 @@ def test_a_calibrated_router_shows_its_interval_and_its_measurements(
         chance = page.evaluate("settings => explorer.chance(settings, 8e6)", settings)
         assert chance == pytest.approx(min(max(count["probability"], 0.005), 0.995), abs=0.01)
     page.evaluate("explorer.axis = 'cores'; explorer.turned()")
-    wait(page, "explorer.points.length === 8 && explorer.points[7].mostPps > 0")
+    wait(page, "explorer.points?.length === 8 && explorer.points[7].mostPps > 0")
     most = page.evaluate("explorer.points.map(point => point.mostPps)")
     assert most[3] == pytest.approx(6.04e6, rel=0.03)  # Meyer et al. 2014, Table I, four flows of 64 B
     assert page.locator(".plot").first.locator("circle").count() >= 4
@@ -269,7 +269,7 @@ def test_two_variants_are_pinned_and_curves_are_saved(
     wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
     page.get_by_role("button", name="Pin").click()
     page.evaluate("explorer.turn('cores', 1)")
-    wait(page, "explorer.points[0].busy.length === 2")
+    wait(page, "explorer.points?.[0].busy.length === 2")
     page.get_by_role("button", name="Pin").click()
     assert page.locator(".live-pins li").count() == 2
     assert "cores 2" in page.locator(".live-pins li").nth(1).inner_text()

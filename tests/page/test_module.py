@@ -44,7 +44,10 @@ def test_the_module_is_as_new_as_its_sources(recipe: ModuleType, made_with: dict
 def test_a_change_of_a_source_a_profile_or_a_dependency_is_told(recipe: ModuleType, tmp_path: Path) -> None:
     files = ["Cargo.toml", "Cargo.lock", "crates/wasm/compile.py"]
     for crate in ("crates/sim", "crates/wasm"):
-        files += [f"{crate}/Cargo.toml", *(str(path.relative_to(ROOT)) for path in (ROOT / crate / "src").rglob("*.rs"))]
+        files += [
+            f"{crate}/Cargo.toml",
+            *(str(path.relative_to(ROOT)) for path in (ROOT / crate / "src").rglob("*.rs")),
+        ]
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Opened, PageOf
-
-_core = pytest.importorskip("routecast._core", reason="the extension is not built")
-
+from opened import Opened, PageOf
 from scenarios import random_scenarios
 
+from routecast import _core
 from routecast.report.simulator import simulator_policy, simulator_script
 
 RELATIVE = 1e-9
@@ -72,7 +70,9 @@ def differences(native: object, page: object, place: str = "") -> list[str]:
         return missing + [one for key in both for one in differences(native[key], page[key], f"{place}.{key}")]
     if isinstance(native, list) and isinstance(page, list) and len(native) == len(page):
         pairs = enumerate(zip(native, page, strict=True))
-        return [one for i, (one_native, one_page) in pairs for one in differences(one_native, one_page, f"{place}[{i}]")]
+        return [
+            one for i, (one_native, one_page) in pairs for one in differences(one_native, one_page, f"{place}[{i}]")
+        ]
     if isinstance(native, float) and isinstance(page, int | float):
         same = math.isclose(native, page, rel_tol=RELATIVE, abs_tol=1e-300)
     else:
