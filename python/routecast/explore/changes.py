@@ -18,6 +18,8 @@ def differences(one: Any, other: Any, path: Path = ()) -> Iterator[Path]:
     >>> list(differences({"a": [1, 2], "b": [1]}, {"a": [1, 3], "b": []}))
     [('a', 1), ('b',)]
     """
+    if one is other:
+        return
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         for key in one:
             yield from differences(one[key], other[key], (*path, key))

@@ -115,7 +115,7 @@ class Panel:
         }
 
 
-def make_panel(lower: Lower, controls: Sequence[Control]) -> Panel:
+def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[str] = ()) -> Panel:
     """Lower every position of every control, and keep what each changes.
 
     Positions that make no router are left out, and controls of which one position or none remains, or that change
@@ -131,7 +131,7 @@ def make_panel(lower: Lower, controls: Sequence[Control]) -> Panel:
     kept: list[Control] = []
     changes: dict[str, tuple[Changes, ...]] = {}
     under: dict[str, str] = {}
-    left_out: list[str] = []
+    omitted = [*left_out]
     for wanted in controls:
         control, trees = _possible(wanted, [_lowered(lower, {**start, wanted.key: value}) for value in wanted.values])
         first = Changes.between(trees, base)
@@ -139,7 +139,7 @@ def make_panel(lower: Lower, controls: Sequence[Control]) -> Panel:
             continue
         above = [other for other in kept if any(overlap(first.paths, each.paths) for each in changes[other.key])]
         if len(above) > 1 or (above and above[0].key in under):
-            left_out.append(f"{control.label}: it changes what {' and '.join(each.label for each in above)} change")
+            omitted.append(f"{control.label}: it changes what {' and '.join(each.label for each in above)} change")
             continue
         if above:
             each_of = [
@@ -147,14 +147,14 @@ def make_panel(lower: Lower, controls: Sequence[Control]) -> Panel:
                 for outer in above[0].values
             ]
             if any(tree is None for trees in each_of for tree in trees):
-                left_out.append(f"{control.label}: not every value goes with every {above[0].label}")
+                omitted.append(f"{control.label}: not every value goes with every {above[0].label}")
                 continue
             under[control.key] = above[0].key
             changes[control.key] = tuple(Changes.between(trees, trees[control.at]) for trees in each_of)
         else:
             changes[control.key] = (first,)
         kept.append(control)
-    panel = Panel(base=base, controls=tuple(kept), under=under, changes=changes, left_out=tuple(left_out))
+    panel = Panel(base=base, controls=tuple(kept), under=under, changes=changes, left_out=tuple(omitted))
     return _checked(panel, lower)
 
 

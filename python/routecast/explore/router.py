@@ -6,10 +6,11 @@ import pathlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from routecast.evaluate.plain import plain
-from routecast.evaluate.simulate.scenario import scenario_of
+from routecast.evaluate.simulate.scenario import load_of, model_of
 from routecast.evaluate.sweep import Routers, Varied, even_flows
 from routecast.explore.changes import Path, at_path
 from routecast.explore.panel import Control, Panel, make_panel
@@ -28,6 +29,7 @@ __all__ = ["LINKS_BPS", "QUEUES", "lowered", "panel_of_router", "paths_of", "pla
 
 _MOST_CORES = 48
 _DENSE_CORES = 16
+_MANY_TASKS = 500
 _FLOWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 QUEUES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 LINKS_BPS = (1e9, 10e9, 25e9, 40e9, 100e9, 200e9, 400e9)
@@ -69,15 +71,23 @@ def panel_of_router(
             turned = at_frequency(turned, float(settings[_P_STATE]))
         return lowered(turned, _offered(load, turned, settings))
 
-    return make_panel(lower, tuple(controls.values()))
+    is_large = len(model.tasks) > _MANY_TASKS
+    too_large = f"clock, queue, link, distribution, cost: {len(model.tasks)} task units are too many for each position"
+    return make_panel(lower, tuple(controls.values()), left_out=[too_large] if is_large else [])
 
 
 def lowered(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
     """Return the scenario of one frame a second, so that its rates are shares, and what a page shows of it."""
     check_load(model, load)
     is_trace = load.arrivals.kind == "trace"
+    return {**_of_router(model), "load": load_of(load if is_trace else load.at(1.0))}
+
+
+@lru_cache(maxsize=4)
+def _of_router(model: RouterModel) -> dict[str, Any]:
+    """Return what does not depend on the load: the same object for the same router, for loads change more often."""
     return {
-        **scenario_of(model, load if is_trace else load.at(1.0)),
+        "model": model_of(model),
         "names": {
             "tasks": [task.name for task in model.tasks],
             "pools": [pool.name for pool in model.pools],
@@ -148,6 +158,8 @@ def _controls(document: Mapping[str, Any], model: RouterModel, load: OfferedLoad
             paths=[("load", "arrivals")],
             written=_ARRIVAL_TABLES,
         )
+    if len(model.tasks) > _MANY_TASKS:
+        return
     yield from _clocks(document, known, model)
     yield from _queue(document, known, model)
     yield from _link(document, known, model)

@@ -11,25 +11,27 @@ from routecast.load.offered import OfferedLoad
 from routecast.router.events import Event, Outage
 from routecast.router.model import Need, Port, RandomTime, ResourcePool, Route, RouterModel, TaskUnit
 
-__all__ = ["ports_in", "run_of", "scenario_of"]
+__all__ = ["load_of", "model_of", "ports_in", "run_of", "scenario_of"]
 
 _PS = 1e12
 
 
 def scenario_of(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
     """Return ``model`` and ``load`` in the form of ``crates/sim/src/scenario.rs``; the caller adds the run."""
+    return {"model": model_of(model), "load": load_of(load)}
+
+
+def model_of(model: RouterModel) -> dict[str, Any]:
+    """Return a router in the form of ``crates/sim/src/scenario/model.rs``."""
     tasks = {task.name: index for index, task in enumerate(model.tasks)}
     pools = {pool.name: index for index, pool in enumerate(model.pools)}
     ports = {port.name: index for index, port in enumerate(model.ports)}
     named = dict.fromkeys(task.thread for task in model.tasks if task.thread)
     threads = {name: index for index, name in enumerate(named)}
     return {
-        "model": {
-            "ports": [_port(port, tasks) for port in model.ports],
-            "tasks": [_task(task, model, tasks, pools, ports, threads) for task in model.tasks],
-            "pools": [_pool(pool) for pool in model.pools],
-        },
-        "load": _load(load),
+        "ports": [_port(port, tasks) for port in model.ports],
+        "tasks": [_task(task, model, tasks, pools, ports, threads) for task in model.tasks],
+        "pools": [_pool(pool) for pool in model.pools],
     }
 
 
@@ -185,7 +187,8 @@ def ports_in(load: OfferedLoad) -> tuple[int, ...]:
     return tuple(sorted(seen))
 
 
-def _load(load: OfferedLoad) -> dict[str, Any]:
+def load_of(load: OfferedLoad) -> dict[str, Any]:
+    """Return a load in the form of ``crates/sim/src/scenario/load.rs``."""
     flows = load.flows.flows
     by_port: dict[int, list[int]] = {port: [] for port in ports_in(load)}
     for number, flow in enumerate(flows):

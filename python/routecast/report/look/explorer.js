@@ -378,10 +378,10 @@ class Explorer {
     const value = (text, meaning) => made("div", { className: "live-value" },
       made("span", { className: "live-number" }, text), made("span", { className: "live-meaning" }, meaning));
     const watts = point.watts === null ? [] : [value(`${digits(point.watts, 3)} W`, "power")];
-    this.answer.replaceChildren(
+    this.answer.replaceChildren(made("div", { className: "live-numbers" },
       value(rateText(point.forwardedPps), `forwarded of ${rateText(point.intendedPps)}`),
       value(shareText(point.lossRatio), "lost"),
-      value(timeText(point.p50S), point.settled ? "latency, median" : "latency: queues still fill"), value(timeText(point.p99S), "latency, p99"), ...watts,
+      value(timeText(point.p50S), point.settled ? "latency, median" : "latency: queues still fill"), value(timeText(point.p99S), "latency, p99"), ...watts),
       made("p", { className: "live-limit" }, ...limitWords(point), ...this.sureWords(point)));
     this.showBusy(point);
   }
