@@ -303,3 +303,46 @@ def test_bad_input_is_refused_in_words(arguments: list[object], message: str, tm
     assert done.returncode == 2
     assert message in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fact_that_no_rate_tells_is_a_switch(tmp_path: Path, page_of: Callable[[Path], Any]) -> None:
+    table = tmp_path / "open.csv"
+    table.write_text(
+        "cores,frame_bytes,throughput_pps,link_bps\n1,64,1.73e6,100e9\n8,64,12.3e6,100e9\n8,1518,10.9e6,100e9\n"
+    )
+    assert completed("explore", table, "--out", tmp_path / "page.html").returncode == 0
+    opened = page_of(tmp_path / "page.html")
+    page = opened.page
+    wait(page, "globalThis.explorer && explorer.points")
+    widths = []
+    for answer in ("not known", "shared_queue = no", "shared_queue = yes"):
+        page.get_by_label(answer).check()
+        low, high = page.evaluate(
+            """[0.025, 0.975].map(each => explorer.quantile(explorer.quantiles(explorer.with('cores', 15)), each))"""
+        )
+        widths.append(high / low)
+    # A queue of its own for each core: more cores do not collapse.
+    assert widths[1] < widths[0]
+    assert "fact=shared_queue" in page.url
+    assert opened.console == []
+
+
+def test_a_long_simulation_is_said_and_can_be_left(gallery: Path, page_of: Callable[[Path], Any]) -> None:
+    opened = page_of(gallery / "multicore.html")
+    page = opened.page
+    wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
+    # As if this router were a thousand times slower to simulate: minutes for the first point.
+    page.evaluate(
+        """(() => {
+            const run = explorer.run.bind(explorer);
+            explorer.run = (positions, rate, frames, more) => run(positions, rate, 100000 * frames, more);
+            explorer.turn('cores', 5);
+        })()"""
+    )
+    wait(page, "explorer.root.querySelector('.live-status').textContent.includes('long')")
+    page.evaluate("delete explorer.run")
+    page.locator("#live-cores").focus()
+    page.keyboard.press("ArrowLeft")
+    wait(page, "explorer.point.busy.length === 5")
+    wait(page, "explorer.points?.[0].busy.length === 5")
+    assert opened.console == []

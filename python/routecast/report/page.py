@@ -223,16 +223,44 @@ def render_page(page: Page) -> str:
     environment.filters["inline"] = _inline
     room = files("routecast.report") / "look"
     scripts = _scripts(page)
+    part = environment.get_template("section.html.j2")
+
+    def section(section: Section, *, is_folded: bool) -> str:
+        return part.render(
+            section=section,
+            is_folded=is_folded,
+            most_rows=_MOST_ROWS,
+            kind=lambda block: type(block).__name__,
+            table_html=lambda table: _trusted(table_html(table)),
+            drawn=lambda figure: _trusted(draw(figure)),
+            trusted=_trusted,
+        )
+
+    sections, words = [], 0
+    for each in page.sections:
+        html = section(each, is_folded=False)
+        words += _words(html)
+        sections.append(_trusted(html if words <= _MOST_WORDS else section(each, is_folded=True)))
     return environment.get_template("page.html.j2").render(
         page=page,
-        kind=lambda block: type(block).__name__,
-        table_html=lambda table: _trusted(table_html(table)),
-        drawn=lambda figure: _trusted(draw(figure)),
-        trusted=_trusted,
+        sections=sections,
         style=_trusted((room / "page.css").read_text(encoding="utf-8")),
         policy=_policy(scripts, is_live=page.live is not None),
         scripts=[_trusted(script) for script in scripts],
     )
+
+
+_MOST_ROWS = 12
+"""A longer table is folded."""
+
+_MOST_WORDS = 1_400
+"""Sections beyond so many words are folded."""
+
+
+def _words(html: str) -> int:
+    """Count the words that stand in a part of a page before anything is unfolded."""
+    shown = re.sub(r"<details.*?</details>|<svg.*?</svg>", " ", html, flags=re.DOTALL)
+    return len(re.sub(r"<[^>]+>", " ", shown).split())
 
 
 def _scripts(page: Page) -> list[str]:

@@ -159,8 +159,8 @@ _LEVELS = {
 
 
 def benchmark_page(result: BenchmarkResult) -> Page:
-    """Return the page: the compliance statement first, then RFC 2544's sections in their order."""
-    sections = [*_turned(result), _compliance(result), *(_procedure(result, name) for name in result.procedures)]
+    """Return the page: what was found in the order of RFC 2544's sections, then how far that complies with it."""
+    sections = [*_turned(result), *(_procedure(result, name) for name in result.procedures), _compliance(result)]
     if result.not_run:
         sections.append(_not_run(result))
     sections += [_setup(result), _trials(result)]
@@ -169,7 +169,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         title=f"{title[:1].upper()}{title[1:]}: RFC 2544 benchmark",
         question=f"RFC 2544 and its updates, profile {result.profile_name}"
         + (f", {result.started_utc[:10]}" if result.started_utc else ""),
-        answer=_answer(result),
+        answer=f"{_answer(result)} {_LEVELS[result.compliance.level][1]} with RFC 2544.",
         sections=tuple(sections),
         made=_made(result),
         source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 renews sec. 26.4, RFC 6201 sec. 26.6, RFC "
