@@ -25,7 +25,7 @@ from routecast.report.page import Linked, Links, Live, Page, Section
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 
-__all__ = ["gallery_page", "live_of_points", "live_of_router", "points_page", "router_page"]
+__all__ = ["gallery_page", "live_of_points", "live_of_router", "points_page", "router_page", "turned_section"]
 
 _STILL_POINTS = 12
 
@@ -158,6 +158,13 @@ def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:
         answer="Each page holds its router and the simulator. Open one and move a control.",
         sections=(Section(anchor="routers", title="", blocks=(Links(rows),), is_listed=False),),
     )
+
+
+def turned_section(name: str, document: Mapping[str, Any]) -> Section:
+    """Return the part of a page in which one router of a study can be turned."""
+    live, _ = live_of_router(document, subject=f'router "{name}"')
+    lead = f'Router "{name}" of this study, simulated in this page: move a control.'
+    return Section(anchor="explore", title="A router to turn", lead=lead, blocks=(live,))
 
 
 def _row(point: Point, *, calibrates: bool) -> dict[str, object]:

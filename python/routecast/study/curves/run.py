@@ -13,13 +13,14 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice, pairwise
 from statistics import fmean
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.evaluate.plain import pick
 from routecast.experiment.executor import Submit, crew
 from routecast.quantity import format_pps
+from routecast.router.variants import vary
 from routecast.study.curves.document import Curve, CurveStudy, Figure, Limited, Ordered, Passing, Shape, Stated
 from routecast.study.curves.simulate import (
     ROUNDS,
@@ -109,6 +110,7 @@ class CurveResult(StudyResult[CurveStudy]):
     figures: tuple[FigureResult, ...]
     compared: tuple[Compared, ...]
     passed: tuple[Passed, ...]
+    turned: Mapping[str, Any]
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
@@ -251,6 +253,7 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         figures=figures,
         compared=rates,
         passed=passed,
+        turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
         statements=tuple(statement for statement, _ in words),
         criteria=criteria(study, rates, words, passed),
         provenance=run.provenance(seed=study.run.seed),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import cycle
 
+from routecast.explore.views import turned_section
 from routecast.quantity import format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
 from routecast.report.page import Folded, Page, Section, Tile, Tiles
@@ -201,6 +202,7 @@ def page(result: CurveResult) -> Page:
         _answer(result),
         (
             _summary(result),
+            turned_section(next(iter(study.router)), result.turned),
             *map(_figure, result.figures),
             bool(result.passed)
             and Section.of(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from routecast.errors import FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.plain import pick
@@ -285,6 +285,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
     facts: tuple[Found, ...]
     judged: tuple[Judged, ...]
     calculated: tuple[Calculated, ...]
+    turned: Mapping[str, Any]
 
     def _findings(self) -> dict[str, object]:
         return {
@@ -524,6 +525,7 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
         facts=facts,
         judged=judged(study, results),
         calculated=calculated(study),
+        turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
         criteria=criteria(facts),
         provenance=run.provenance(seed=study.experiment[0].seed),
     )

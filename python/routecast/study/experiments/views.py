@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import cycle
 
+from routecast.explore.views import turned_section
 from routecast.report.experiment import experiment_sections
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
 from routecast.report.page import Page, Section
@@ -179,6 +180,7 @@ def page(result: ExperimentsResult) -> Page:
     study, made = result.study, result.provenance
     sections = [
         _summary(result),
+        turned_section(next(iter(study.router)), result.turned),
         Section.of(
             "figures",
             "How the responses go",
