@@ -61,6 +61,10 @@ test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, docte
 	@echo '── pytest'
 	@$(PYTEST) --hypothesis-profile=ci --durations=25
 
+.PHONY: fuzz-models
+fuzz-models: $(DONE)/extension ## solve and simulate 2,000 random routers, and count what the closed form gets wrong
+	@$(BIN)/python benches/fuzz_models.py
+
 .PHONY: coverage
 coverage: $(DONE)/extension $(DONE)/group-test $(DONE)/group-coverage ## print the share of the lines that test covers which quick covers
 	@rm -rf build/coverage && mkdir -p build/coverage
@@ -99,7 +103,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/peers/*.py benches/page.py ns3/side_by_side.py
+	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/peers/*.py benches/page.py benches/fuzz_models.py ns3/side_by_side.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension

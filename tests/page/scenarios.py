@@ -29,7 +29,7 @@ from routecast.router import (
 from routecast.router.events import check_events
 from routecast.router.files import read_router_and_load
 
-__all__ = ["random_scenarios"]
+__all__ = ["random_router", "random_scenarios"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -62,11 +62,33 @@ def random_scenarios(count: int, *, seed: int, frames: int) -> list[tuple[str, s
     ]
 
 
+def random_router(seed: int) -> tuple[str, RouterModel, OfferedLoad]:
+    """Return a random router that is valid, with a load for it, and the name of its builder."""
+    rng = random.Random(seed)
+    builders = ("multicore", "softirq", *FAMILIES)
+    builder = builders[seed % len(builders)]
+    refused: RoutecastError | None = None
+    for _ in range(200):
+        try:
+            model = _model(builder, rng)
+            load = _load(rng, model)
+            check_load(model, load)
+        except RoutecastError as error:
+            refused = error
+            continue
+        return builder, model, load
+    raise AssertionError(f"{builder}: nothing fits together") from refused
+
+
+def _model(builder: str, rng: random.Random) -> RouterModel:
+    return _MADE[builder](rng) if builder in _MADE else _from_file(builder, rng)
+
+
 def _scenario(builder: str, rng: random.Random, frames: int) -> str:
     refused: RoutecastError | None = None
     for _ in range(200):
         try:
-            model = _MADE[builder](rng) if builder in _MADE else _from_file(builder, rng)
+            model = _model(builder, rng)
             load = _load(rng, model)
             scenario = scenario_of(model, load)
             duration_s = frames / load.rate_pps

@@ -1,0 +1,130 @@
+"""Both evaluators on random routers: what the closed form says without a word that the simulator does not find.
+
+Each router is solved and simulated, past its transient. Counted are losses that `solve` neither sees nor names,
+answers that it calls not known, rates and latencies that lie off, and names of what limits that differ. ``--list``
+prints the seeds, so that one can be looked at: ``--seeds 17 40``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "page"))
+
+from scenarios import random_router
+
+from routecast.errors import RoutecastError
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import Solve
+from routecast.evaluate.sweep import past_the_transient
+from routecast.evaluate.trial import Trial
+
+__all__ = ["Verdict", "judge"]
+
+FRAMES = 60_000
+LOST_RATIO, NONE_RATIO = 0.01, 1e-4
+"""The simulator loses more than the one where the closed form says at most the other: a silent loss."""
+RATE_RATIO = 0.02
+LATENCY_RATIO = 0.03
+
+KINDS = (
+    "not solved",
+    "not simulated",
+    "silent loss",
+    "loss not known",
+    "loss is said to be none",
+    "rate off without a note",
+    "latency given",
+    "latency off",
+    "what limits differs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the two evaluators say of one router: counts by kind, and a line for whoever looks."""
+
+    seed: int
+    builder: str
+    kinds: tuple[str, ...]
+    line: str = ""
+    errors: dict[str, float] = field(default_factory=dict)
+
+
+def judge(seed: int) -> Verdict:
+    """Solve and simulate the router of a seed, and compare."""
+    builder, model, load = random_router(seed)
+    try:
+        solved = Solve(model=model).trial(load, 1.0)
+    except RoutecastError as problem:
+        return Verdict(seed, builder, ("not solved",), str(problem)[:160])
+    try:
+        simulated = past_the_transient(Simulate(model, seed=1), load, max(FRAMES / load.rate_pps, 2e-3))
+    except RoutecastError as problem:
+        return Verdict(seed, builder, ("not simulated",), str(problem)[:160])
+    kinds = tuple(_kinds(solved, simulated))
+    return Verdict(seed, builder, kinds, _line(solved, simulated))
+
+
+def _kinds(solved: Trial, simulated: Trial) -> Iterator[str]:
+    if math.isnan(solved.loss_ratio):
+        yield "loss not known"
+    elif solved.loss_ratio <= NONE_RATIO:
+        yield "loss is said to be none"
+        if simulated.loss_ratio > LOST_RATIO and not any("los" in note for note in solved.notes):
+            yield "silent loss"
+    off = abs(solved.forwarded_pps / max(simulated.forwarded_pps, 1e-9) - 1.0)
+    if off > RATE_RATIO and not solved.notes:
+        yield "rate off without a note"
+    if solved.latency is not None and simulated.latency is not None:
+        yield "latency given"
+        low, high = simulated.interval.get("latency.mean_s", (math.nan, math.nan))
+        error = abs(solved.latency.mean_s / simulated.latency.mean_s - 1.0)
+        if error > LATENCY_RATIO and not low <= solved.latency.mean_s <= high:
+            yield "latency off"
+    if solved.bottleneck and simulated.bottleneck and solved.bottleneck.name != simulated.bottleneck.name:
+        yield "what limits differs"
+
+
+def _line(solved: Trial, simulated: Trial) -> str:
+    latency = [f"{1e6 * each.latency.mean_s:.3g} us" if each.latency else "–" for each in (solved, simulated)]
+    return (
+        f"loss {solved.loss_ratio:.2%} / {simulated.loss_ratio:.2%}, latency {latency[0]} / {latency[1]}, "
+        f"limits {solved.bottleneck.name if solved.bottleneck else '–'} / "
+        f"{simulated.bottleneck.name if simulated.bottleneck else '–'}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the seeds and print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--routers", type=int, default=2000, help="how many seeds from 0 on (default 2000)")
+    parser.add_argument("--seeds", type=int, nargs="+", help="these instead")
+    parser.add_argument("--list", action="store_true", help="print a line for each that is off")
+    options = parser.parse_args(arguments)
+    seeds = options.seeds or range(options.routers)
+    counts: Counter[str] = Counter()
+    with ProcessPoolExecutor() as pool:
+        for verdict in pool.map(judge, seeds, chunksize=4):
+            counts.update(verdict.kinds)
+            bad = {"silent loss", "rate off without a note", "latency off", "not simulated"} & set(verdict.kinds)
+            if options.seeds or (options.list and bad):
+                print(f"{verdict.seed:6d} {verdict.builder:<18} {', '.join(verdict.kinds)}: {verdict.line}")
+    print(f"{len(seeds):,} random routers, solved and simulated")
+    for kind in KINDS:
+        print(f"  {kind:<26} {counts[kind]:6,d}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
