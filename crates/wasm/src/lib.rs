@@ -15,8 +15,12 @@
 //! not of one is refused, and nothing else is read or written. A broken invariant traps; a module that has trapped is
 //! thrown away.
 //!
-//! Unsafe code is what the boundary itself needs: names that the host calls, and the one function of the host.
-#![expect(unsafe_code, reason = "exported names and the import of a WebAssembly module")]
+//! Unsafe code is what the boundary itself needs: names that the host calls, and the one function of the host. Only the
+//! module has them: elsewhere a `free` of that name would take the place of the C library's.
+#![cfg_attr(
+    target_arch = "wasm32",
+    expect(unsafe_code, reason = "exported names and the import of a WebAssembly module")
+)]
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -108,7 +112,8 @@ fn keep(mut block: Box<[u8]>) -> *mut u8 {
 }
 
 /// Makes a block of `len` bytes, all 0; null where there is no memory for it, or `len` is 0.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[must_use]
 pub extern "C" fn alloc(len: usize) -> *mut u8 {
     let mut block = Vec::new();
     if len == 0 || block.try_reserve_exact(len).is_err() {
@@ -119,7 +124,7 @@ pub extern "C" fn alloc(len: usize) -> *mut u8 {
 }
 
 /// Gives a block back. What is not the address and the length of one is ignored.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn free(block: *mut u8, len: usize) {
     let mut blocks = blocks();
     if blocks.get(&block.addr()).is_some_and(|held| held.len() == len) {
@@ -132,7 +137,7 @@ pub extern "C" fn free(block: *mut u8, len: usize) {
 /// # Panics
 ///
 /// Where the simulator breaks an invariant.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn simulate(block: *mut u8, len: usize) -> *mut u8 {
     let request = blocks().get(&block.addr()).and_then(|held| held.get(..len)).map(<[u8]>::to_vec);
     let text = match request {
