@@ -38,7 +38,7 @@ KINDS = (
     "not solved",
     "not simulated",
     "silent loss",
-    "loss not known",
+    "loss not known, in words",
     "loss is said to be none",
     "rate off without a note",
     "latency given",
@@ -74,9 +74,9 @@ def judge(seed: int) -> Verdict:
 
 
 def _kinds(solved: Trial, simulated: Trial) -> Iterator[str]:
-    if math.isnan(solved.loss_ratio):
-        yield "loss not known"
-    elif solved.loss_ratio <= NONE_RATIO:
+    if any(note.startswith("loss by chance is not known") for note in solved.notes):
+        yield "loss not known, in words"
+    if solved.loss_ratio <= NONE_RATIO:
         yield "loss is said to be none"
         if simulated.loss_ratio > LOST_RATIO and not any("los" in note for note in solved.notes):
             yield "silent loss"

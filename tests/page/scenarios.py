@@ -153,7 +153,7 @@ def _multicore(rng: random.Random) -> RouterModel:
         distribution=rng.choice(("rss", "round_robin", "per_flow")),
         contention=_contention(rng),
         interruptions=_interruptions(rng),
-        activation=Activation(kind=kind),
+        activation=Activation(kind=kind),  # type: ignore[arg-type]
         batch_frames=rng.choice((1, 1, 32)),
         nic_cap_pps=rng.choice((None, None, 3e6)),
         bus_bytes_per_s=rng.choice((None, None, 1.5e9)),

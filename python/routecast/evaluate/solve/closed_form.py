@@ -307,6 +307,7 @@ def _named(names: list[str]) -> str:
 
 
 _FULL = 1.0 - 1e-9
+_NO_LOSS = 1e-4
 
 
 @dataclass(slots=True)
@@ -513,6 +514,8 @@ class Solve:
         l2_bps = 8.0 * mean_bytes * forwarded_pps
         notes = [*fluid.notes, *answer.notes, *assumed, *power_notes(self.model)]
         intended_pps = fluid.intended_pps
+        if answer.loss_unknown and dropped_pps <= _NO_LOSS * offered_pps:
+            notes.append(f"loss by chance is not known, and left out: {answer.loss_unknown}; simulate")
         if offered_pps < intended_pps * (1.0 - 1e-9):
             notes.insert(0, "the intended load exceeds line rate; the offered load is what the links carry")
         return Trial(

@@ -51,6 +51,7 @@ __all__ = ["DelayAnswer", "delays"]
 _RARE = 1e-6
 _SPREAD = 6.0
 _RARE_LOSS = 1e-3
+_SURE = 2.0 * math.log(1e6)
 
 
 def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
@@ -324,6 +325,7 @@ class DelayAnswer:
         'By task unit, how frames come to it: ``"poisson"``, ``"regular"``, …', default_factory=dict
     )
     notes: tuple[str, ...] = ()
+    loss_unknown: str = field("Why it is not known what is lost by chance; empty if it is known", default="")
 
 
 def delays(fluid: Fluid) -> DelayAnswer:
@@ -348,6 +350,9 @@ class _Walk:
         self.service = ServiceTimes(fluid)
         self.notes: list[str] = []
         self.unknown = ""
+        self.loss_unknown = ""
+        """Why what is lost by chance is not known."""
+        self.bursts: dict[int, float] = {}
         self.port_wait_s: dict[int, float] = {}
         self.guessed: list[str] = []
         self.foreseen: Foreseen | None = None
@@ -385,6 +390,10 @@ class _Walk:
         if inside is not None:
             self.queues[index] = inside
             self.admitted[index] = 1.0 - inside.loss_ratio
+            # A frame carries its units: whoever waits for room holds what others wait for.
+            mix = self.service.of(index, arriving.sizes)
+            if not self._loses_rarely(index, rate, arriving, mix):
+                self.loss_unknown = self.loss_unknown or f'"{task.name}" is in a window and has little room'
             why = "follows a window, behind which frames go as its units allow"
             departing = Arriving(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
@@ -395,6 +404,8 @@ class _Walk:
             if queue is None:
                 self.unknown = self.unknown or f'"{task.name}" {reason}'
                 self.admitted[index] = self._fluid_ratio(index, rate)
+                if not self._loses_rarely(index, rate, arriving, mix):
+                    self.loss_unknown = self.loss_unknown or f'"{task.name}" {reason}'
             else:
                 self.queues[index] = queue
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
@@ -425,6 +436,56 @@ class _Walk:
             return 1.0
         served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
         return min(1.0, served / rate)
+
+    def _loses_rarely(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> bool:
+        """Whether the queue of a task unit without a law has far more room than fluctuation fills.
+
+        In heavy traffic a queue of G/G/1 exceeds n frames with about ``exp(-2(1-r)n / (r(ca²+cs²)))`` (Kingman 1962;
+        the tail of Kollerstrom 1974). What comes while the server is away (moderation, wake-up, another's turn) and
+        what the station before hands on at once is taken off the room, and the exponent has to be twice what a loss of
+        1e-6 needs.
+        """
+        fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
+        servers = max(self._units(index), 1)
+        factor = float(fluid.factor[index])
+        # At low load each frame is a batch, and an interrupt, of its own.
+        alone_s = (cost.frame_s + cost.batch_s / max(cost.batch_frames, 1)) * factor
+        load = rate * max(alone_s, mix.mean_s) / servers
+        away_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
+        if task.activation.wakeup is not None:
+            away_s += task.activation.wakeup.quantile_s(1.0 - _RARE)
+        away_s += max((exit_s for _, exit_s in cost.rest), default=0.0)
+        for part, _ in fluid.uses[index]:
+            others = [member for member, _ in part.members if member != index]
+            busy = sum(float(fluid.busy_units[part.pool.name][member]) for member, _ in part.members)
+            load = max(load, busy / len(part.units))
+            quantum_s = part.pool.policy.quantum_s or 0.0
+            away_s += sum(
+                quantum_s or fluid.costs[other].frame_s * max(fluid.costs[other].batch_frames, 1) for other in others
+            )
+            if part.pool.interruptions is not None:
+                away_s += part.pool.interruptions.duration.quantile_s(1.0 - _RARE)
+        if load >= 1.0:
+            return False
+        came = rate * away_s
+        room = task.queue_frames - came - _SPREAD * math.sqrt(came) - self._burst(index)
+        variation = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, 1.0) + max(mix.squared_cv, 0.0)
+        return room > 0.0 and 2.0 * (1.0 - load) * room / (max(load, 0.05) * variation) > _SURE
+
+    def _burst(self, index: int) -> float:
+        """Frames that task units before hand on at once: their polls and turns."""
+        if index not in self.bursts:
+            before = [at for at in range(index) if any(node == index for node, _ in self.graph.edges[at])]
+            own = [self._poll(at) for at in before]
+            passed = [self._burst(at) for at in before if self.fluid.costs[at].busy_s <= 0.0]
+            self.bursts[index] = max([*own, *passed], default=0.0)
+        return self.bursts[index]
+
+    def _poll(self, index: int) -> float:
+        task = self.graph.tasks[index]
+        if task.activation.kind in {"interrupt", "thread"}:
+            return float(min(task.activation.budget_frames, task.queue_frames))
+        return float(task.batch_frames)
 
     def _least_s(self, index: int, mix: ServiceMix) -> float:
         """Least service time, uninterrupted, of a task unit whose times are known; 0 where they are not."""
@@ -570,12 +631,20 @@ class _Walk:
         elif load > 1.0 - _JUST_FULL:
             self.admitted[node] = min(1.0 / load, 1.0)
             self.unknown = self.unknown or f'"{port.name} out" is just full'
+            self.loss_unknown = self.loss_unknown or f'"{port.name} out" is just full'
         else:
             # No longer than through a full ring.
             longest_s = port.tx_ring_frames * mix.mean_s
             self.port_wait_s[node] = min(MG1(arrival_pps=rate, service=mix).waiting_mean_s, longest_s)
             if arriving.kind != "poisson":
                 self.guessed.append(port.name)
+            before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
+            room = port.tx_ring_frames - sum(self._poll(at) for at in before)
+            scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, 1.0) + mix.squared_cv
+            if room <= 0.0 or 2.0 * (1.0 - load) * room / (load * scv) <= _SURE:
+                self.loss_unknown = (
+                    self.loss_unknown or f'"{port.name} out" can fill its ring, of which no closed form is known'
+                )
 
     def answer(self) -> DelayAnswer:
         """Put the parts together."""
@@ -607,6 +676,7 @@ class _Walk:
             queue_frames=queue_frames,
             arriving=self.kinds,
             notes=gathered(self.notes + window_notes(fluid)),
+            loss_unknown=self.loss_unknown,
         )
 
     def _work_ratio(self, index: int) -> float:
