@@ -1,7 +1,8 @@
-"""What documents of all kinds of studies share: quantities of their fields, and where a study's file stands."""
+"""What documents of all kinds of studies share: quantities of fields, quotations of sources, where a file stands."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
 
-__all__ = ["Count", "FrameSize", "Name", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
+__all__ = ["Count", "FrameSize", "Name", "Quoted", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
 
 
 def _frame_bytes(text: Any) -> int:
@@ -31,6 +32,39 @@ FrameSize = Annotated[
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Count = Annotated[int, Field(ge=1, le=100_000, strict=True)]
 Ratio = Annotated[float, Field(gt=0.0, lt=1e6, allow_inf_nan=False)]
+
+
+class Quoted(FileModel):
+    """What a source states: its words with their section, or the figure that a value is read off."""
+
+    section: str = Field(default="", description='Section, footnote or table of the source: "sec. 6.5".')
+    quote: str = Field(default="", description="The source's words; they hold the number.")
+    read_as: str = Field(
+        default="",
+        description='How the value follows from numbers of the quotation: "1 / 4.2"; none: it is one of them.',
+    )
+    words: dict[str, float] = Field(default={}, description='Words of the quotation that are numbers: "half" = 0.5.')
+    read_off: str = Field(default="", description="Figure that the value is read off, where no words state it.")
+    where: str = Field(default="", description="Remark, or where the source states it if no section is given.")
+
+    @property
+    def place(self) -> str:
+        """Where the value stands, in the words of a table: section, quotation and remark, or "read off" a figure."""
+        quote = f"“{self.quote}”" if self.quote else ""
+        parts = (f"read off {self.read_off}" if self.read_off else self.section, quote, self.where)
+        return "; ".join(part for part in (": ".join(part for part in parts[:2] if part), parts[2]) if part)
+
+    def quotation_problems(self, place: str) -> Iterator[Problem]:
+        """Yield what the fields of the quotation say against one another."""
+        if self.read_off and (self.quote or self.read_as or self.words):
+            yield Problem(f"{place}.read_off", "is for a value that no words state: leave out the quotation")
+        if self.quote and not self.section:
+            yield Problem(f"{place}.section", "is missing: name the section that the quotation stands in")
+        if (self.read_as or self.words) and not self.quote:
+            yield Problem(f"{place}.quote", "is missing: read_as and words explain a quotation")
+        for word in self.words:
+            if word not in self.quote:
+                yield Problem(f"{place}.words.{word}", "is no part of the quotation")
 
 
 class StudyDocument(FileModel):

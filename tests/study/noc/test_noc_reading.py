@@ -36,6 +36,7 @@ def problems(folder: Path, text: str) -> dict[str, str]:
 def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
     text = HEAD + CASE + 'maps = ["2p_se"]\nplanes = { allocations = ["search", "search"] }\n'
     text += '[[case.stated]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhere = "p. 1"\nat_most = true\n'
+    text += '[[case.own]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhy = "ours"\n'
     text += CASE.replace('"uniform"', '"uniform", share = 0.6')
     found = problems(tmp_path, text)
     assert set(found) == {
@@ -44,6 +45,8 @@ def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
         "case[0].stated[0].curve",
         "case[0].stated[0].load",
         "case[0].stated[0].at_most",
+        "case[0].own[0].curve",
+        "case[0].own[0].load",
         "case[1].name",
         "case[1].traffic.share",
     }
@@ -107,7 +110,7 @@ def test_shipped_studies_of_networks_on_chip_are_free_of_contradictions(name: st
     file = read_study(find_study(name))
     assert isinstance(file.study, NocStudy)
     assert file.study.name == name
-    assert all(one.where for case in file.study.case for one in case.stated)
+    assert all(one.quote for case in file.study.case for one in case.stated)
 
 
 def test_the_schema_of_the_kind_is_printed() -> None:

@@ -19,8 +19,17 @@ from typer.testing import CliRunner
 
 from routecast.cli.app import app
 from routecast.study.engine import run_study
-from routecast.study.noc.document import Case, NocStudy, Stated
-from routecast.study.noc.run import CaseResult, NocResult, Point, closed_ratio, compared, criteria, points_of_matrix
+from routecast.study.noc.document import Case, NocStudy, Own, Stated
+from routecast.study.noc.run import (
+    CaseResult,
+    NocResult,
+    Point,
+    closed_ratio,
+    compared,
+    criteria,
+    own_found,
+    points_of_matrix,
+)
 from routecast.study.noc.views import page, terminal_summary
 from routecast.study.reading import StudyFile, read_study
 
@@ -234,6 +243,19 @@ def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
     study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
     judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
+
+
+@pytest.mark.parametrize(("power", "met"), [(0.1, True), (0.2, True), (0.3, False)])
+def test_a_criterion_of_our_own_is_a_limit_and_is_not_called_stated(
+    result: NocResult, case: Case, power: float, met: bool
+) -> None:
+    own = Own(curve="xy", relative_power=0.2, why="ours")
+    one = by_hand(case.model_copy(update={"own": (own,)}), xy=(power, power))
+    study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
+    judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)), own=own_found((one,)))
+    assert [criterion.is_met for criterion in criteria(judged)] == [met]
+    assert not judged.compared
+    assert [table.title for table in terminal_summary(judged).tables if table.name == "own"] == ["Criteria of our own"]
 
 
 def test_seeds_of_matrices_follow_one_another(case: Case, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, FrameRate
 from routecast.quantity.file_model import FileModel
 from routecast.router.check_load import check_load
-from routecast.study.document import Count, FrameSize, Name, Ratio, StudyDocument, problems_at
+from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at
 
 __all__ = ["Curve", "CurveRun", "CurveStudy", "Figure", "Limited", "Ordered", "Passing", "Shape", "Stated", "Traffic"]
 
@@ -76,7 +76,7 @@ class Calibrates(FileModel):
     routers: tuple[Name, ...] = Field(default=(), description="Router documents that it is set in; none: all.")
 
 
-class Stated(FileModel):
+class Stated(Quoted):
     """``[[figure.stated]]``: a rate that a source states of a curve."""
 
     curve: Title = Field(description="Name of the curve.")
@@ -88,7 +88,6 @@ class Stated(FileModel):
     side: Literal["about", "at_least", "at_most"] = Field(
         default="about", description="Whether the value is met, or a bound."
     )
-    where: str = Field(default="", description="Where the source states it.")
     calibrates: Calibrates | None = Field(default=None, description="Costs that it calibrates.")
 
     @property
@@ -97,16 +96,15 @@ class Stated(FileModel):
         return self.calibrates is not None
 
 
-class Passing(FileModel):
+class Passing(Quoted):
     """``[[figure.passing]]``: what share of each flow a source states to pass."""
 
     curve: Title = Field(description="Name of the curve.")
     at: FrameRate = Field(description="Offered load of all flows together.")
     ratios: tuple[Ratio, ...] = Field(description="Forwarded over offered, for each flow.")
-    where: str = Field(default="", description="Where the source states it.")
 
 
-class Ordered(FileModel):
+class Ordered(Quoted):
     """``[[figure.ordered]]``: curves in the order that a source states, the best first."""
 
     says: Title = Field(description="The statement in words.")
@@ -116,10 +114,9 @@ class Ordered(FileModel):
     tie: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         default=0.0, description="By how much a better curve may be below, relative: a tie."
     )
-    where: str = Field(default="", description="Where the source states it.")
 
 
-class Shape(FileModel):
+class Shape(Quoted):
     """``[[figure.shape]]``: what becomes of a curve beyond its peak."""
 
     curve: Title = Field(description="Name of the curve.")
@@ -128,16 +125,14 @@ class Shape(FileModel):
         default=0.05, description="At most (flat) or at least (falls) so much below the peak, relative."
     )
     says: Title = Field(description="The statement in words.")
-    where: str = Field(default="", description="Where the source states it.")
 
 
-class Limited(FileModel):
+class Limited(Quoted):
     """``[[figure.limited]]``: the thread that a source names as the bottleneck at the highest load."""
 
     curve: Title = Field(description="Name of the curve.")
     thread: Title = Field(description="Name of the thread, or of a task unit without one.")
     says: Title = Field(description="The statement in words.")
-    where: str = Field(default="", description="Where the source states it.")
 
 
 class Figure(FileModel):
@@ -267,6 +262,9 @@ def _named(figure: Figure, place: str) -> list[Problem]:
         if name not in names:
             problems.append(Problem(at, f"{name!r} is no curve of this figure; {did_you_mean(name, names)}"))
 
+    for kind in ("stated", "passing", "ordered", "shape", "limited"):
+        for number, quoted in enumerate(getattr(figure, kind)):
+            problems += quoted.quotation_problems(f"{place}.{kind}[{number}]")
     for number, stated in enumerate(figure.stated):
         known(f"{place}.stated[{number}].curve", stated.curve)
         if stated.calibrates and stated.calibrates.between[0] >= stated.calibrates.between[1]:

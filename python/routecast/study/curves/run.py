@@ -49,7 +49,7 @@ class Compared:
     """A stated rate and the one found."""
 
     SUMMARY: ClassVar = (
-        *("figure", "curve=stated.curve", "at=stated.at", "side=stated.side", "where=stated.where"),
+        *("figure", "curve=stated.curve", "at=stated.at", "side=stated.side", "where=stated.place"),
         *("calibrates=stated.is_calibrating", "stated_pps=stated.value", "found_pps", "error_ratio"),
     )
 
@@ -75,7 +75,7 @@ class Passed:
     """What each flow passes, as stated and as found."""
 
     SUMMARY: ClassVar = (
-        *("figure", "curve=passing.curve", "at=passing.at", "stated=passing.ratios", "found", "where=passing.where"),
+        *("figure", "curve=passing.curve", "at=passing.at", "stated=passing.ratios", "found", "where=passing.place"),
     )
 
     figure: str
@@ -120,6 +120,7 @@ class CurveResult(StudyResult[CurveStudy]):
 # What a source states (values, orders, shapes, bottlenecks) beside what is found, and the criteria of the study.
 
 
+SIDES = {"about": "", "at_least": "at least ", "at_most": "at most "}
 SAME_LOAD = 1e-6
 BUSY = 0.95
 """Share of a core from which a thread is taken to limit."""
@@ -152,7 +153,11 @@ def criteria(
 ) -> tuple[Criterion, ...]:
     """Return what the study asks for and what is reached; a statement in words holds (0) or does not (1)."""
     asked: list[tuple[str, float | None, float]] = [
-        (f"{one.figure}, {one.stated.curve}: {format_pps(one.stated.value)}", one.stated.within, one.missed_by)
+        (
+            f"{one.figure}, {one.stated.curve}: {SIDES[one.stated.side]}{format_pps(one.stated.value)}",
+            one.stated.within,
+            one.missed_by,
+        )
         for one in rates
     ]
     asked += [(statement.says, 0.5, 0.0 if holds else 1.0) for statement, holds in words]
@@ -189,7 +194,7 @@ def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
         here = f"at all {len(kept)} loads" if len(kept) > 1 else "holds"
     last = max(range(len(kept)), default=0)
     rates = ", ".join(f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept)
-    where = f"{one.figure.name}{': ' + ordered.where if ordered.where else ''}"
+    where = f"{one.figure.name}{': ' + ordered.place if ordered.place else ''}"
     says = ordered.says
     statement = Statement(says=says, where=where, stated=" > ".join(ordered.curves), here=f"{here}; last: {rates}")
     return statement, bool(kept) and not wrong
@@ -204,7 +209,7 @@ def _shape(one: FigureResult, shape: Shape) -> tuple[Statement, bool]:
     is_met = -least <= shape.by if shape.kind == "flat" else -last >= shape.by
     here = f"{last:+.0%} of its peak at the highest load, least {least:+.0%}"
     wants = f"at most {shape.by:.0%} below" if shape.kind == "flat" else f"at least {shape.by:.0%} below"
-    where = f"{one.figure.name}{': ' + shape.where if shape.where else ''}"
+    where = f"{one.figure.name}{': ' + shape.place if shape.place else ''}"
     return Statement(says=shape.says, where=where, stated=wants, here=here), is_met
 
 
@@ -216,7 +221,7 @@ def _limited(one: FigureResult, limited: Limited) -> tuple[Statement, bool]:
     here = f"{name} busy {cores:.0%} of a core"
     if name != limited.thread:
         here += f", {limited.thread} {share:.0%}"
-    where = f"{one.figure.name}{': ' + limited.where if limited.where else ''}"
+    where = f"{one.figure.name}{': ' + limited.place if limited.place else ''}"
     return Statement(says=limited.says, where=where, stated=limited.thread, here=here), is_met
 
 

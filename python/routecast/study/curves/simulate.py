@@ -273,7 +273,7 @@ def _set(
         value_s=middle,
         stated_pps=stated.value,
         found_pps=rate,
-        where=stated.where,
+        where=stated.place,
     )
 
 

@@ -9,7 +9,7 @@ from routecast.quantity import format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
 from routecast.report.page import Folded, Page, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, scaled, signed_percent
-from routecast.study.curves.run import Compared, CurveResult, FigureResult
+from routecast.study.curves.run import SIDES, Compared, CurveResult, FigureResult
 from routecast.study.curves.simulate import Point
 from routecast.study.result import TerminalSummary, statements_section, statements_table
 
@@ -17,9 +17,6 @@ __all__ = ["page", "terminal_summary"]
 
 
 # The tables of a study of curves, for the terminal and for the report alike.
-
-
-SIDES = {"about": "", "at_least": "at least", "at_most": "at most"}
 
 
 _kpps = scaled(1e-3, ".0f")
@@ -58,18 +55,19 @@ def compared_table(result: CurveResult) -> Table:
         Column.text("Figure", "figure"),
         Column.text("Curve", "stated.curve"),
         Column.text("At", at, wide=True),
-        Column.text("", lambda one: SIDES[one.stated.side], wide=True),
+        Column.text("", lambda one: SIDES[one.stated.side].strip()),
         Column("Stated", "kpps", _kpps, "stated.value"),
         Column("Found", "kpps", _kpps, "found_pps"),
         Column("Error", "%", signed_percent, "error_ratio"),
         Column("Allowed", "%", _points, "stated.within", wide=True),
         Column.text("Within", met),
         Column.text("", lambda one: "calibrates" if one.stated.calibrates else "compared"),
-        Column.text("Where", "stated.where", wrap=True, wide=True),
+        Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been "
-        "chosen with these values in sight: the techniques' files say so of each.",
+        "chosen with these values in sight: the techniques' files say so of each. Stated is what the source says in "
+        "words; what is read off a figure says so under “Where”.",
     )
 
 
@@ -88,7 +86,7 @@ def passed_table(result: CurveResult) -> Table:
         Column("Stated", "%", _points, lambda row: row[2]),
         Column("Found", "%", _points, lambda row: row[3]),
         Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row[3] - row[2]),
-        Column.text("Where", lambda row: row[0].where, wrap=True, wide=True),
+        Column.text("Where", lambda row: row[0].place, wrap=True, wide=True),
         name="passing",
         title="What each flow passes",
         caption="Forwarded over offered of each flow, in percent.",

@@ -23,7 +23,7 @@ from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Count, Name, Ratio, StudyDocument, problems_at
+from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at
 
 __all__ = ["Arithmetic", "Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
 
@@ -50,7 +50,7 @@ class Calibrates(FileModel):
     routers: tuple[Name, ...] = Field(default=(), description="Router documents that it is set in; none: all.")
 
 
-class Fact(FileModel):
+class Fact(Quoted):
     """``[[fact]]``: a number that a source states."""
 
     name: Title = Field(description="What it is called in tables.")
@@ -69,7 +69,6 @@ class Fact(FileModel):
         default=None, description="Criterion: range of the value found, in the stated unit."
     )
     says: str = Field(default="", description="The source's words, shortened.")
-    where: str = Field(default="", description="Where the source states it.")
     calibrates: Calibrates | None = Field(default=None, description="Values that it calibrates.")
     fitted: bool = Field(
         default=False, description="Whether calibrated values meet this fact too, as well as they can."
@@ -81,7 +80,7 @@ class Fact(FileModel):
         return self.calibrates is not None
 
 
-class Expectation(FileModel):
+class Expectation(Quoted):
     """``[[expectation]]``: how a source expects a response to go with a factor; confirmed or refuted, no criterion."""
 
     says: Title = Field(description="The expectation in words.")
@@ -96,7 +95,6 @@ class Expectation(FileModel):
     start: Number | None = Field(default=None, description="Smallest value of the factor that is meant.")
     value: Number | None = Field(default=None, description="The value, in the response's unit.")
     within: Ratio = Field(default=0.05, description="Relative deviation that is taken for none.")
-    where: str = Field(default="", description="Where the source states it.")
 
 
 class Line(FileModel):
@@ -141,7 +139,7 @@ class OverTime(FileModel):
     read_at: tuple[Duration, ...] = Field(default=(), description="Instants that somebody looked at.")
 
 
-class Arithmetic(FileModel):
+class Arithmetic(Quoted):
     """``[[arithmetic]]``: a calculation of the source, done again."""
 
     says: Title = Field(description="What the source says.")
@@ -150,7 +148,6 @@ class Arithmetic(FileModel):
     unit: str = Field(default="", description="Unit of both.")
     within: Ratio = Field(default=0.02, description="Relative deviation that is taken for rounding.")
     why: str = Field(default="", description="What the formula takes into account, and where the two part.")
-    where: str = Field(default="", description="Where the source states it.")
 
 
 class ExperimentsStudy(StudyDocument):
@@ -195,6 +192,7 @@ def _problems(study: ExperimentsStudy, folder: Path) -> list[Problem]:
     if not problems:  # names can only be looked up in experiments that can be read
         problems = [*_facts(study, experiments), *_lines(study, experiments), *_over_time(study)]
     for number, arithmetic in enumerate(study.arithmetic):
+        problems += arithmetic.quotation_problems(f"arithmetic[{number}]")
         try:
             Formula(arithmetic.formula, frozenset()).evaluate({})
         except RoutecastError as problem:
@@ -207,10 +205,12 @@ def _facts(study: ExperimentsStudy, experiments: Mapping[str, Experiment]) -> It
         place = f"fact[{number}]"
         yield from _named(place, experiments, fact.experiment, fact.response, fact.at)
         yield from _fact(place, fact)
+        yield from fact.quotation_problems(place)
         for name in fact.calibrates.routers if fact.calibrates else ():
             yield from _known(f"{place}.calibrates.routers", name, study.router, "router document")
     for number, one in enumerate(study.expectation):
         place = f"expectation[{number}]"
+        yield from one.quotation_problems(place)
         yield from _named(place, experiments, one.experiment, one.response, one.at, one.factor)
         if one.kind in {"below", "reaches"} and one.value is None:
             yield Problem(f"{place}.value", f'is missing: "{one.kind}" needs a value')

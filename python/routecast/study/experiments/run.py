@@ -237,7 +237,7 @@ class Found:
 
     SUMMARY: ClassVar = (
         *("name=fact.name", "experiment=fact.experiment", "unit=fact.unit", "stated=fact.value"),
-        *("between=fact.between", "found", "calibrates=fact.is_calibrating", "where=fact.where"),
+        *("between=fact.between", "found", "calibrates=fact.is_calibrating", "where=fact.place"),
     )
 
     fact: Fact
@@ -253,7 +253,7 @@ class Found:
 class Judged:
     """An expectation, and whether the model confirms it."""
 
-    SUMMARY: ClassVar = (*("says=expectation.says", "where=expectation.where", "confirmed=holds", "here"),)
+    SUMMARY: ClassVar = (*("says=expectation.says", "where=expectation.place", "confirmed=holds", "here"),)
 
     expectation: Expectation
     holds: bool
@@ -265,7 +265,7 @@ class Calculated:
     """A calculation of the source, done again."""
 
     SUMMARY: ClassVar = (
-        *("says=arithmetic.says", "where=arithmetic.where", "stated=arithmetic.stated", "recomputed=value"),
+        *("says=arithmetic.says", "where=arithmetic.place", "stated=arithmetic.stated", "recomputed=value"),
         *("unit=arithmetic.unit", "agrees", "why=arithmetic.why"),
     )
 

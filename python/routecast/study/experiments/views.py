@@ -86,10 +86,11 @@ def facts_table(result: ExperimentsResult) -> Table:
         Column.text("Allowed", allowed),
         Column.text("Within", lambda one: {None: "–", True: "yes", False: "NO"}[one.is_met]),
         Column.text("", lambda one: _role(one.fact, fitted)),
-        Column.text("Where", "fact.where", wide=True),
+        Column.text("Where", "fact.place", wrap=True, wide=True),
         name="facts",
         title="Stated and found",
-        caption="What calibrates is met as well as it can be; what follows is of the same answers.",
+        caption="What calibrates is met as well as it can be; what follows is of the same answers. Stated is what the "
+        "source says in words; what is read off a figure says so under “Where”.",
     )
 
 
@@ -98,7 +99,7 @@ def expectations_table(result: ExperimentsResult) -> Table:
     return Table.of(
         result.judged,
         Column.text("Expectation", "expectation.says", wrap=True),
-        Column.text("Where", "expectation.where", wide=True),
+        Column.text("Where", "expectation.place", wrap=True, wide=True),
         Column.text("Model", lambda one: "confirms" if one.holds else "refutes"),
         Column.text("Found", "here", wrap=True),
         name="expectations",
@@ -118,6 +119,7 @@ def arithmetic_table(result: ExperimentsResult) -> Table:
         Column.text("Agrees", lambda one: "yes" if one.agrees else "NO"),
         Column.text("Why", "arithmetic.why", wrap=True, wide=True),
         Column.text("Formula", "arithmetic.formula", wide=True),
+        Column.text("Where", "arithmetic.place", wrap=True, wide=True),
         name="arithmetic",
         title="Calculations, done again",
         caption="The number that the source states, and the calculation with everything in it.",

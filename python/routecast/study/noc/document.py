@@ -19,9 +19,9 @@ from routecast.noc.topology import Topology, TopologyKind
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, StudyDocument
+from routecast.study.document import Name, Quoted, StudyDocument
 
-__all__ = ["Case", "NocStudy", "Stated"]
+__all__ = ["Case", "NocStudy", "Own", "Stated"]
 
 OURS = "search"
 BEFORE = "four_phase"
@@ -29,17 +29,26 @@ BEFORE = "four_phase"
 Load = Annotated[Number, Field(gt=0.0)]
 
 
-class Stated(FileModel):
+class Stated(Quoted):
     """``[[case.stated]]``: a power that a source states, relative to no scaling at load 1."""
 
     curve: str = Field(description="Routing, allocation, or optimum")
     load: Load = Field(default=1.0, description="Normalised load")
     relative_power: Annotated[Number, Field(gt=0.0)] = Field(description="Power / power without scaling at load 1")
-    where: str = Field(description="Page, figure or sentence")
     within: Annotated[Number, Field(ge=0.0)] | None = Field(
         default=None, description="Criterion: largest relative error allowed, or none"
     )
     at_most: bool = Field(default=False, description="The criterion asks for no more power than this, not for the same")
+
+
+class Own(FileModel):
+    """``[[case.own]]``: a criterion of our own, which no source states: a curve needs no more than some power."""
+
+    curve: str = Field(description="Routing, allocation, or optimum")
+    load: Load = Field(default=1.0, description="Normalised load")
+    relative_power: Annotated[Number, Field(gt=0.0)] = Field(description="Power / power without scaling at load 1")
+    within: Annotated[Number, Field(ge=0.0)] = Field(default=0.0, description="How much more is allowed, relative")
+    why: Annotated[str, Field(min_length=1)] = Field(description="Why it is asked for")
 
 
 class Case(NocFile):
@@ -52,6 +61,7 @@ class Case(NocFile):
     )
     has_optimum: bool = Field(default=True, description="Whether the least power is proven beside the curves")
     stated: tuple[Stated, ...] = ()
+    own: tuple[Own, ...] = ()
     maps: tuple[str, ...] = Field(default=(), description="Curves whose link loads are drawn at the highest load")
 
 
@@ -124,14 +134,19 @@ def _of_curves(case: Case) -> Iterator[Problem]:
     curves: list[str] = [*case.routing.policies, *_allocations(case)]
     curves += ["optimum"] if case.has_optimum else []
     named = [(f"stated[{index}].curve", one.curve) for index, one in enumerate(case.stated)]
+    named += [(f"own[{index}].curve", one.curve) for index, one in enumerate(case.own)]
     named += [(f"maps[{index}]", curve) for index, curve in enumerate(case.maps)]
     for where, curve in named:
         if curve not in curves:
             yield Problem(where, f"got {curve!r}: {did_you_mean(curve, curves)}")
-    for index, one in enumerate(case.stated):
-        if one.load not in case.traffic.load:
+    wanted = [(f"stated[{index}].load", one.load) for index, one in enumerate(case.stated)]
+    wanted += [(f"own[{index}].load", one.load) for index, one in enumerate(case.own)]
+    for where, wanted_load in wanted:
+        if wanted_load not in case.traffic.load:
             loads = ", ".join(f"{load:g}" for load in case.traffic.load)
-            yield Problem(f"stated[{index}].load", f"got {one.load:g}: a load of the case, {loads}")
+            yield Problem(where, f"got {wanted_load:g}: a load of the case, {loads}")
+    for index, one in enumerate(case.stated):
+        yield from one.quotation_problems(f"stated[{index}]")
         if one.at_most and one.within is None:
             what = 'is a criterion: say how much more is allowed with "within"'
             yield Problem(f"stated[{index}].at_most", what)

@@ -30,7 +30,7 @@ from routecast.quantity.bounded_file import read_bytes
 from routecast.report.noc.link_map import LinkMap
 from routecast.report.noc.pictures import optimum_map, power_map
 from routecast.study.engine import StudyRun, StudyTask
-from routecast.study.noc.document import BEFORE, OURS, Case, NocStudy, Stated
+from routecast.study.noc.document import BEFORE, OURS, Case, NocStudy, Own, Stated
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "compared",
     "criteria",
     "curve_name",
+    "own_found",
     "points_of_matrix",
 ]
 
@@ -115,7 +116,7 @@ class Compared:
     """A stated power and the one found, both relative to no scaling at load 1."""
 
     SUMMARY: ClassVar = (
-        *("case", "curve=stated.curve", "load=stated.load", "where=stated.where"),
+        *("case", "curve=stated.curve", "load=stated.load", "where=stated.place"),
         *("stated_relative_power=stated.relative_power", "at_most=stated.at_most"),
         *("relative_power=found", "error_ratio"),
     )
@@ -128,6 +129,25 @@ class Compared:
     def error_ratio(self) -> float:
         """What is found relative to what is stated, minus 1."""
         return self.found / self.stated.relative_power - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFound:
+    """A criterion of our own and what is found, both relative to no scaling at load 1."""
+
+    SUMMARY: ClassVar = (
+        *("case", "curve=own.curve", "load=own.load", "why=own.why"),
+        *("at_most_relative_power=own.relative_power", "relative_power=found", "error_ratio"),
+    )
+
+    case: str
+    own: Own
+    found: float
+
+    @property
+    def error_ratio(self) -> float:
+        """What is found relative to what is asked for, minus 1."""
+        return self.found / self.own.relative_power - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +205,7 @@ class NocResult(StudyResult[NocStudy]):
     cases: tuple[CaseResult, ...]
     dvfs_rows: tuple[DvfsRow, ...]
     compared: tuple[Compared, ...]
+    own: tuple[OwnFound, ...] = ()
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
@@ -203,7 +224,7 @@ class NocResult(StudyResult[NocStudy]):
             }
             for one in self.cases
         ]
-        return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "statements")}
+        return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "own", "statements")}
 
 
 # Stated values beside found ones, and the criteria of a study of a network on chip.
@@ -218,6 +239,15 @@ def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, 
         Compared(case=one.case.name, stated=stated, found=one.mean(stated.curve, stated.load))
         for one in cases
         for stated in one.case.stated
+    )
+
+
+def own_found(cases: tuple[CaseResult, ...]) -> tuple[OwnFound, ...]:
+    """Return every criterion of our own of every case beside what is found."""
+    return tuple(
+        OwnFound(case=one.case.name, own=own, found=one.mean(own.curve, own.load))
+        for one in cases
+        for own in one.case.own
     )
 
 
@@ -241,6 +271,9 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
     for pair in result.compared:
         error = pair.error_ratio if pair.stated.at_most else abs(pair.error_ratio)
         asked.append((f"{pair.case}, {curve_name(pair.stated.curve)}", pair.stated.within, error))
+    for mine in result.own:
+        name = f"{mine.case}, {curve_name(mine.own.curve)}, a criterion of our own"
+        asked.append((name, mine.own.within, mine.error_ratio))
     if result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
         asked.append(("flit level against alpha squared", bounds.flit_ratio, worst))
@@ -492,6 +525,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
         cases=cases,
         dvfs_rows=rows,
         compared=compared(study, cases),
+        own=own_found(cases),
         provenance=run.provenance(),
     )
     return replace(result, statements=statements(result), criteria=criteria(result))
@@ -505,7 +539,7 @@ def _key(case: Case, matrix: int, folder: Path) -> str:
     decides = {
         "version": __version__,
         "case": case.model_dump(
-            mode="json", exclude={"name", "title", "source", "stated", "maps", "matrices", "simulation"}
+            mode="json", exclude={"name", "title", "source", "stated", "own", "maps", "matrices", "simulation"}
         ),
         "files": [sha256(content).hexdigest() for content in files],
         "matrix": matrix,

@@ -104,10 +104,26 @@ def compared_table(result: NocResult) -> Table:
         Column("Error", "%", signed_percent, "error_ratio"),
         Column("Stated", "times", ".2f", lambda one: one.stated.load / one.stated.relative_power),
         Column("Found", "times", ".2f", lambda one: one.stated.load / one.found),
-        Column.text("Where", "stated.where", wrap=True, wide=True),
+        Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
-        caption="Power relative to no scaling at load 1, and how many times below no scaling that is.",
+        caption="Power relative to no scaling at load 1, and how many times below no scaling that is. Stated is what "
+        "the source says in words; what is read off a figure says so under “Where”.",
+    )
+
+
+def own_table(result: NocResult) -> Table:
+    """Return every criterion of our own beside what is found."""
+    return Table.of(
+        result.own,
+        Column.text("Traffic", "case"),
+        Column.text("Policy", lambda one: curve_name(one.own.curve)),
+        Column("At most", "", ".3f", "own.relative_power"),
+        Column("Found", "", ".3f", "found"),
+        Column.text("Why", "own.why", wrap=True, wide=True),
+        name="own",
+        title="Criteria of our own",
+        caption="Power relative to no scaling at load 1. No source states these bounds.",
     )
 
 
@@ -138,6 +154,7 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
         factor_table(result),
         distance_table(result),
         compared_table(result),
+        own_table(result),
         flits_table(result),
         statements_table(result.statements, caption=STATED_IN),
     )
@@ -216,19 +233,22 @@ def _marks(
                 dashed=curve in (BOUND, WHOLE),
             )
         )
-    for number, statement in enumerate(_stated(one)):
+    named: set[str] = set()
+    for statement in _stated(one):
+        name = "read off a figure" if statement.read_off else "stated"
         marks.append(
             Points(
-                name="stated",
+                name=name,
                 x=(statement.load,),
                 y=(stated(statement),),
                 colour=colours[statement.curve],
                 symbol="cross",
                 size_px=11,
-                labels=(f"{curve_name(statement.curve)}: {statement.where}",),
-                legend=number == 0,
+                labels=(f"{curve_name(statement.curve)}: {statement.place}",),
+                legend=name not in named,
             )
         )
+        named.add(name)
     return tuple(marks)
 
 
@@ -399,7 +419,7 @@ def _summary(result: NocResult) -> Section:
                 beside,
             )
         )
-    distances, compared = distance_table(result), compared_table(result)
+    distances, compared, own = distance_table(result), compared_table(result), own_table(result)
     return Section.of(
         "summary",
         "How much scaling saves",
@@ -409,6 +429,7 @@ def _summary(result: NocResult) -> Section:
         power_table(result),
         bool(distances.rows) and distances,
         bool(compared.rows) and compared,
+        bool(own.rows) and own,
         glossary(result),
     )
 
