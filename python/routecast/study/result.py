@@ -139,7 +139,7 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     return Table.of(
         statements,
         Column.text("Statement", "says", wrap=True),
-        Column.text("Where", "where", wide=True),
+        Column.text("Where", "where", wrap=True, wide=True),
         Column.text("Stated", "stated", wrap=True),
         Column.text("Here", "here", wrap=True),
         name="statements",
