@@ -100,19 +100,26 @@ def key_of(name: str) -> str:
 
 
 class Known(NamedTuple):
-    """A key that a table of a file may have: what it means, and the type of its value."""
+    """A key that a table of a file may have: what it means, the type of its value, and the least and the most of it."""
 
     meaning: str
     annotation: Any
+    range: tuple[float, float] | None = None
 
 
 def keys_of(declared: Any) -> dict[str, Known]:
     """Return the keys that a file may give a value."""
     types = get_type_hints(declared, include_extras=True)
     return {
-        one.metadata.get("alias", key_of(one.name)): Known(one.metadata.get("description", ""), types[one.name])
+        one.metadata.get("alias", key_of(one.name)): Known(
+            one.metadata.get("description", ""), types[one.name], _range_of(one.metadata)
+        )
         for one in dataclasses.fields(declared)
     }
+
+
+def _range_of(metadata: Mapping[str, Any]) -> tuple[float, float] | None:
+    return (metadata["ge"], metadata["le"]) if {"ge", "le"} <= metadata.keys() else None
 
 
 def extended(declared: type, fields: Iterable[tuple[str, Any, Any]]) -> type:

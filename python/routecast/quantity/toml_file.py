@@ -155,6 +155,8 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
         elif kind in {"quantity", "value"}:
             message = fault["msg"]
+        elif kind in {"greater_than_equal", "less_than_equal"} and (allowed := _range_at(model, location)):
+            message = f"got {shown(fault['input'])}: allowed is {allowed[0]:.15g} to {allowed[1]:.15g}"
         elif kind == "value_error":  # of a whole table: what it says is enough
             message = str(fault["ctx"]["error"])
         elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
@@ -170,6 +172,11 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
 def fields_at(model: type, location: Sequence[int | str]) -> dict[str, Known]:
     """Return the keys, as files write them, that the table at a place may have; none where no table stands."""
     return _keys_in(_annotation_at(model, location))
+
+
+def _range_at(model: type, location: Sequence[int | str]) -> tuple[float, float] | None:
+    known = fields_at(model, location[:-1]).get(str(location[-1])) if location else None
+    return known.range if known is not None else None
 
 
 def names_own_keys(model: type, location: Sequence[int | str]) -> bool:

@@ -41,6 +41,7 @@ from routecast.quantity.fields import (
     Voltage,
 )
 from routecast.quantity.schema import field, value
+from routecast.router.check_numbers import MAX_UNITS
 
 __all__ = [
     "Activation",
@@ -387,7 +388,7 @@ class ResourcePool:
     """Like resource units under one resource manager: cores, hardware threads, buses, memory channels."""
 
     name: str = field("Name of the pool")
-    units: Count = field("How many units", default=1)
+    units: Count = field("How many units", default=1, ge=1, le=MAX_UNITS)
     # Cycles per second of a unit; needed where a task unit that uses the pool gives costs in cycles.
     frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None)
     unit_speed_ratio: tuple[Number, ...] = field(
@@ -494,7 +495,7 @@ class Need:
     """
 
     pool: str = field("Name of the pool")
-    units: Count = field("How many at once", default=1)
+    units: Count = field("How many at once", default=1, ge=1, le=MAX_UNITS)
     until: str = field(
         "Name of a task unit further on: frames carry the units there; none: given back when it has served", default=""
     )
@@ -540,7 +541,7 @@ class TaskUnit:
     batch_frames: FrameCount = field("Most frames served per grant, frames", default=1)
     # Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the number of
     # units for a pool that serves one common queue (M/M/c).
-    parallel: Count = field("Frames in service at once", default=1)
+    parallel: Count = field("Frames in service at once", default=1, ge=1, le=MAX_UNITS)
     # Who asks the resource manager: ``task``, the task unit for the frame at the head of its queue; ``frame``, every
     # waiting frame for itself, so that frames of several task units share a FIFO pool in order of arrival.
     request: Literal["task", "frame"] = field(

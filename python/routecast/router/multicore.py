@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, ByteRate, Count, FrameCount, FrameRate, Frequency
 from routecast.quantity.schema import field, value
+from routecast.router.check_numbers import MAX_UNITS
 from routecast.router.model import (
     Activation,
     Contention,
@@ -29,8 +30,8 @@ __all__ = ["Distribution", "Multicore", "multicore"]
 
 Distribution = Literal["rss", "round_robin", "per_flow"]
 
-_MOST_CORES = 4096
-_MOST_PORTS = 1024
+MAX_CORES: Final = 4096
+MAX_PORTS: Final = 1024
 
 
 @value
@@ -49,12 +50,12 @@ class Multicore:
 
     name: str = field("Name of the router; without it the file's", default="")
     # 1 to 4096 task units that process.
-    cores: Count = field("Cores that process frames")
-    units: Count | None = field("Cores of the machine, where that is more", default=None)
+    cores: Count = field("Cores that process frames", ge=1, le=MAX_CORES)
+    units: Count | None = field("Cores of the machine, where that is more", default=None, ge=1, le=MAX_UNITS)
     service: ServiceCost = field("Cost of a frame on a core")
     queue_frames: FrameCount = field("Queue of each core, frames", default=512)
     # Frames of flow ``i`` enter and leave where the load says.
-    ports: Count = field("Interfaces", default=2)
+    ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
     # ``rss``: by the flow's hash. ``round_robin``: frame by frame. ``per_flow``: flow ``i`` to core ``i mod cores``.
@@ -157,12 +158,12 @@ class Multicore:
         )
 
     def _problems(self) -> Iterator[Problem]:
-        if not isinstance(self.cores, int) or not 1 <= self.cores <= _MOST_CORES:
-            yield Problem("cores", f"got {self.cores}: a whole number from 1 to {_MOST_CORES}")
+        if not isinstance(self.cores, int) or not 1 <= self.cores <= MAX_CORES:
+            yield Problem("cores", f"got {self.cores}: a whole number from 1 to {MAX_CORES}")
         elif self.units is not None and self.units < self.cores:
             yield Problem("cores", f"more cores than units: {self.cores} cores on {self.units} units of the machine")
-        if not isinstance(self.ports, int) or not 1 <= self.ports <= _MOST_PORTS:
-            yield Problem("ports", f"got {self.ports}: a whole number from 1 to {_MOST_PORTS}")
+        if not isinstance(self.ports, int) or not 1 <= self.ports <= MAX_PORTS:
+            yield Problem("ports", f"got {self.ports}: a whole number from 1 to {MAX_PORTS}")
         if self.distribution not in get_args(Distribution):
             meant = did_you_mean(str(self.distribution), get_args(Distribution))
             yield Problem("distribution", f'got "{self.distribution}": {meant}')

@@ -20,7 +20,7 @@ from routecast.router.model import (
     ServiceCost,
     Variation,
 )
-from routecast.router.multicore import multicore
+from routecast.router.multicore import MAX_CORES, MAX_PORTS, multicore
 
 __all__ = ["NAPI_WEIGHT", "VETH_RING_FRAMES", "Softirq", "softirq"]
 
@@ -54,7 +54,7 @@ class Softirq:
     """
 
     name: str = field("Name of the router; without it the file's", default="")
-    cores: Count = field("Cores that forward", default=1)
+    cores: Count = field("Cores that forward", default=1, ge=1, le=MAX_CORES)
     per_packet_s: Span = field("Work for a frame, without slow-down and rules, s")
     per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0)
     work_iterations: Number = field("Iterations of slow-down for a frame", default=0.0)
@@ -73,7 +73,7 @@ class Softirq:
     interruptions: Interruptions | None = field("What takes a core away while it works", default=None)
     contention: Contention = field("How cores slow each other down", default=Contention())
     distribution: Literal["rss", "per_flow"] = field("How flows get to cores", default="rss")
-    ports: Count = field("Interfaces", default=2)
+    ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
     power: PowerDraw | None = field("Watts of one core", default=None)

@@ -57,7 +57,7 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         "balancer[1].server",
         "router[0].name",
         "router[1].vcpus",
-        "interconnect.kind",
+        "interconnect.tag",
         "interconnect.links",
         "interconnect.link_bps",
         "interconnect.switch_bps",
@@ -119,7 +119,7 @@ def test_faults_of_a_file_have_its_places():
         builder = "multistage"
         technology = "kvm-vhost-212"
         balancing = "local"
-        ports_per_balancer = 0
+        ports_per_balancer = 1000
 
         [[server]]
         name = "server 1"
@@ -133,7 +133,7 @@ def test_faults_of_a_file_have_its_places():
         name = "lb 1"
 
         [interconnect]
-        links = 0
+        tag = "1 us"
 
         [control]
         rate = "10 pps"
@@ -148,7 +148,7 @@ def test_faults_of_a_file_have_its_places():
         "balancer[0].vcpu_cores[0]",
         "balancer[1].name",
         "router",
-        "interconnect.links",
+        "interconnect.kind",
         "ports_per_balancer",
         "control.message",
     }

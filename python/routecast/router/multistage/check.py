@@ -13,7 +13,7 @@ from routecast.quantity.fields import BitRate, Count, FrameCount, FrameRate, Spa
 from routecast.quantity.schema import field, value
 from routecast.router.check_numbers import LINK_RATES_BPS, duration, within
 from routecast.router.model import Interruptions, RandomTime, RouterModel
-from routecast.router.virtual.check import machine_problems
+from routecast.router.virtual.check import MAX_PORTS, machine_problems
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = [
@@ -125,7 +125,7 @@ class Interconnect:
     joined: Joined = field("Servers are joined by a cable for each two, or by a physical switch", default="cable")
     link_bps: BitRate = field("Rate of each link between servers, each direction, bit/s", default=1e9)
     # As a virtual switch's uplinks are shared by originating port (Li 2012, scenario C.1: one, C.2: two).
-    links: Count = field("Such links side by side; elements take them in turn", default=1)
+    links: Count = field("Such links side by side; elements take them in turn", default=1, ge=1, le=MAX_PORTS)
     # Over all that use it.
     link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512)
     switch_bps: BitRate | None = field(
@@ -171,8 +171,6 @@ def interconnect_problems(interconnect: Interconnect) -> list[Problem]:
 
 
 Balancing = Literal["round_robin", "flow_hash", "local"]
-
-_MOST_PORTS = 1024
 
 
 def balance_function(balancer: Machine, server: Server, balancing: str) -> str:
@@ -227,7 +225,7 @@ def check_multistage(
         problems.append(Problem("balancing", f'got "{balancing}": {meant}'))
     elif balancing == "local" and routers:
         problems += _local_problems(balancers, routers)
-    most = _MOST_PORTS // max(len(balancers), 1)
+    most = MAX_PORTS // max(len(balancers), 1)
     if not isinstance(ports_per_balancer, int) or not 1 <= ports_per_balancer <= most:
         message = f"got {ports_per_balancer}: a whole number from 1 to {most}"
         problems.append(Problem("ports_per_balancer", message))

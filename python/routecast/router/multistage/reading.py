@@ -12,6 +12,7 @@ from routecast.router.model import RouterModel
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Control, Interconnect
 from routecast.router.virtual.catalogue import TechnologyOrName
+from routecast.router.virtual.check import MAX_PORTS
 from routecast.router.virtual.reading import (
     MachineTable,
     ServerTable,
@@ -41,7 +42,7 @@ class MultistageRouter:
         "routers on their own server",
         default="round_robin",
     )
-    ports_per_balancer: Count = field("Outer interfaces of each balancer", default=1)
+    ports_per_balancer: Count = field("Outer interfaces of each balancer", default=1, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each outer link in each direction, bit/s", default=1e9)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
     control: Control | None = field("Messages of the control plane", default=None)

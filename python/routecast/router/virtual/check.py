@@ -26,7 +26,7 @@ from routecast.router.check_numbers import (
     within,
 )
 from routecast.router.model import ServiceCost
-from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.router.virtual.machines import MAX_CORES, MAX_VCPUS, Cores, Machine, Server
 from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
 
 __all__ = ["MAX_PRIORITY", "machine_problems", "size_problems"]
@@ -114,9 +114,6 @@ def _check_cost(place: str, cost: ServiceCost, add: Callable[[str, str], None]) 
     check_variation(place, cost.variation, cost.scv, add)
 
 
-MAX_CORES: Final = 128
-"""Most cores of a server: as many as the simulator can hand out to threads."""
-
 MAX_PRIORITY: Final = 99
 """Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
 
@@ -125,8 +122,6 @@ MAX_PORTS: Final = 1024
 
 MAX_THREADS: Final = 4096
 """Most threads of all machines of a router; more is taken for a typing error."""
-
-_MAX_VCPUS: Final = 1024
 
 
 def machine_problems(
@@ -224,12 +219,13 @@ def _server_problems(place: str, server: Server) -> Iterator[Problem]:
         yield Problem(
             f"{place}.switch_cores", f'technology "{server.technology.name}" has no vSwitch that polls: leave them out'
         )
-    yield from technology_problems(f"{place}.technology", server.technology, server.cores)
+    cores = min(max(server.cores, 1), MAX_CORES)
+    yield from technology_problems(f"{place}.technology", server.technology, cores)
 
 
 def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
-    if not is_whole(machine.vcpus, 1, _MAX_VCPUS):
-        yield Problem(f"{place}.vcpus", f"got {machine.vcpus}: a machine has 1 to {_MAX_VCPUS} vcpus")
+    if not is_whole(machine.vcpus, 1, MAX_VCPUS):
+        yield Problem(f"{place}.vcpus", f"got {machine.vcpus}: a machine has 1 to {MAX_VCPUS} vcpus")
     elif len(machine.vcpu_cores) > machine.vcpus:
         given = len(machine.vcpu_cores)
         yield Problem(

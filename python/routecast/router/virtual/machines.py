@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.schema import field, value
 from routecast.router.model import PowerDraw, ResourcePool
 from routecast.router.virtual.technology import Cost, Technology
 
-__all__ = ["Cores", "Machine", "Server"]
+__all__ = ["MAX_CORES", "MAX_VCPUS", "Cores", "Machine", "Server"]
+
+MAX_CORES: Final = 128
+"""Most cores of a server: as many as the simulator can hand out to threads."""
+
+MAX_VCPUS: Final = 1024
+"""Most vcpus of a machine."""
 
 Cores = tuple[Count, ...]
 """Cores that a thread may use; ``()``: all of its server."""
@@ -20,7 +27,7 @@ class Server:
     """A physical machine."""
 
     name: str = field("Name of the server")
-    cores: Count = field("How many cores")
+    cores: Count = field("How many cores", ge=1, le=MAX_CORES)
     technology: Technology = field("What its machines run on")
     speed_ratio: Number = field("Speed of a core relative to the technology's reference machine", default=1.0)
     # The queues of a card interrupt those that follow.
@@ -50,7 +57,7 @@ class Machine:
 
     name: str = field("Name of the machine")
     server: str = field("Name of its server; may be left out where there is only one", default="")
-    vcpus: Count = field("Threads that run its functions; flows are spread over them", default=1)
+    vcpus: Count = field("Threads that run its functions; flows are spread over them", default=1, ge=1, le=MAX_VCPUS)
     vcpu_cores: tuple[Cores, ...] = field(
         "Where each vcpu may run; the last holds for those beyond, [] is anywhere", default=()
     )

@@ -15,7 +15,7 @@ from routecast.quantity.schema import Given, extended, field, value
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import Balancing, parallel_router
 from routecast.router.virtual.catalogue import TechnologyOrName, functions_over, technology_from
-from routecast.router.virtual.check import machine_problems, size_problems
+from routecast.router.virtual.check import MAX_PORTS, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
@@ -45,8 +45,8 @@ class _OneServerRouter:
         "What machines run on: a name, a *.virtualisation.toml, or a table with a base", default=None
     )
     server: tuple[ServerTable, ...] = field("The server, one")
-    interfaces: Count = field("Interfaces of each machine; ports take them in turn", default=1, ge=1)
-    ports: Count = field("Interfaces of the server", default=2, ge=1)
+    interfaces: Count = field("Interfaces of each machine; ports take them in turn", default=1, ge=1, le=MAX_PORTS)
+    ports: Count = field("Interfaces of the server", default=2, ge=1, le=MAX_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=1e9)
     tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
 
