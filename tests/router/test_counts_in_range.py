@@ -67,3 +67,28 @@ def test_a_count_out_of_range_is_refused_at_its_place_with_the_range_and_takes_n
 @pytest.mark.parametrize("kind", _TEXTS)
 def test_the_files_themselves_are_read(kind: str) -> None:
     parse_router(_TEXTS[kind])
+
+
+@pytest.mark.parametrize("count", [-7, 99_999_999_999_999_999_999])
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ('processor = { base = "ixp2850", engines = { count = N } }', "processor.engines.count"),
+        ('processor = { base = "ixp2850", engines = { threads = N } }', "processor.engines.threads"),
+        ('processor = { base = "ixp2850", engines = { registers = N } }', "processor.engines.registers"),
+        ('processor = { base = "ixp2850", engines = { code_words = N } }', "processor.engines.code_words"),
+        ('processor = { base = "ixp2850", ports = N }', "processor.ports"),
+        ('processor = "ixp2850"\nblock = [{ name = "lookup", present = false, threads = N }]', "block[0].threads"),
+        ('processor = "ixp2850"\nblock = [{ name = "lookup", engines = N }]', "block[0].engines"),
+        ('processor = "ixp2850"\nblock = [{ name = "lookup", stub = true, registers = N }]', "block[0].registers"),
+        ('processor = "ixp2850"\nblock = [{ name = "lookup", stub = true, code_words = N }]', "block[0].code_words"),
+        ('processor = "agilio-cx"\norganisation = "parallel"\nthreads = N', "threads"),
+    ],
+)
+def test_counts_of_a_network_processor_are_in_range_also_where_nothing_uses_them(
+    said: str, place: str, count: int
+) -> None:
+    with pytest.raises(FileProblem) as refused:
+        parse_router(f'builder = "network_processor"\n{said.replace("N", str(count))}\n')
+    told = {one.place: one.message for one in refused.value.problems}
+    assert told[place].startswith(f"got {count}: allowed is ")

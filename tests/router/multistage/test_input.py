@@ -57,7 +57,7 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         "balancer[1].server",
         "router[0].name",
         "router[1].vcpus",
-        "interconnect.tag",
+        "interconnect.kind",
         "interconnect.links",
         "interconnect.link_bps",
         "interconnect.switch_bps",
@@ -148,7 +148,7 @@ def test_faults_of_a_file_have_its_places():
         "balancer[0].vcpu_cores[0]",
         "balancer[1].name",
         "router",
-        "interconnect.kind",
+        "interconnect.tag",
         "ports_per_balancer",
         "control.message",
     }

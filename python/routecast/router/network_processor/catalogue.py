@@ -15,7 +15,17 @@ from routecast.quantity.fields import Count, FrameCount
 from routecast.quantity.schema import Given, OrBase, field, key_of, over, schema_of, value
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.router.network_processor.model import Block, Engines, Hardware, Link, Memory, NetworkProcessor, State
+from routecast.router.network_processor.model import (
+    MOST_ENGINES,
+    MOST_THREADS,
+    Block,
+    Engines,
+    Hardware,
+    Link,
+    Memory,
+    NetworkProcessor,
+    State,
+)
 
 __all__ = [
     "BlockOver",
@@ -92,9 +102,11 @@ class BlockTable(Block):
     queue_frames: FrameCount | None = field(
         "Frames that it keeps for each output port, in its memory, frames", default=None
     )
-    engines: Count | None = field("Engines of its stage, where it has one of its own", default=None)
+    engines: Count | None = field(
+        "Engines of its stage, where it has one of its own", default=None, ge=1, le=MOST_ENGINES
+    )
     threads: Count | None = field(
-        "Active threads on each engine of its stage; 0: all that the hardware has", default=None
+        "Active threads on each engine of its stage; 0: all that the hardware has", default=None, ge=0, le=MOST_THREADS
     )
     source: dict[str, str] = _source()
 

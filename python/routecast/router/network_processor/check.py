@@ -8,14 +8,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Slice, Stage, State
+from routecast.router.network_processor.model import (
+    MOST_ENGINES,
+    MOST_PORTS,
+    MOST_THREADS,
+    Block,
+    LineCard,
+    NetworkProcessor,
+    Slice,
+    Stage,
+    State,
+)
 
 __all__ = ["parts_problems", "problems_of", "stage_threads"]
 
 Add = Callable[[str, str], None]
 
-_MOST_ENGINES = 1024
-_MOST_PORTS = 1024
 _SHARES_SUM_TO = 1e-6
 
 
@@ -63,9 +71,9 @@ def parts_problems(processor: NetworkProcessor, blocks: Sequence[Block], states:
 
 def _check_processor(processor: NetworkProcessor, add: Add) -> None:
     engines = processor.engines
-    _whole("processor.engines.count", engines.count, 1, _MOST_ENGINES, add)
-    _whole("processor.engines.threads", engines.threads, 1, 1024, add)
-    _whole("processor.ports", processor.ports, 1, _MOST_PORTS, add)
+    _whole("processor.engines.count", engines.count, 1, MOST_ENGINES, add)
+    _whole("processor.engines.threads", engines.threads, 1, MOST_THREADS, add)
+    _whole("processor.ports", processor.ports, 1, MOST_PORTS, add)
     _positive("processor.engines.frequency_hz", engines.frequency_hz, add)
     _positive("processor.link_bps", processor.link_bps, add)
     for name in ("registers", "spill_cycles", "switch_cycles", "code_words"):

@@ -16,12 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from routecast.quantity.fields import BitRate, ByteRate, Bytes, Count, FrameCount, Frequency, Number, Span, TimePerByte
 from routecast.quantity.schema import field, value
 
 __all__ = [
+    "MOST_ENGINES",
+    "MOST_PORTS",
+    "MOST_THREADS",
     "Block",
     "Engines",
     "Hardware",
@@ -40,21 +43,32 @@ __all__ = [
     "steps_of",
 ]
 
+MOST_ENGINES: Final = 1024
+MOST_PORTS: Final = 1024
+MOST_THREADS: Final = 1024
+_MOST_REGISTERS = 1 << 20
+_MOST_WORDS = 1 << 30
+
 
 @value
 class Engines:
     """The processing engines, all alike."""
 
-    count: Count = field("How many engines")
+    count: Count = field("How many engines", ge=1, le=MOST_ENGINES)
     # 1: none beside the only one, so that memory latency is never hidden.
-    threads: Count = field("Hardware threads (contexts) of an engine", default=1)
+    threads: Count = field("Hardware threads (contexts) of an engine", default=1, ge=1, le=MOST_THREADS)
     frequency_hz: Frequency = field("Cycles per second of an engine, Hz")
     registers: Count = field(
-        "General-purpose registers of an engine, which active threads share; 0: no limit", default=0
+        "General-purpose registers of an engine, which active threads share; 0: no limit",
+        default=0,
+        ge=0,
+        le=_MOST_REGISTERS,
     )
     spill_cycles: Number = field("Cycles that each register too few costs a block for each frame", default=0.0)
     switch_cycles: Number = field("Cycles to turn to the next thread", default=0.0)
-    code_words: Count = field("Instructions that the control store of an engine holds; 0: no limit", default=0)
+    code_words: Count = field(
+        "Instructions that the control store of an engine holds; 0: no limit", default=0, ge=0, le=_MOST_WORDS
+    )
 
 
 @value
@@ -62,7 +76,7 @@ class Memory:
     """A memory, or another unit that threads wait for (hash unit, cipher)."""
 
     name: str = field("Name of the memory")
-    channels: Count = field("Accesses to different channels go on at once", default=1)
+    channels: Count = field("Accesses to different channels go on at once", default=1, ge=1, le=1024)
     latency_s: Span = field("Latency of an access where nobody else is there, transfer included, s")
     bandwidth_bytes_per_s: ByteRate = field("Bytes per second of one channel, B/s")
     least_bytes: Bytes = field("What a shorter access costs all the same (a burst), B", default=4)
@@ -75,7 +89,7 @@ class Hardware:
 
     engines: Engines = field("The engines")
     memories: tuple[Memory, ...] = field("Memories", key="memory")
-    ports: Count = field("Interfaces")
+    ports: Count = field("Interfaces", ge=1, le=MOST_PORTS)
     link_bps: BitRate = field("Rate of each link in each direction, bit/s")
     receive_buffer_bytes: Bytes = field("Receive buffer on the chip, all ports together, B", default=0)
     transmit_buffer_bytes: Bytes = field("Transmit buffer on the chip, all ports together, B", default=0)
@@ -107,7 +121,9 @@ class Reference:
     accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0)
     accesses_per_byte: Number = field("Besides, accesses for each byte of the frame", default=0.0)
     access_bytes: Bytes = field("Bytes of one access, B", default=4)
-    waits: Count = field("How often the thread waits: accesses issued together are one wait", default=1)
+    waits: Count = field(
+        "How often the thread waits: accesses issued together are one wait", default=1, ge=0, le=1 << 20
+    )
 
 
 @value
@@ -119,8 +135,8 @@ class Block:
     cycles: Number = field("Instructions' cycles for a frame")
     cycles_per_byte: Number = field("Besides, cycles for each byte of the frame", default=0.0)
     references: tuple[Reference, ...] = field("What it reads and writes in memories for a frame", default=())
-    registers: Count = field("Registers that a thread would like to have", default=0)
-    code_words: Count = field("Instructions of its program", default=0)
+    registers: Count = field("Registers that a thread would like to have", default=0, ge=0, le=_MOST_REGISTERS)
+    code_words: Count = field("Instructions of its program", default=0, ge=0, le=_MOST_WORDS)
 
 
 @value
@@ -148,7 +164,9 @@ class Stage:
     blocks: tuple[str, ...] = field("Blocks in the order of the way")
     # Engines may have several stages, whose threads add up to the hardware's at most.
     engines: tuple[int, ...] = field("Numbers of its engines")
-    threads: Count = field("Active threads on each engine; 0: all that the hardware has", default=0)
+    threads: Count = field(
+        "Active threads on each engine; 0: all that the hardware has", default=0, ge=0, le=MOST_THREADS
+    )
     # That of the first stage is the receive buffer.
     link: Link = field("How frames come to it", default=Link())
 

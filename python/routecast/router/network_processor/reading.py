@@ -27,6 +27,8 @@ from routecast.router.network_processor.catalogue import (
     twins,
 )
 from routecast.router.network_processor.model import (
+    MOST_ENGINES,
+    MOST_THREADS,
     Block,
     LineCard,
     Link,
@@ -162,9 +164,14 @@ class NetworkProcessorRouter:
         "A stage for every block; engines that each run several blocks; or as [[stage]] says", default="pipelined"
     )
     engines: Count | None = field(
-        "Parallel: how many engines run the blocks of parallel to completion; none: one", default=None
+        "Parallel: how many engines run the blocks of parallel to completion; none: one",
+        default=None,
+        ge=1,
+        le=MOST_ENGINES,
     )
-    threads: Count | None = field("Parallel: active threads on each of them; 0 or none: all", default=None)
+    threads: Count | None = field(
+        "Parallel: active threads on each of them; 0 or none: all", default=None, ge=0, le=MOST_THREADS
+    )
     parallel: tuple[str, ...] | None = field(
         "Parallel: blocks that each of those engines runs; none: the processor's", default=None
     )
