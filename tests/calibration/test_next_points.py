@@ -78,6 +78,8 @@ def test_a_goal_beyond_what_was_measured_is_looked_for_beyond_it_and_the_least_c
     (never,) = advise(rows, Asked(goal=IntendedRate(amount=1e12, unit="frames/s")), n=1)
     assert never.least_cores is None
     assert "No number of cores" in never.answer
+    assert not never.is_enough(1.0)
+    assert never.to_json()["half_width_ratio"] is None
 
 
 def test_the_least_cores_are_those_of_the_first_count_that_is_probable_enough() -> None:
@@ -145,6 +147,14 @@ def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: 
     answer = json.loads(capsys.readouterr().out)
     assert answer["is_enough"] is True
     assert answer["series"][0]["targets"] == [{"cores": 3, "frame_bytes": 64.0, "flows": None}]
+    assert run(["next", str(path), "--goal", "200 Gpps", "--until", "10 %"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No number of cores" in said
+    assert "enough" not in said
+    assert run(["next", str(path), "--goal", "200 Gpps", "--until", "10 %", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["is_enough"] is False
+    assert "No number of cores" in answer["series"][0]["answer"]
     assert run(["next", str(path), "--goal", "5 Gbit/s"]) == 0
     assert "with a probability of 95%" in " ".join(capsys.readouterr().out.split())
     assert run(["validate", str(path), "--next", "2", "--json"]) == 0

@@ -38,7 +38,8 @@ class Advice:
     """What to measure next of a series, and how well the targets are known before it.
 
     ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate; with a
-    goal, that of the number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does.
+    goal, that of the number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does, and
+    then there is no number whose interval ``half_width_ratio`` could be (null in JSON).
     """
 
     series: str
@@ -61,9 +62,14 @@ class Advice:
         few = self.least_cores
         return f"{few} core{'s' if few > 1 else ''} {'are' if few > 1 else 'is'} the least for {goal} {sure}"
 
+    @property
+    def is_in_reach(self) -> bool:
+        """Whether some number of cores forwards the goal, with a probability of 95 %; without a goal it is."""
+        return self.goal_pps is None or self.least_cores is not None
+
     def is_enough(self, until_ratio: float) -> bool:
-        """Whether every target is known so well."""
-        return self.half_width_ratio <= until_ratio
+        """Whether every target is known so well; a number of cores that was not found is not known at all."""
+        return self.is_in_reach and self.half_width_ratio <= until_ratio
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -72,10 +78,14 @@ class Advice:
             "targets": [
                 {"cores": point.cores, "frame_bytes": point.frame_bytes, "flows": point.flows} for point in self.targets
             ],
-            "half_width_ratio": self.half_width_ratio,
+            "half_width_ratio": self.half_width_ratio if self.is_in_reach else None,
             "next": [point.to_json() for point in self.points],
             "warnings": list(self.warnings),
-            **({} if self.goal_pps is None else {"goal_pps": self.goal_pps, "least_cores": self.least_cores}),
+            **(
+                {}
+                if self.goal_pps is None
+                else {"goal_pps": self.goal_pps, "least_cores": self.least_cores, "answer": self.answer}
+            ),
         }
 
 
