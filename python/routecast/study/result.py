@@ -135,7 +135,7 @@ def statements_section(
 
 
 def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
-    """Return what Li (2012) says beside what is found; ``caption`` names its chapters."""
+    """Return what the source says beside what is found; ``caption`` names the source."""
     return Table.of(
         statements,
         Column.text("Statement", "says", wrap=True),
@@ -143,7 +143,7 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
         Column.text("Stated", "stated", wrap=True),
         Column.text("Here", "here", wrap=True),
         name="statements",
-        title="What Li (2012) says, and what is found here",
+        title="What the source says, and what is found here",
         caption=caption,
     )
 
