@@ -101,6 +101,11 @@ FlowsOption = Annotated[
 ]
 
 
+_MEAN_BURST_FRAMES = 32.0
+_PEAK_RATIO = 4.0
+"""Of on_off where no option says another."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
     """The offered load: what the router's file says, with what the command line changes."""
@@ -126,12 +131,27 @@ class LoadOptions:
         ),
     ] = None
     burst_frames: Annotated[
-        float, typer.Option("--burst-frames", help="on_off: mean length of a burst.", rich_help_panel=_LOAD)
-    ] = 32.0
+        float | None,
+        typer.Option(
+            "--burst-frames",
+            min=1.0,
+            max=1e9,
+            metavar="FRAMES",
+            help="--arrivals on_off: mean length of a burst; 32 without.",
+            rich_help_panel=_LOAD,
+        ),
+    ] = None
     peak_ratio: Annotated[
-        float,
-        typer.Option("--peak-ratio", help="on_off: rate within a burst over the mean rate.", rich_help_panel=_LOAD),
-    ] = 4.0
+        float | None,
+        typer.Option(
+            "--peak-ratio",
+            min=1.0,
+            max=1e9,
+            metavar="RATIO",
+            help="--arrivals on_off: rate within a burst over the mean rate; 4 without.",
+            rich_help_panel=_LOAD,
+        ),
+    ] = None
 
     def offered(self, default: OfferedLoad | None, *, ports: int, seed: int) -> OfferedLoad:
         """Return the load to offer: options first, then the file's, then one flow of 64-byte frames per port.
@@ -176,6 +196,12 @@ class LoadOptions:
         from routecast.quantity.did_you_mean import did_you_mean
 
         text = self.arrivals
+        if text != "on_off":
+            from routecast.cli.console import remark
+
+            for option, given in (("--burst-frames", self.burst_frames), ("--peak-ratio", self.peak_ratio)):
+                if given is not None:
+                    remark(f"{option} has no effect: it is for --arrivals on_off")
         if not text:
             return None
         if text == "cbr":
@@ -183,7 +209,10 @@ class LoadOptions:
         if text == "poisson":
             return Arrivals.poisson()
         if text == "on_off":
-            return Arrivals.on_off(burst_frames=self.burst_frames, peak_ratio=self.peak_ratio)
+            return Arrivals.on_off(
+                burst_frames=_MEAN_BURST_FRAMES if self.burst_frames is None else self.burst_frames,
+                peak_ratio=_PEAK_RATIO if self.peak_ratio is None else self.peak_ratio,
+            )
         if Path(text).suffix == ".csv":
             return Arrivals.from_trace(text)
         hint = did_you_mean(text, ("cbr", "poisson", "on_off"))
