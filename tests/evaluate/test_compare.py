@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.evaluate.compare import Comparison, Difference, compare_documents
+from routecast.report.compare import comparison_answer, comparison_tables
 
 
 def compared(a: dict[str, Any], b: dict[str, Any]) -> Comparison:
@@ -139,3 +140,24 @@ def test_any_two_documents_can_be_compared_and_either_way_round_as_much_differs(
     assert there.same == back.same
     assert len(there.differences) == len(back.differences)
     assert len(there.only_a) == len(back.only_b)
+
+
+def test_a_value_that_is_the_same_within_another_interval_is_told() -> None:
+    wider = compared(rate(100.0, 3.0), rate(100.0, 30.0))
+    assert [each.verdict for each in wider.differences] == ["interval"]
+    assert wider.same == 0
+    assert only_difference(rate(100.0, 3.0), {"forwarded_pps": 100.0}).verdict == "interval"
+    alike = compared(rate(100.0, 3.0), rate(100.0, 3.0))
+    assert (alike.same, alike.differences) == (1, ())
+
+
+def test_the_answer_counts_what_differs_only_in_its_interval() -> None:
+    wider = compared(rate(100.0, 3.0), rate(100.0, 30.0))
+    assert "1 only in the interval" in comparison_answer(wider)
+    assert len(comparison_tables(wider)[0].rows) == 1
+
+
+def test_a_difference_beyond_what_percent_can_say_is_told_in_words() -> None:
+    (table,) = comparison_tables(compared({"x_ratio": 1e-5}, {"x_ratio": 1e308}))
+    told = str(table.rows)
+    assert "inf" not in told

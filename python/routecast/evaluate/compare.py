@@ -29,7 +29,8 @@ from routecast.evaluate.plain import plain
 
 __all__ = ["Comparison", "Difference", "Estimate", "Verdict", "compare_documents"]
 
-Verdict = Literal["differs", "noise", "no interval", "setting"]
+Verdict = Literal["differs", "noise", "no interval", "interval", "setting"]
+"""``interval``: the value is the same, the interval around it is not."""
 Scalar = bool | int | float | str
 
 _SAME_RATIO = 1e-9
@@ -360,7 +361,8 @@ class _Walk:
             self.only_b.append(place)
 
     def _estimates(self, place: str, quantity: str, a: Estimate, b: Estimate, *, is_set: bool) -> None:
-        if _is_same(a.value, b.value):
+        is_interval = not is_set and _is_same(a.value, b.value) and not _has_same_interval(a, b)
+        if _is_same(a.value, b.value) and not is_interval:
             self.same += 1
             return
         difference = low = high = math.nan
@@ -371,7 +373,7 @@ class _Walk:
             difference = b.value - a.value
             if a.has_interval or b.has_interval:
                 low, high = _difference_interval(a, b)
-                verdict = "noise" if low <= 0.0 <= high else "differs"
+                verdict = "interval" if is_interval else "noise" if low <= 0.0 <= high else "differs"
         self.differences.append(
             Difference(
                 place=place, quantity=quantity, a=a, b=b, difference=difference, low=low, high=high, verdict=verdict
@@ -549,6 +551,14 @@ def _is_number(entry: object) -> bool:
 
 def _is_pair(entry: object) -> bool:
     return isinstance(entry, list | tuple) and len(entry) == 2 and all(map(_is_number, entry))
+
+
+def _has_same_interval(a: Estimate, b: Estimate) -> bool:
+    if isinstance(a.value, str) or not (a.has_interval and b.has_interval):
+        return isinstance(a.value, str) or a.has_interval == b.has_interval
+    near = _SAME_RATIO * abs(a.value)
+    ends = ((a.low, b.low), (a.high, b.high))
+    return all(math.isclose(*pair, rel_tol=_SAME_RATIO, abs_tol=near) for pair in ends)
 
 
 def _is_same(a: Scalar, b: Scalar) -> bool:

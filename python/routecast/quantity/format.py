@@ -103,8 +103,11 @@ def format_ratio(ratio: float) -> str:
     --------
     >>> format_ratio(0.01234)
     '1.23 %'
+    >>> format_ratio(1e308)
+    '1e+308 times'
     """
-    return f"{100.0 * ratio:.3g} %"
+    percent = 100.0 * ratio
+    return f"{ratio:.3g} times" if math.isinf(percent) and math.isfinite(ratio) else f"{percent:.3g} %"
 
 
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))

@@ -51,7 +51,9 @@ def comparison_tables(
     most_rows = None if has_all else _MOST_ROWS
     tables = (
         _settings_table(comparison.of("setting"), most_rows),
-        _results_table(comparison.of("differs", "no interval", "noise"), most_rows, has_intervals=has_intervals),
+        _results_table(
+            comparison.of("differs", "no interval", "noise", "interval"), most_rows, has_intervals=has_intervals
+        ),
         _only(comparison.only_a, comparison.a, most_rows),
         _only(comparison.only_b, comparison.b, most_rows),
     )
@@ -60,13 +62,16 @@ def comparison_tables(
 
 def comparison_answer(comparison: Comparison) -> str:
     """Return how many quantities differ, and how many of them are told from noise."""
-    counts = {verdict: len(comparison.of(verdict)) for verdict in ("differs", "noise", "no interval", "setting")}
+    counts = {
+        verdict: len(comparison.of(verdict)) for verdict in ("differs", "noise", "no interval", "interval", "setting")
+    }
     differing = sum(counts.values()) - counts["setting"]
     if not any(counts.values()) and not comparison.only_a and not comparison.only_b:
         return f"No difference: all {comparison.same} quantities are the same."
     parts = [f"{counts['differs']} told from noise"]
     parts += [f"{counts['no interval']} without an interval"] if counts["no interval"] else []
     parts += [f"{counts['noise']} only noise"]
+    parts += [f"{counts['interval']} only in the interval"] if counts["interval"] else []
     settings = f" Settings that differ: {counts['setting']}." if counts["setting"] else ""
     return f"{comparison.same} quantities are the same, {differing} differ: {', '.join(parts)}.{settings}"
 
@@ -88,7 +93,8 @@ def comparison_page(comparison: Comparison, *, command: str) -> Page:
 
 _MEANING = (
     "Differs: the 95 % interval of B − A leaves out 0, or a text is another. Noise: it contains 0. No "
-    "interval: neither side says how well it is known. A and B are taken as independent."
+    "interval: neither side says how well it is known. Interval: the "
+    "value is the same, its interval is not. A and B are taken as independent."
 )
 
 
@@ -188,9 +194,11 @@ def _percent(difference: Difference, *, has_interval: bool = False) -> str:
     ratio = difference.difference_ratio
     if math.isnan(ratio):
         return "–"
+    if not math.isfinite(100.0 * ratio):
+        return "more than 1e306 times" if ratio > 0.0 else "less than −1e306 times"
     text = f"{100.0 * ratio:+.3g} %".replace("-", "−")
     if not has_interval or math.isnan(difference.low):
         return text
-    size = difference.difference / ratio
+    size = difference.difference / ratio if ratio else abs(float(difference.a.value))
     ends = (f"{100.0 * end / size:+.3g}".replace("-", "−") for end in (difference.low, difference.high))
     return f"{text} [{', '.join(ends)}]"
