@@ -153,7 +153,7 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
 def test_runs_that_cannot_be_built_say_so_themselves() -> None:
     text = TEXT.replace("OF", "task[core 9].busy_ratio").replace("EVALUATOR", "solve")
     experiment = parse_experiment(text.replace("[2, 4]", "[-2, -4]"), folder=EXAMPLES)
-    assert all("whole number from 1" in one.problem for one in run_experiment(experiment, None).answers)
+    assert all("allowed is 1 to 4096" in one.problem for one in run_experiment(experiment, None).answers)
     with pytest.raises(FileProblem, match="in the router: did you mean"):
         parse_experiment(text.replace("[2, 4]", "[2, -4]"), folder=EXAMPLES)
 
