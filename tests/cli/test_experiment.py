@@ -196,7 +196,7 @@ def test_where_no_run_has_an_answer_the_reason_is_told(asked: Path, capsys: pyte
     assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 2
     told = capsys.readouterr().err
     assert "none of the 8 runs has an answer" in told
-    assert "whole number from 1" in told
+    assert "allowed is 1 to 4096" in told
 
 
 def test_a_response_that_does_not_vary_is_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:

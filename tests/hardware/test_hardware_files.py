@@ -205,7 +205,7 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
         ('frequency = "2 GHz"', 'frequency = "0 Hz"', "cpu.frequency", "more than 0"),
         ('frequency = "2 GHz"', "frequency = 2", "cpu.frequency", "has no unit"),
         ('frequency = "2 GHz"', 'frequency = "inf Hz"', "cpu.frequency", "finite"),
-        ("cores_per_socket = 4", "cores_per_socket = 0", "cpu.cores_per_socket", "greater than or equal to 1"),
+        ("cores_per_socket = 4", "cores_per_socket = 0", "cpu.cores_per_socket", "allowed is 1 to 65536"),
         ('size = "1 MiB"', 'size = "32 KiB"', "level[1].size", "larger than the level before"),
         ('size = "1 MiB"', "", "level[1].size", "give the size of L2"),
         ('size = "1 MiB"', 'size = "-1 MiB"', "level[1].size", "more than 0"),
@@ -226,7 +226,7 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
             'name = "small"',
             'name = "s"\nnic = [{ name = "x", link = "1 GB", pcie = { generation = 9, lanes = 8 } }]',
             "nic[0].pcie.generation",
-            "less than or equal to 5",
+            "allowed is 1 to 5",
         ),
     ],
 )
