@@ -259,6 +259,8 @@ def test_a_model_too_large_for_the_picture_is_said(gallery: Path, page_of: Calla
     wait(opened.page, "globalThis.explorer && explorer.point")
     opened.page.locator(".live-planes summary").click()
     wait(opened.page, "explorer.planes.note.textContent.includes('too many to be drawn')")
+    assert opened.page.locator("svg.planes *").count() == 0
+    assert opened.console == []
 
 
 def test_two_variants_are_pinned_and_curves_are_saved(

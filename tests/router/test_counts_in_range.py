@@ -66,7 +66,7 @@ def test_a_count_out_of_range_is_refused_at_its_place_with_the_range_and_takes_n
 
 @pytest.mark.parametrize("kind", _TEXTS)
 def test_the_files_themselves_are_read(kind: str) -> None:
-    parse_router(_TEXTS[kind])
+    assert parse_router(_TEXTS[kind])[0].tasks
 
 
 @pytest.mark.parametrize("count", [-7, 99_999_999_999_999_999_999])
