@@ -73,7 +73,7 @@ def counts_of(trial: Trial, duration_s: float) -> Counts:
     if trial.offered_frames is None:
         offered = trial.offered_pps * duration_s
         # A closed form's loss below capacity is a rounding error, or far less than a frame.
-        lost = trial.loss_ratio * offered if trial.loss_ratio > 1e-9 else 0.0
+        lost = trial.least_loss_ratio * offered if trial.least_loss_ratio > 1e-9 else 0.0
         counted = (round(offered), round(lost))
     else:
         counted = (trial.offered_frames, trial.dropped_frames or 0)

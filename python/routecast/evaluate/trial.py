@@ -125,7 +125,8 @@ class Trial:
     intended_pps: float
     offered_pps: float
     forwarded_pps: float
-    loss_ratio: float = field("1 − forwarded/offered (S2)")
+    # A closed form that knows no law for some queue says NaN; its forwarded rate is then the most that can be.
+    loss_ratio: float = field("1 − forwarded/offered (S2); NaN where it is not known")
     l1_bps: float = field("Forwarded with the 20 bytes of wire overhead per frame (S2), bit/s")
     l2_bps: float = field("Forwarded without them, bit/s")
     bottleneck: Bottleneck
@@ -168,7 +169,8 @@ class Trial:
     invalid: tuple[str, ...] = field("Why this trial is no result; none for a valid one", default=())
     attempts: int = field("How often the trial was run until it was valid or given up", default=1)
     interval: Mapping[str, tuple[float, float]] = field(
-        "95 % confidence intervals by field name (S10)", default_factory=dict
+        "95 % confidence intervals by field name (S10); of a closed form, what its approximations are known to miss",
+        default_factory=dict,
     )
     notes: tuple[str, ...] = field("What the reader must know: ranges of validity, corrections made", default=())
 
@@ -176,6 +178,13 @@ class Trial:
     def is_valid(self) -> bool:
         """Whether the trial is a result at all."""
         return not self.invalid
+
+    @property
+    def least_loss_ratio(self) -> float:
+        """The loss, or the least it can be where it is not known: what overload alone takes."""
+        if not math.isnan(self.loss_ratio):
+            return self.loss_ratio
+        return max(1.0 - self.forwarded_pps / self.offered_pps, 0.0) if self.offered_pps > 0.0 else 0.0
 
     def __repr__(self) -> str:
         return f"Trial({', '.join(f'{name} {text}' for name, text in self._facts())})"
@@ -195,7 +204,7 @@ class Trial:
             ("by", self.evaluator),
             ("offered", format_pps(self.offered_pps)),
             ("forwarded", format_pps(self.forwarded_pps)),
-            ("loss", format_ratio(self.loss_ratio)),
+            ("loss", "not known" if math.isnan(self.loss_ratio) else format_ratio(self.loss_ratio)),
             *([("latency", times)] if times else []),
             *([("invalid", "; ".join(self.invalid))] if self.invalid else []),
             ("limits", f"{self.bottleneck.name}, {self.bottleneck.reason}"),

@@ -176,8 +176,8 @@ class TrialWatts:
             )
             raise ModelProblem("power of a day", [Problem("power", message)])
         self.scope, self.source = trial.power.scope, trial.power.source
-        if trial.loss_ratio > 1e-6:
-            self.lost.append((l2_bps, trial.loss_ratio))
+        if trial.least_loss_ratio > 1e-6:
+            self.lost.append((l2_bps, trial.least_loss_ratio))
         return trial.power.mean_w
 
 

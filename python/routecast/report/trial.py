@@ -20,6 +20,7 @@ __all__ = ["messages_table", "phases_table", "resources_table", "trial_tables"]
 
 _ROUNDING = 1e-9
 _MOST_PLACES = 4
+_NOTABLE_LOSS = 1e-4
 _FOLDED = 8
 """So many resources of one kind share a row."""
 
@@ -36,7 +37,7 @@ def _rates(trial: Trial) -> Table:
         ("offered load", format_pps(trial.offered_pps)),
         ("forwarded", f"{format_pps(trial.forwarded_pps)}{_interval(trial, 'forwarded_pps')}"),
         ("", f"{format_bps(trial.l1_bps)} on the wire, {format_bps(trial.l2_bps)} of frames"),
-        ("loss", f"{format_ratio(trial.loss_ratio)}{_drops(trial)}"),
+        ("loss", _loss(trial)),
         *_delay("latency", trial.latency),
         *_delay("waiting", trial.waiting),
     ]
@@ -59,6 +60,14 @@ def _interval(trial: Trial, field: str) -> str:
         return ""
     low, high = trial.interval[field]
     return f" (95 %: {format_pps(low)} to {format_pps(high)})"
+
+
+def _loss(trial: Trial) -> str:
+    if not math.isnan(trial.loss_ratio):
+        low, high = trial.interval.get("loss_ratio", (math.nan, math.nan))
+        between = f" ({format_ratio(low)} to {format_ratio(high)})" if high - low > _NOTABLE_LOSS else ""
+        return f"{format_ratio(trial.loss_ratio)}{between}{_drops(trial)}"
+    return "not known" + (f"; overload alone{_drops(trial)}" if trial.drops_pps else "")
 
 
 def _drops(trial: Trial) -> str:

@@ -308,6 +308,7 @@ def _named(names: list[str]) -> str:
 
 _FULL = 1.0 - 1e-9
 _NO_LOSS = 1e-4
+_NEVER = 1e-9
 
 
 @dataclass(slots=True)
@@ -514,8 +515,12 @@ class Solve:
         l2_bps = 8.0 * mean_bytes * forwarded_pps
         notes = [*fluid.notes, *answer.notes, *assumed, *power_notes(self.model)]
         intended_pps = fluid.intended_pps
-        if answer.loss_unknown and dropped_pps <= _NO_LOSS * offered_pps:
-            notes.append(f"loss by chance is not known, and left out: {answer.loss_unknown}; simulate")
+        loss_ratio = dropped_pps / offered_pps
+        if answer.loss_unknown:
+            overload = (
+                f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > _NO_LOSS else "no overload"
+            )
+            notes.append(f"the loss is not known ({overload}): {answer.loss_unknown}; simulate")
         if offered_pps < intended_pps * (1.0 - 1e-9):
             notes.insert(0, "the intended load exceeds line rate; the offered load is what the links carry")
         return Trial(
@@ -524,7 +529,7 @@ class Solve:
             intended_pps=intended_pps,
             offered_pps=offered_pps,
             forwarded_pps=forwarded_pps,
-            loss_ratio=dropped_pps / offered_pps,
+            loss_ratio=math.nan if answer.loss_unknown else loss_ratio,
             l1_bps=8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES) * forwarded_pps,
             l2_bps=l2_bps,
             bottleneck=bottleneck,
@@ -536,8 +541,17 @@ class Solve:
             power=power_of(self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
             activity=activity_of(fluid, answer),
             queue_frames=answer.queue_frames,
+            interval=_interval(answer, loss_ratio),
             notes=tuple(dict.fromkeys(notes)),
         )
+
+
+def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
+    """Return between what the loss lies: not by chance of a trial, but by what the approximation is known to miss."""
+    error = answer.loss_error_ratio
+    if answer.loss_unknown or error + answer.by_chance_ratio <= _NEVER:
+        return {}
+    return {"loss_ratio": (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))}
 
 
 def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:

@@ -206,6 +206,8 @@ _MOST_STATES = 2048
 _NO_LOSS = 1e-9
 _MOST_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
+_FEWEST_PLACES = 4.0
+"""By the variation of gaps and services together: with fewer, two moments say little about the loss."""
 
 
 @value
@@ -265,9 +267,12 @@ def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], Non
             service_scv=mix.squared_cv,
             capacity_frames=station.room,
         )
-        if load >= 1.0 or finite.loss_ratio > _NO_LOSS:
-            return finite, ""
-        return _unlimited(station, arriving), ""
+        if load < 1.0 and finite.loss_ratio <= _NO_LOSS:
+            return _unlimited(station, arriving), ""
+        if finite.loss_ratio > _NO_LOSS and _FEWEST_PLACES * (arriving.scv + mix.squared_cv) > station.room:
+            varies = f"{arriving.scv:.3g} and {mix.squared_cv:.3g}"
+            return None, f"has {station.room} places, too few for gaps and services that vary by {varies}"
+        return finite, ""
     # Full enough that chance empties no queue: it drifts to its end faster than it spreads.
     if load >= OVERLOADED and (load - 1.0) * station.room >= _FULL_FRAMES:
         return station.full_queue, ""

@@ -40,7 +40,7 @@ class Target:
     def value(self, trial: Trial) -> float:
         """Return what a trial shows of the quantity; NaN where its evaluator does not know or nothing arrived."""
         if self.quantity == "loss":
-            return trial.loss_ratio
+            return trial.least_loss_ratio
         if trial.latency is None:
             return math.nan
         seconds: float = getattr(trial.latency, f"{self.quantity}_s")
