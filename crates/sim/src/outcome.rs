@@ -11,8 +11,7 @@ use crate::ledger::{MINIS, Offered, Row};
 use crate::manager::{Kind, Message};
 use crate::run::{Record, run};
 use crate::scenario::Scenario;
-use crate::settled::{FEWEST_FRAMES, Means, Samples, Window, after, total, window};
-use crate::steady::half_width;
+use crate::settled::{FEWEST_FRAMES, HalfWidths, Means, Window, after, total, window};
 use crate::time::PS_PER_S;
 
 /// A figure with the half-width of its 95 % interval (NaN where there is none, which JSON writes as null).
@@ -239,19 +238,19 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
     let window = window(scenario, &records);
     let means: Vec<Means> = records.iter().map(|record| Means::of(record, duration_s, window.first)).collect();
-    let samples = match records.as_slice() {
-        [_] if !scenario.run.events.is_empty() => Samples::none(),
-        [record] => Samples::of_batches(record, duration_s, window.first),
-        _ => Samples::of_replications(&means),
+    let is_changed = !scenario.run.events.is_empty();
+    let half_widths = match records.len() {
+        1 if is_changed => HalfWidths::none(),
+        1 => HalfWidths::of_batches(&records, duration_s, window.first),
+        // Parts of a trial in which something happens are no samples of one thing, whole trials are.
+        _ if is_changed => HalfWidths::of_means(&means),
+        _ => HalfWidths::of_replications(&means, &records, duration_s, window.first),
     };
     let over = |pick: fn(&Means) -> f64| means.iter().map(pick).sum::<f64>();
     let seconds = over(|m| m.seconds);
     let frames = over(|m| m.forwarded);
-    let mean_of = |values: &[f64], pooled: f64| {
-        if records.len() > 1 { values.iter().sum::<f64>() / values.len() as f64 } else { pooled }
-    };
-    let latency_s = mean_of(&samples.latency_s, over(|m| m.latency_s * m.forwarded) / frames);
-    let waited_s = mean_of(&samples.waited_s, over(|m| m.waited_s * m.forwarded) / frames);
+    let latency_s = over(|m| m.latency_s) / means.len() as f64;
+    let waited_s = over(|m| m.waited_s) / means.len() as f64;
     let whole = |pick: fn(&Record) -> u64| records.iter().map(pick).sum::<u64>();
 
     let mut outcome = Outcome {
@@ -266,16 +265,16 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         last_loss_s: records.iter().filter_map(|record| record.ledger.lost).map(|lost| lost.1).max().map(in_seconds),
         offered_pps: over(|m| m.offered) / seconds,
         sources: sources(&records, window, seconds),
-        forwarded_pps: Estimate { value: frames / seconds, half_width: half_width(&samples.forwarded_pps) },
+        forwarded_pps: Estimate { value: frames / seconds, half_width: half_widths.forwarded_pps },
         forwarded_bytes_per_s: over(|m| m.bytes) / seconds,
         loss_ratio: Estimate {
             value: over(|m| m.dropped) / over(|m| m.offered).max(1.0),
-            half_width: half_width(&samples.loss),
+            half_width: half_widths.loss,
         },
         latency: summarise(parts(&records, window, |record| &record.ledger.latencies), latency_s),
-        latency_half_width_s: half_width(&samples.latency_s),
+        latency_half_width_s: half_widths.latency_s,
         waiting: summarise(parts(&records, window, |record| &record.ledger.waitings), waited_s),
-        waiting_half_width_s: half_width(&samples.waited_s),
+        waiting_half_width_s: half_widths.waited_s,
         nodes: nodes(&records, window, seconds),
         pools: pools(&records, window, seconds),
         flows: flows(&records, window, seconds),

@@ -1,13 +1,12 @@
-//! What is left of a run without its transient: where to cut it, its means, and the samples that give the intervals.
+//! What is left of a run without its transient: where to cut it, its means, and how sure they are.
 
 use crate::ledger::{MINIS, Mini, Row, SEGMENTS};
 use crate::run::Record;
 use crate::scenario::Scenario;
-use crate::steady::{Truncation, mser5};
+use crate::steady::{Truncation, half_width, ratio_half_width, transient};
 use crate::time::PS_PER_S;
 
 const MINIS_PER_SEGMENT: usize = MINIS / SEGMENTS;
-const BATCHES: usize = 20;
 
 /// Fewer frames than this say nothing about a steady state.
 pub(crate) const FEWEST_FRAMES: u64 = 200;
@@ -42,7 +41,7 @@ pub(crate) fn window(scenario: &Scenario, records: &[Record]) -> Window {
     if series.is_empty() || fewest < FEWEST_FRAMES {
         return Window { first: 0, settled: false };
     }
-    match mser5(&series) {
+    match transient(&series) {
         // The series may have gaps; cut the same share of the trial as of the series.
         Truncation::After(cut) => {
             let first = (cut * SEGMENTS).div_ceil(series.len()).clamp(LEAST_CUT, SEGMENTS / 2);
@@ -99,53 +98,76 @@ pub(crate) fn total(minis: &[Mini]) -> Mini {
     sum
 }
 
-/// Samples whose spread gives the intervals: batch means of one run, or the means of several.
-pub(crate) struct Samples {
-    pub forwarded_pps: Vec<f64>,
-    pub loss: Vec<f64>,
-    pub latency_s: Vec<f64>,
-    pub waited_s: Vec<f64>,
+/// Half-widths of the 95 % intervals: from the batch means of one run, or the means of several.
+pub(crate) struct HalfWidths {
+    pub forwarded_pps: f64,
+    pub loss: f64,
+    pub latency_s: f64,
+    pub waited_s: f64,
 }
 
-impl Samples {
-    pub fn of_batches(record: &Record, duration_s: f64, first: usize) -> Self {
-        let minis = &record.ledger.minis[first * MINIS_PER_SEGMENT..];
-        let size = minis.len() / BATCHES;
-        let batches: Vec<Mini> = minis.chunks_exact(size).map(total).collect();
-        let each_s = duration_s * size as f64 / MINIS as f64;
-        let mean = |pick: fn(&Mini) -> u64| {
-            batches
-                .iter()
-                .filter(|batch| batch.frames > 0)
-                .map(|batch| pick(batch) as f64 / batch.frames as f64 / PS_PER_S)
-                .collect()
-        };
-        let loss = (first..SEGMENTS)
-            .filter(|&segment| record.ledger.offered_in(segment) > 0)
-            .map(|segment| {
-                let dropped: u64 = record.ledger.accounts.iter().map(|account| account.dropped[segment]).sum();
-                dropped as f64 / record.ledger.offered_in(segment) as f64
-            })
-            .collect();
+impl HalfWidths {
+    /// From the batch means of runs, one after the other.
+    pub fn of_batches(records: &[Record], duration_s: f64, first: usize) -> Self {
+        let minis: Vec<&Mini> =
+            records.iter().flat_map(|record| &record.ledger.minis[first * MINIS_PER_SEGMENT..]).collect();
+        let of = |pick: fn(&Mini) -> u64| minis.iter().map(|mini| pick(mini) as f64).collect::<Vec<f64>>();
+        let frames = of(|mini| mini.frames);
+        let each_s = vec![duration_s / MINIS as f64; minis.len()];
+        let (mut offered, mut dropped) = (vec![], vec![]);
+        for ledger in records.iter().map(|record| &record.ledger) {
+            for segment in first..SEGMENTS {
+                offered.push(ledger.offered_in(segment) as f64);
+                dropped.push(ledger.accounts.iter().map(|account| account.dropped[segment]).sum::<u64>() as f64);
+            }
+        }
+        let forwarded_pps = ratio_half_width(&frames, &each_s);
         Self {
-            forwarded_pps: batches.iter().map(|batch| batch.frames as f64 / each_s).collect(),
-            loss,
-            latency_s: mean(|batch| batch.latency_ps),
-            waited_s: mean(|batch| batch.waited_ps),
+            forwarded_pps: wider(forwarded_pps, edge_pps(&frames, &each_s) * records.len() as f64),
+            loss: ratio_half_width(&dropped, &offered),
+            latency_s: ratio_half_width(&of(|mini| mini.latency_ps), &frames) / PS_PER_S,
+            waited_s: ratio_half_width(&of(|mini| mini.waited_ps), &frames) / PS_PER_S,
         }
     }
 
-    /// Parts of a trial in which something happens are no samples of one thing.
+    /// Of one run in which something happens: its parts are no samples of one thing.
     pub fn none() -> Self {
-        Self { forwarded_pps: vec![], loss: vec![], latency_s: vec![], waited_s: vec![] }
+        Self { forwarded_pps: f64::NAN, loss: f64::NAN, latency_s: f64::NAN, waited_s: f64::NAN }
     }
 
-    pub fn of_replications(means: &[Means]) -> Self {
+    /// Student's of the means of several runs, or that of their batch means where it is wider: few means do not show how
+    /// skewed they are.
+    pub fn of_replications(means: &[Means], records: &[Record], duration_s: f64, first: usize) -> Self {
+        let (runs, batches) = (Self::of_means(means), Self::of_batches(records, duration_s, first));
         Self {
-            forwarded_pps: means.iter().map(|m| m.forwarded / m.seconds).collect(),
-            loss: means.iter().map(Means::loss).collect(),
-            latency_s: means.iter().map(|m| m.latency_s).collect(),
-            waited_s: means.iter().map(|m| m.waited_s).collect(),
+            forwarded_pps: wider(runs.forwarded_pps, batches.forwarded_pps),
+            loss: wider(runs.loss, batches.loss),
+            latency_s: wider(runs.latency_s, batches.latency_s),
+            waited_s: wider(runs.waited_s, batches.waited_s),
         }
     }
+
+    /// Student's of the means of several runs.
+    pub fn of_means(means: &[Means]) -> Self {
+        let of = |pick: fn(&Means) -> f64| half_width(&means.iter().map(pick).collect::<Vec<f64>>());
+        Self {
+            forwarded_pps: of(|m| m.forwarded / m.seconds),
+            loss: of(Means::loss),
+            latency_s: of(|m| m.latency_s),
+            waited_s: of(|m| m.waited_s),
+        }
+    }
+}
+
+/// How much a rate of frames that come at equal distances hangs on where counting begins and ends. They are as many in each
+/// batch and each run, so that no spread shows it.
+fn edge_pps(frames: &[f64], each_s: &[f64]) -> f64 {
+    let most = frames.iter().copied().fold(0.0, f64::max);
+    let least = frames.iter().copied().fold(most, f64::min);
+    (most - least) / each_s.iter().sum::<f64>()
+}
+
+/// The wider of two half-widths; the first where the second is none.
+fn wider(first: f64, second: f64) -> f64 {
+    if second > first { second } else { first }
 }

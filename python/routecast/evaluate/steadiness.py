@@ -48,7 +48,7 @@ __all__ = [
 
 
 BATCHES = 20
-"""As many as the simulator's own intervals rest on (``crates/sim/src/settled.rs``)."""
+"""Of a measured rate. The simulator's own intervals take as many as do not resemble each other (S10)."""
 _RESOLUTION = 1e-9
 """Differences below this share of the mean are rounding."""
 _MOST_ALIKE = 0.9
@@ -178,8 +178,10 @@ def _p_of(slope: float, times: np.ndarray, residuals: np.ndarray, mean: float) -
 
 # Where the transient of a series ends: MSER-5 (semantics S10).
 #
-# This is the rule of ``crates/sim/src/steady.rs``, by which the simulator cuts its own transient off, for series from
-# anywhere else. ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike.
+# This is ``mser5`` of ``crates/sim/src/steady.rs``, for series from anywhere else;
+# ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike. Latencies have
+# bursts, which rates have not: those the simulator cuts only where a test of ranks finds besides that what the rule
+# leaves out differs from the rest.
 
 
 FIVE = 5

@@ -67,6 +67,7 @@ _HASHES = 128
 """Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
 _SIMULATED_S = 0.02
 _MOST_TRIES = 4
+_LONGER = 4.0
 
 
 @value
@@ -405,14 +406,23 @@ def _simulated(
 
 
 def past_the_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
-    """Simulate for the given time; without one, longer and longer until the transient is past."""
+    """Simulate for the given time; without one, until the transient is past and the mean latency has an interval."""
     tried_s = duration_s or _SIMULATED_S
     for _ in range(_MOST_TRIES if duration_s is None else 0):
         try:
-            return simulator.trial(load, tried_s)
+            trial = simulator.trial(load, tried_s)
         except TransientProblem as problem:
             tried_s = 1.5 * problem.needed_s
+            continue
+        if not _is_too_short(trial):
+            return trial
+        tried_s *= _LONGER
     return simulator.trial(load, tried_s)
+
+
+def _is_too_short(trial: Trial) -> bool:
+    """Return whether a simulated trial has a mean latency, and no interval of it."""
+    return trial.latency is not None and "latency.mean_s" not in trial.interval
 
 
 def _notes(points: Sequence[SweepPoint], *, has_load: bool, simulates: bool, are_followed: bool) -> Iterator[str]:

@@ -364,7 +364,7 @@ def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:
     ):
         # The core writes NaN, which JSON has not, as null: there is no interval.
         if half is not None and math.isfinite(half) and value is not None:
-            intervals[name] = (value - half, value + half)
+            intervals[name] = (max(value - half, 0.0), value + half)
     return intervals
 
 
@@ -438,6 +438,11 @@ def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]
         notes.append(f"{happened}: the whole trial counts, from the empty router on, and no steady state is claimed")
     elif not outcome["settled"]:
         notes.append("the transient did not end within the trial: these are not steady-state figures")
+    elif outcome["replications"] == 1 and outcome["latency"]["count"] and outcome["latency_half_width_s"] is None:
+        notes.append(
+            "the trial is too short for an interval of its mean latency: neighbouring parts of it resemble each other;"
+            " simulate longer, or several replications"
+        )
     if outcome["replications"] > 1:
         notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")
     return tuple(notes)
