@@ -11,8 +11,9 @@ import json
 import pytest
 from corpus import HERE, hold, plain
 
-from routecast.calibration.board import Board, _without, run_board
+from routecast.calibration.board import Board, PackResult, _without, run_board
 from routecast.calibration.packs import MOST_CALIBRATING, read_packs
+from routecast.report.validation import weakness_table
 
 MISSED = {
     # docs/validation.md, "Where the board misses its targets".
@@ -132,3 +133,25 @@ def test_a_fact_about_a_machine_can_be_withheld() -> None:
     assert any(pack.flows("10ge2p1x520-dot1ad-l2xcbase") == 2 for pack in told)
     assert not any(pack.testbed for pack in untold)
     assert all(pack.flows("10ge2p1x520-dot1ad-l2xcbase") is None for pack in untold)
+
+
+@pytest.mark.slow
+def test_weaknesses_are_where_coverage_is_missed_or_a_single_law_is_better(small_board: Board) -> None:
+    found = {(each.pack, each.what): each for each in small_board.weaknesses}
+    for pack in small_board.packs:
+        summary, (_, median) = pack.group.summary, pack.group.best_baseline()
+        assert ((pack.name, "median error") in found) is (summary["median_abs_error_ratio"] > median)
+        assert ((pack.name, "coverage") in found) is not (0.92 <= summary["coverage_95_ratio"] <= 0.99)
+    table = weakness_table(small_board)
+    assert len(table.rows) == len(found)
+    assert {row[0] for row in table.rows} <= {pack.name for pack in small_board.packs}
+
+
+def test_the_spread_of_repetitions_is_measured_stated_or_not_known() -> None:
+    by_name = {pack.name: PackResult(pack=pack, scored=()).repeats_to_ratio for pack in read_packs()}
+    assert by_name["meyer2014-table2"] == (None, True)
+    assert by_name["csit1701-imix"] == (0.02, True)
+    ratio, is_stated = by_name["rsspp-inside"]
+    assert ratio is not None
+    assert 0.001 < ratio < 0.02
+    assert not is_stated

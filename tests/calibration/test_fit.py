@@ -423,3 +423,14 @@ def test_weighted_quantiles_of_equal_weights_are_the_usual_ones() -> None:
     low, middle = weighted_quantiles(samples, np.ones(1001), (0.025, 0.5))[:, 0]
     assert middle == pytest.approx(500.0)
     assert low == pytest.approx(25.0, abs=0.6)
+
+
+def test_a_point_prediction_lies_inside_its_own_interval_even_if_only_collapsing_laws_are_likely() -> None:
+    points = [Point(cores=k, frame_bytes=64.0, throughput_pps=x * 1e6) for k, x in ((1, 1.0), (2, 1.6), (4, 2.4))]
+    fitted = fit(points, laws=["free", "lock"])
+    assert any(each.law.collapses for each in fitted.fitted)
+    likely = replace(
+        fitted, fitted=tuple(replace(each, weight=0.99 if each.law.collapses else 0.01) for each in fitted.fitted)
+    )
+    for made in likely.predict([replace(points[0], cores=k) for k in (3, 8, 16, 32)]):
+        assert made.low_pps < made.throughput_pps < made.high_pps

@@ -162,3 +162,14 @@ def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: 
     for wrong in (["--until", "5"], ["--goal", "5 apples"], ["--frame", "3 B"]):
         assert run(["next", str(path), *wrong]) == 2
         assert "routecast:" in capsys.readouterr().err
+
+
+def test_a_goal_out_of_reach_is_said_to_be_and_has_no_table_of_zeros(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "rates.csv"
+    table.write_text("cores,throughput_mpps\n1,2.0\n2,3.0\n4,3.2\n")
+    assert run(["next", str(table), "--goal", "5000000 Mpps"]) == 0
+    said = capsys.readouterr().out
+    assert "out of reach" in said
+    assert "±" not in said

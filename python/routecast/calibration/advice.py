@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from routecast.calibration._fit import fit
-from routecast.calibration.fitted import CONFIDENCE_RATIO, MOST_CORES, FittedRouter, at_cores
+from routecast.calibration.fitted import CONFIDENCE_RATIO, MOST_CORES, FittedRouter, at_cores, sparse_counts
 from routecast.calibration.next_points import NextPoint
 from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
@@ -39,7 +39,8 @@ class Advice:
 
     ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate; with a
     goal, that of the number of cores. ``least_cores`` forward the goal with a probability of 95 %; None: none does, and
-    then there is no number whose interval ``half_width_ratio`` could be (null in JSON).
+    then there is no number whose interval ``half_width_ratio`` could be (null in JSON). A goal ``is_hopeless`` that no
+    count forwards with a probability of 5 %: then there is nothing to measure for it.
     """
 
     series: str
@@ -49,6 +50,7 @@ class Advice:
     warnings: tuple[str, ...]
     goal_pps: float | None = None
     least_cores: int | None = None
+    is_hopeless: bool = False
 
     @property
     def answer(self) -> str:
@@ -58,7 +60,8 @@ class Advice:
         goal = f"{self.goal_pps / 1e6:.4g} Mpps"
         sure = f"with a probability of {CONFIDENCE_RATIO:.0%}"
         if self.least_cores is None:
-            return f"No number of cores up to {MOST_CORES} forwards {goal} {sure}"
+            hopeless = ": it is out of reach, and no measurement is named" if self.is_hopeless else ""
+            return f"No number of cores up to {MOST_CORES} forwards {goal} {sure}{hopeless}"
         few = self.least_cores
         return f"{few} core{'s' if few > 1 else ''} {'are' if few > 1 else 'is'} the least for {goal} {sure}"
 
@@ -125,14 +128,20 @@ def _advise(fitted: FittedRouter, own: Sequence[Point], asked: Asked, n: int) ->
         goal_pps = asked.goal.pps(first[1] or FrameMix.fixed(round(first[0])))
         targets = [_at(own[0], k, first) for k in range(1, most + 1)]
     able = fitted.candidates(most, targets)
+    least_cores = None if goal_pps is None else fitted.least_cores(targets[0], goal_pps)
+    is_hopeless = False
+    if goal_pps is not None and least_cores is None:
+        counts_there = [at_cores(targets[0], k) for k in sparse_counts(MOST_CORES)]
+        is_hopeless = max(fitted.chances(counts_there, goal_pps)) < 1.0 - CONFIDENCE_RATIO
     return Advice(
         series=fitted.series,
         targets=tuple(targets),
         half_width_ratio=fitted.half_width_ratio(targets, goal_pps=goal_pps),
-        points=fitted.next_points(n, able=able, targets=targets, goal_pps=goal_pps),
+        points=() if is_hopeless else fitted.next_points(n, able=able, targets=targets, goal_pps=goal_pps),
         warnings=fitted.warnings,
         goal_pps=goal_pps,
-        least_cores=None if goal_pps is None else fitted.least_cores(targets[0], goal_pps),
+        least_cores=least_cores,
+        is_hopeless=is_hopeless,
     )
 
 

@@ -17,8 +17,9 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import median, stdev
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -265,6 +266,8 @@ def _log_throughput(theta: Floats, quotas: Floats) -> Floats:
     return total
 
 
+_COVERAGE = (0.92, 0.99)
+"""What 95 % intervals of a pack should hold: fewer are too narrow, more too wide."""
 RECORDED = DATA / "packs" / "recorded.json"
 _KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
 
@@ -317,6 +320,24 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
+    """One thing that the board does worse on a pack than it should, or than the best single law.
+
+    ``repeats_to_ratio`` is the spread of repeated measurements, or what the pack states of it (``is_stated``).
+    """
+
+    pack: str
+    points: int
+    what: str
+    ours: float
+    instead: float
+    by: str
+    is_ratio: bool
+    repeats_to_ratio: float | None
+    is_stated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PackResult:
     """A pack with its held-out points scored."""
 
@@ -337,6 +358,53 @@ class PackResult:
     def held_out(self) -> int:
         """Number of held-out points."""
         return len(self.scored)
+
+    @property
+    def repeats_to_ratio(self) -> tuple[float | None, bool]:
+        """Standard deviation of a repeated measurement over its mean (None: not known), and whether only stated."""
+        if self.pack.kind == "chain":
+            errors = [
+                point.standard_error_ratio
+                for point in read_chain_points(DATA / "measured" / self.pack.file)
+                if self.pack.wants(point.series) and point.standard_error_ratio
+            ]
+            return (median(errors), False) if errors else (self.pack.noise_ratio, True)
+        logs: dict[tuple[object, ...], list[float]] = {}
+        for point in table_points(self.pack):
+            logs.setdefault((point.series, *point.conditions), []).append(math.log(point.throughput_pps))
+        spreads = [stdev(each) for each in logs.values() if len(each) > 1]
+        return (median(spreads), False) if spreads else (self.pack.noise_ratio, True)
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """Where the 95 % intervals hold too few or too many points, or a single law is better."""
+        summary, found = self.group.summary, []
+        ratio, is_stated = self.repeats_to_ratio
+        held = summary["coverage_95_ratio"]
+        least, most = _COVERAGE
+        if not least <= held <= most:
+            found.append(("coverage", held, least if held < least else most, "wanted", True))
+        for key, what, is_ratio in (
+            ("median_abs_error_ratio", "median error", True),
+            ("interval_score", "score", False),
+        ):
+            by, value = self.group.best_baseline(key)
+            if summary[key] > value:
+                found.append((what, summary[key], value, by, is_ratio))
+        return tuple(
+            Weakness(
+                pack=self.name,
+                points=self.held_out,
+                what=what,
+                ours=ours,
+                instead=value,
+                by=by,
+                is_ratio=unit,
+                repeats_to_ratio=ratio,
+                is_stated=is_stated,
+            )
+            for what, ours, value, by, unit in found
+        )
 
     @property
     def targets(self) -> dict[str, tuple[float, bool]]:
@@ -369,6 +437,11 @@ class Board:
 
     packs: tuple[PackResult, ...]
     recorded: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """Those of every pack."""
+        return tuple(found for each in self.packs for found in each.weaknesses)
 
     @property
     def held_out(self) -> int:
@@ -409,6 +482,7 @@ class Board:
         return {
             "packs": [each.to_json() for each in self.packs],
             "held_out": self.held_out,
+            "weaknesses": [asdict(each) for each in self.weaknesses],
             "groups": [each.to_json() for each in self.groups],
             "recorded": {name: dict(values) for name, values in self.recorded.items()},
             "worse": {

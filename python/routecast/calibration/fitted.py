@@ -131,12 +131,19 @@ class FittedRouter:
         return sum(each.weight * each.posterior.effective_parameters for each in self.fitted)
 
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
-        """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at."""
+        """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at.
+
+        The point prediction is the average over the laws (:attr:`typical_weights`), or the median where that average
+        lies outside the 95 % interval.
+        """
         if not points:
             return ()
         middles, measured, weights = self._measurements(points)
         middle = average_of_medians(middles, self.typical_weights)
         spread = intervals(measured, weights)
+        least, highest = np.log([each[CONFIDENCE_RATIO] for each in spread]).T
+        (median,) = weighted_quantiles(measured, weights, (0.5,))
+        middle = np.where((middle < least) | (middle > highest), median, middle)
         most: dict[float, int] = {}
         for point in points:
             most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
@@ -561,7 +568,7 @@ def sparse_counts(most: int) -> list[int]:
 
 
 def _around(middle: float, spread: Intervals) -> Intervals:
-    """Intervals that hold the point prediction too, which may lie at an end of them."""
+    """Intervals that hold the point prediction too, which may lie at an end of the narrow ones."""
     return {level: (min(low, middle), max(high, middle)) for level, (low, high) in spread.items()}
 
 

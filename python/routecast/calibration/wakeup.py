@@ -32,6 +32,8 @@ QUANTILES = tuple(number / 200 for number in range(201))
 
 WAKEUP_SHARE = 0.98
 """The slowest wake-ups of a trial are those that an interruption hit as well: they are left to the interruptions."""
+QUIET_SHARE = 0.995
+"""Where there are no interruptions, the slowest are the wake-up's own, but for the last step up to the greatest of all."""
 
 MATCHED = ((100, 1.0), (180, 0.5), (198, 0.5))
 """What is matched, as places in :data:`QUANTILES` with weights: median, 90th and 99th percentile."""
@@ -112,8 +114,9 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
         )
         raise FitProblem(series, message)
 
-    def wakeup(completion_s: float) -> RandomTime:
-        least = np.interp(np.linspace(0.0, WAKEUP_SHARE, 101), QUANTILES, alone.quantiles_s) - completion_s
+    def wakeup(completion_s: float, *, is_quiet: bool) -> RandomTime:
+        share = QUIET_SHARE if is_quiet else WAKEUP_SHARE
+        least = np.interp(np.linspace(0.0, share, 101), QUANTILES, alone.quantiles_s) - completion_s
         return RandomTime(quantiles_s=tuple(float(value) for value in np.maximum.accumulate(np.maximum(least, 0.0))))
 
     def interruptions(theta: NDArray[np.float64]) -> Interruptions:
@@ -125,7 +128,7 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
         pairs = []
         for point in points:
             stretch = found.stretch if found else 1.0
-            router = point.router(wakeup(alone.completion_s / stretch), found)
+            router = point.router(wakeup(alone.completion_s / stretch, is_quiet=found is None), found)
             for seed in SEEDS:
                 simulated = simulated_quantiles_s(router, point.load, duration_s, seed)
                 pairs += [
@@ -150,7 +153,7 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
     chosen = with_them if found.fun < sum(weight * error**2 for weight, error in errors(None)) else None
     pairs = errors(chosen)
     return FittedWakeup(
-        wakeup=wakeup(alone.completion_s / (chosen.stretch if chosen else 1.0)),
+        wakeup=wakeup(alone.completion_s / (chosen.stretch if chosen else 1.0), is_quiet=chosen is None),
         interruptions=chosen,
         misfit_ratio=math.sqrt(sum(weight * error**2 for weight, error in pairs) / sum(weight for weight, _ in pairs)),
     )

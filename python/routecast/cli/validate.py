@@ -96,7 +96,8 @@ def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
     """Print for each series what to measure next, how well the targets are known, and whether that is enough."""
     from routecast.report.validation import advice_table
 
-    print_table(data(), advice_table(found))
+    if any(each.points for each in found):
+        print_table(data(), advice_table(found))
     for each in found:
         name = f"{each.series}: " if len(found) > 1 else ""
         if each.answer:
@@ -129,6 +130,10 @@ def board(
     size: Annotated[
         bool, typer.Option("--size", help="Instead judge the counts of cores that `size` gives, a minute.")
     ] = False,
+    weaknesses: Annotated[
+        bool,
+        typer.Option("--weaknesses", help="Print only where intervals miss their coverage or a single law is better."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict the held-out points of every shipped pack of measurements, beside naive baselines.
@@ -137,7 +142,7 @@ def board(
     """
     from routecast.calibration.board import run_board
     from routecast.calibration.replay import run_replay
-    from routecast.report.validation import board_remarks, board_tables, replay_table
+    from routecast.report.validation import board_remarks, board_tables, replay_table, weakness_table
 
     if replay:
         with progress_bar("replay") as progress:
@@ -154,8 +159,10 @@ def board(
         result = run_board(progress)
     if as_json:
         print_json(result.to_json())
+    elif weaknesses:
+        print_table(data(), weakness_table(result))
     else:
-        for table in board_tables(result):
+        for table in (*board_tables(result), weakness_table(result)):
             print_table(data(), table)
         for text in board_remarks(result):
             data().print(text, markup=False)
