@@ -14,7 +14,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
-from routecast.router import Activation, ServiceCost, multicore
+from routecast.router import Activation, RandomTime, ServiceCost, multicore
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "benches"), str(Path(__file__).parents[1] / "page")]
 judge = importlib.import_module("fuzz_models").judge
@@ -88,3 +88,15 @@ def test_who_decides_by_loss_takes_what_overload_alone_takes_where_it_is_not_kno
     assert below.least_loss_ratio == 0.0
     assert beyond.least_loss_ratio == pytest.approx(0.5, abs=0.02)
     assert below.to_json()["loss_ratio"] is None
+
+
+def test_a_task_unit_that_lingers_wakes_up_though_its_interrupt_takes_no_time() -> None:
+    lingers = Activation(kind="interrupt", linger_s=5e-6, wakeup=RandomTime(mean_s=20e-6), discipline="exhaustive")
+    router = multicore(1, ServiceCost(per_packet_s=1e-6), activation=lingers, link_bps=1e12)
+    load = OfferedLoad(rate_pps=0.05e6, arrivals=Arrivals.poisson())
+    solved, simulated = Solve(model=router).trial(load, 1.0), Simulate(router, seed=2).trial(load, 2.0)
+    assert solved.latency is not None
+    assert simulated.latency is not None
+    assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=0.03)
+    low, high = solved.interval["latency.mean_s"]
+    assert low <= simulated.latency.mean_s <= high

@@ -33,7 +33,7 @@ QUANTILES = tuple(number / 200 for number in range(201))
 WAKEUP_SHARE = 0.98
 """The slowest wake-ups of a trial are those that an interruption hit as well: they are left to the interruptions."""
 QUIET_SHARE = 0.995
-"""Where there are no interruptions, the slowest are the wake-up's own, but for the last step up to the greatest of all."""
+"""Where there are no interruptions, the slowest are the wake-up's own, but for the last step up to the greatest."""
 
 MATCHED = ((100, 1.0), (180, 0.5), (198, 0.5))
 """What is matched, as places in :data:`QUANTILES` with weights: median, 90th and 99th percentile."""

@@ -547,11 +547,15 @@ class Solve:
 
 
 def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
-    """Return between what the loss lies: not by chance of a trial, but by what the approximation is known to miss."""
+    """Return between what loss and latency lie: not by chance of a trial, but by what is known to be missed."""
+    found = {}
     error = answer.loss_error_ratio
-    if answer.loss_unknown or error + answer.by_chance_ratio <= _NEVER:
-        return {}
-    return {"loss_ratio": (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))}
+    if not answer.loss_unknown and error + answer.by_chance_ratio > _NEVER:
+        found["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))
+    below_s, above_s = answer.latency_error_s
+    if answer.latency is not None and below_s + above_s > 0.0:
+        found["latency.mean_s"] = (max(answer.latency.mean_s - below_s, 0.0), answer.latency.mean_s + above_s)
+    return found
 
 
 def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:

@@ -303,8 +303,8 @@ class Cost:
             idle_s = max(frames * drain_s - set_up_s, 0.0)
         return cycles
 
-    def set_ups(self, rate_pps: float, factor: float, *, even: bool) -> list[tuple[float, float]]:
-        """Return how long it takes before work begins, wake-up apart, with the chance of each.
+    def set_ups(self, rate_pps: float, factor: float, *, even: bool) -> list[tuple[float, float, bool]]:
+        """Return the chance of each time before work begins, that time without the wake-up, and whether one comes.
 
         A frame that finds the task unit lingering waits for nothing; one that finds its unit asleep, until that is
         awake and the interrupt is served.
@@ -315,11 +315,11 @@ class Cost:
             cycles = self._even_cycles(rate_pps, load, batch_s=0.0, work_s=work_s)
             each = 1.0 / len(cycles)
             rested = [cycle.rested for cycle in cycles]
-            return [(each, one.released * work_s + one.exit_s) for one in rested]
+            return [(each, one.released * work_s + one.exit_s, one.released > 0.0) for one in rested]
         away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
-        exits = [(chance, work_s + exit_s) for chance, (_, exit_s) in zip(away.chances, self.rest, strict=True)]
+        exits = [(chance, work_s + exit_s, True) for chance, (_, exit_s) in zip(away.chances, self.rest, strict=True)]
         awake = max(away.released - math.fsum(away.chances), 0.0)
-        return [(1.0 - away.released, 0.0), (awake, work_s), *exits]
+        return [(1.0 - away.released, 0.0, False), (awake, work_s, True), *exits]
 
     def _with_polls(
         self, cycle_s: float, rate_pps: float, load: float, away: Rested, *, batch_s: float, work_s: float

@@ -54,6 +54,7 @@ _RARE_LOSS = 1e-3
 _LITTLE = 5e-3
 """What chance may add to a loss that is called known; the answer states it."""
 _LIGHT = 0.6
+_LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
 _LOSS_ERROR, _LOSS_ERROR_BURSTS = 0.01, 0.04
 """How far a loss by overload lies from the simulator's in 95 % of random routers, as a share of the frames: with one
 size of frames that do not come in bursts, and else (``benches/fuzz_models.py``, seeds from 100,000 on)."""
@@ -122,9 +123,7 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) ->
     found = cost.set_ups(
         station.rate_pps / station.servers, factor, even=arriving.kind == "regular" and station.servers == 1
     )
-    lingers = cost.linger_s > 0.0
-    parts = tuple((chance, time_s, not (lingers and time_s == 0.0)) for chance, time_s in found)
-    mixed = MixedTime(parts=parts, random=wakeup)
+    mixed = MixedTime(parts=tuple(found), random=wakeup)
     return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
 
 
@@ -331,6 +330,7 @@ class DelayAnswer:
     )
     notes: tuple[str, ...] = ()
     loss_unknown: str = field("Why it is not known what is lost by chance; empty if it is known", default="")
+    latency_error_s: tuple[float, float] = field("How far the mean latency may lie below and above", default=(0.0, 0.0))
     loss_error_ratio: float = field("How far the loss by overload may lie off, where it is known", default=0.0)
     by_chance_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
 
@@ -343,6 +343,9 @@ def delays(fluid: Fluid) -> DelayAnswer:
     for number in range(fluid.graph.ports):
         walk.port_out(number)
     return walk.answer()
+
+
+_Parts = tuple[FlowGraph, Vector, Vector, Mapping[int, Queue], Mapping[int, float]]
 
 
 class _Walk:
@@ -483,9 +486,7 @@ class _Walk:
         windows, inside = self.fluid.windows, self.fluid.inside
         assert windows is not None
         assert inside is not None
-        pools = self.fluid.model.pools
-        services = [self.graph.tasks[inside].service for inside in windows.inside]
-        if any(pool.interruptions is not None for pool in pools) or any(each.squared_cv > 1.0 for each in services):
+        if self._is_held_up():
             return 1.0  # a unit that is held up holds up all windows that want it
         if index not in windows.enter:
             return 0.0
@@ -493,6 +494,14 @@ class _Walk:
         if load > _LIGHT:
             return 1.0  # what windows let through together is itself an approximation
         return self._overflow(load, self.graph.tasks[index].queue_frames - self._burst(index), arriving, mix)
+
+    def _is_held_up(self) -> bool:
+        """Whether interruptions or services that vary much hold units inside windows up."""
+        windows, fluid = self.fluid.windows, self.fluid
+        assert windows is not None
+        services = [self.graph.tasks[inside].service for inside in windows.inside]
+        interrupted = any(pool.interruptions is not None for pool in fluid.model.pools)
+        return interrupted or any(each.squared_cv > 1.0 for each in services)
 
     def _overflow(self, load: float, room: float, arriving: Arriving, mix: ServiceMix) -> float:
         """Bound the loss that chance adds in a queue with so much room, by the diffusion of GI/G/1/K.
@@ -705,11 +714,15 @@ class _Walk:
             graph.tasks[index].name: queue.waiting_mean_s * served[index] for index, queue in self.queues.items()
         }
         latency = waiting = None
+        latency_error = (0.0, 0.0)
         parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
+        if fluid.windows is not None and self.loss_unknown and self._is_held_up():
+            self.unknown = self.unknown or "units in windows are interrupted or vary, of which no closed form is known"
         if self.unknown:
             self.notes.append(f"no latency: {self.unknown}")
         else:
             latency, waiting = total_delay(*parts)
+            latency_error = self._latency_error(latency.mean_s, parts)
             if self.guessed and link_matters(*parts):
                 self.notes.append("the wait for outgoing links is that of frames at random instants, an approximation")
         return DelayAnswer(
@@ -722,9 +735,24 @@ class _Walk:
             arriving=self.kinds,
             notes=gathered(self.notes + window_notes(fluid)),
             loss_unknown=self.loss_unknown,
+            latency_error_s=latency_error,
             loss_error_ratio=self._loss_error(sum(drops.values()) / float(fluid.offered.sum())),
             by_chance_ratio=self.by_chance,
         )
+
+    def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:
+        """Return how far below and above a mean latency may lie.
+
+        Where frames do not come to a link at random instants, its wait is between none and that of random ones.
+        """
+        graph, rates, admitted, _, port_wait_s = parts
+        _, _, port_s = _through(graph, rates, admitted, {}, port_wait_s)
+        guessed_s = port_s if self.guessed else 0.0
+        rest_s = mean_s - guessed_s
+        share = _LATENCY_ERROR
+        if self.fluid.windows is not None:
+            share = _LATENCY_ERROR_WINDOWS
+        return guessed_s + share * rest_s, share * rest_s
 
     def _loss_error(self, lost_ratio: float) -> float:
         load = self.fluid.load
