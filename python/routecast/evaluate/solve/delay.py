@@ -56,8 +56,8 @@ _LITTLE = 5e-3
 _LIGHT = 0.6
 _LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
 _LOSS_ERROR, _LOSS_ERROR_BURSTS = 0.01, 0.04
-"""How far a loss by overload lies from the simulator's at most in nearly all random routers, as a share of the frames: with one
-size of frames that do not come in bursts, and else (``benches/fuzz_models.py``, seeds from 100,000 on)."""
+"""How far a loss by overload lies from the simulator's in nearly all random routers, as a share of the frames: with
+one size of frames that do not come in bursts, and else (``benches/fuzz_models.py``)."""
 
 
 def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
