@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem, RoutecastError
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
+from routecast.study.knew import Group, Knew, Known, known
 
 __all__ = ["Count", "FrameSize", "Name", "Quoted", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
 
@@ -74,6 +75,16 @@ class StudyDocument(FileModel):
         name: str
         title: str
         question: str
+
+    knew: tuple[Knew, ...] = Field(default=(), description="What the model knew of the values that are compared.")
+
+    def groups(self) -> Sequence[Group]:
+        """Return the groups of values that the study compares with what it finds, in the order of its tables."""
+        return ()
+
+    def known(self) -> tuple[Known, ...]:
+        """Return what the model knew of each group."""
+        return known(self.groups(), self.knew)
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against the files beside it in ``folder``."""

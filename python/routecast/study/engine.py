@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -26,7 +26,7 @@ from routecast.quantity.whole_file import write_whole
 from routecast.report.page import Page
 from routecast.study.document import StudyDocument, StudyFile
 from routecast.study.reading import KINDS, part_of_kind
-from routecast.study.result import Provenance, StudyResult, TerminalSummary
+from routecast.study.result import Provenance, StudyResult, TerminalSummary, knew_table
 
 if TYPE_CHECKING:
     from routecast.calibration.router_file import RouterFile
@@ -79,7 +79,8 @@ def run_study(
 def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
     """Return what a terminal shows of a result."""
     summary: TerminalSummary = part_of_kind(_kind(result.study), "views").terminal_summary(result)
-    return summary
+    table = knew_table(result.known())
+    return replace(summary, tables=(*summary.tables, table)) if table.rows else summary
 
 
 def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:

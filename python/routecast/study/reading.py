@@ -21,6 +21,7 @@ from routecast.quantity.schema import schema_of
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
+from routecast.study.knew import knew_problems
 
 __all__ = ["KINDS", "StudyFile", "find_study", "part_of_kind", "read_study", "shipped_studies", "study_schema"]
 
@@ -88,7 +89,7 @@ def read_study(path: Path) -> StudyFile[Any]:
     kind = written.get("kind")
     known = isinstance(kind, str) and kind in KINDS and kind != DEFAULT
     study = validated(_document_of(str(kind) if known else DEFAULT), written, str(path))
-    problems = study.problems(path.parent)
+    problems = [*study.problems(path.parent), *knew_problems(study.groups(), study.knew)]
     if problems:
         raise FileProblem(str(path), problems)
     return StudyFile(study=study, path=path)

@@ -15,6 +15,7 @@ from routecast.quantity.quantile import quantile
 from routecast.report.page import Page, Section
 from routecast.report.tables import Column, Table
 from routecast.study.document import StudyDocument
+from routecast.study.knew import Known
 
 __all__ = [
     "Criterion",
@@ -26,6 +27,7 @@ __all__ = [
     "TerminalSummary",
     "criteria_of",
     "format_percent",
+    "knew_table",
     "statements_section",
     "statements_table",
 ]
@@ -148,6 +150,27 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     )
 
 
+def knew_table(rows: Sequence[Known]) -> Table:
+    """Return what the model knew of the values that it is compared with."""
+    return Table.of(
+        rows,
+        Column.text("Compared", "of", wrap=True),
+        Column.text("Values", "values", wrap=True),
+        Column.text("Role", "role"),
+        Column.text("Why", "because", wrap=True),
+        name="knew",
+        title="What knew what",
+        caption="Calibrated on: parameters were fitted to these values. Chosen in sight of: a parameter or a mechanism "
+        "was chosen when they were known, so agreement is a description. Predicted: nothing in the model knew them.",
+    )
+
+
+def _knew_section(rows: Sequence[Known]) -> Section | bool:
+    return bool(rows) and Section.of(
+        "knew", "What knew what", "How much an agreement proves depends on what the model knew.", knew_table(rows)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """How a study was made; ``trials`` are those that it needed, of which an earlier run left ``resumed_trials``."""
@@ -204,6 +227,10 @@ class StudyResult(Generic[Document]):
         """Return what the kind of study puts between title and criteria of the summary."""
         return pick(self, *self.FINDINGS)
 
+    def known(self) -> tuple[Known, ...]:
+        """Return what the model knew of each group of values that the study compares."""
+        return self.study.known()
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data for ``summary.json`` and ``--json``; NaN becomes null."""
         document = {
@@ -211,6 +238,7 @@ class StudyResult(Generic[Document]):
             "title": self.study.title,
             **self._findings(),
             "criteria": self.criteria,
+            "knew": self.known(),
             **({} if self.notes is None else {"notes": self.notes}),
             "made": self.provenance,
         }
@@ -250,11 +278,12 @@ class StudyResult(Generic[Document]):
         source : str, optional
             The document's if not given.
         """
+        there = (*sections, _knew_section(self.known()))
         return Page(
             title=self.study.title,
             question=self.study.question,
             answer=answer,
-            sections=tuple(one for one in sections if isinstance(one, Section) and one.blocks),
+            sections=tuple(one for one in there if isinstance(one, Section) and one.blocks),
             made=(*self.provenance.rows(*made), *terms),
             source=getattr(self.study, "source", "") if source is None else source,
         )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name, StudyDocument
+from routecast.study.knew import STATEMENTS, Group
 
 __all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Sweep"]
 
@@ -66,3 +68,10 @@ class ClusterStudy(ClusterFile, StudyDocument):
     mismatch: Mismatch = Mismatch()
     sweep: Sweep = Sweep()
     criteria: ClusterCriteria = ClusterCriteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        return [
+            Group(name=STATEMENTS, values="Designs I to IV, budgets, steps"),
+            Group(name="on-line against off-line", values="energy and switchings"),
+        ]

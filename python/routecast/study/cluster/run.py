@@ -24,6 +24,7 @@ from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.quantity.schema import field, value
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.engine import StudyRun
+from routecast.study.knew import STATEMENTS, Known
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
 __all__ = ["ClusterResult", "FleetSaving", "answer"]
@@ -115,6 +116,10 @@ class ClusterResult(StudyResult[ClusterStudy]):
         """Days of the trace."""
         trace = self.answer.case.trace
         return trace.duration_s / 86_400.0 if trace else 0.0
+
+    def known(self) -> tuple[Known, ...]:
+        """Return what the model knew; of statements only where the study meets the conditions that they are made of."""
+        return tuple(one for one in super(ClusterResult, self).known() if self.statements or one.of != STATEMENTS)
 
     def _findings(self) -> dict[str, object]:
         return {

@@ -8,6 +8,7 @@ document with some values set otherwise (:mod:`routecast.router.variants`); besi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,7 @@ from routecast.quantity.fields import Duration, FrameRate
 from routecast.quantity.file_model import FileModel
 from routecast.router.check_load import check_load
 from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at
+from routecast.study.knew import Group, group_of
 
 __all__ = ["Curve", "CurveRun", "CurveStudy", "Figure", "Limited", "Ordered", "Passing", "Shape", "Stated", "Traffic"]
 
@@ -89,11 +91,19 @@ class Stated(Quoted):
         default="about", description="Whether the value is met, or a bound."
     )
     calibrates: Calibrates | None = Field(default=None, description="Costs that it calibrates.")
+    calibrated: str = Field(
+        default="", description='Costs of a file that were calibrated on it before: "balance, in vmware-esxi-4.0".'
+    )
 
     @property
     def is_calibrating(self) -> bool:
-        """Whether a cost is set so that the value is met."""
-        return self.calibrates is not None
+        """Whether a cost is set so that the value is met, here or in a file that the router is built from."""
+        return self.calibrates is not None or bool(self.calibrated)
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        """The costs that were set so that the value is met."""
+        return self.calibrates.set if self.calibrates else (self.calibrated,) if self.calibrated else ()
 
 
 class Passing(Quoted):
@@ -178,6 +188,23 @@ class CurveStudy(StudyDocument):
     )
     figure: Annotated[tuple[Figure, ...], Field(min_length=1)]
     criteria: CurveCriteria = CurveCriteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        groups: list[Group] = []
+        for one in self.figure:
+            calibrating = [stated for stated in one.stated if stated.is_calibrating]
+            paths = dict.fromkeys(path for stated in calibrating for path in stated.costs)
+            counted = [(len(calibrating), "rate")]
+            groups += group_of(f"{one.name}: rates that calibrate", *counted, calibrates=" and ".join(paths))
+            rates = (len(one.stated) - len(calibrating), "rate")
+            groups += group_of(f"{one.name}: rates", rates)
+            groups += group_of(
+                f"{one.name}: shares that pass", (sum(len(each.ratios) for each in one.passing), "share")
+            )
+            words = len(one.ordered) + len(one.shape) + len(one.limited)
+            groups += group_of(f"{one.name}: words", (words, "statement"))
+        return groups
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return everything that parts of the study say against one another, with its place."""
@@ -267,6 +294,9 @@ def _named(figure: Figure, place: str) -> list[Problem]:
             problems += quoted.quotation_problems(f"{place}.{kind}[{number}]")
     for number, stated in enumerate(figure.stated):
         known(f"{place}.stated[{number}].curve", stated.curve)
+        if stated.calibrates and stated.calibrated:
+            what = "is said already by `calibrates`: a value calibrates here, or before in a file"
+            problems.append(Problem(f"{place}.stated[{number}].calibrated", what))
         if stated.calibrates and stated.calibrates.between[0] >= stated.calibrates.between[1]:
             what = "is no range: the least value comes first"
             problems.append(Problem(f"{place}.stated[{number}].calibrates.between", what))

@@ -61,7 +61,7 @@ def compared_table(result: CurveResult) -> Table:
         Column("Error", "%", signed_percent, "error_ratio"),
         Column("Allowed", "%", _points, "stated.within", wide=True),
         Column.text("Within", met),
-        Column.text("", lambda one: "calibrates" if one.stated.calibrates else "compared"),
+        Column.text("", lambda one: "calibrates" if one.stated.is_calibrating else "compared"),
         Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
@@ -178,7 +178,7 @@ def curves_figure(one: FigureResult) -> Figure:
                 colour=colours[stated.curve],
                 symbol="cross",
                 size_px=11,
-                filled=stated.calibrates is not None,
+                filled=stated.is_calibrating,
                 legend=False,
             )
         )
@@ -225,7 +225,7 @@ def page(result: CurveResult) -> Page:
 
 def _answer(result: CurveResult) -> str:
     met = sum(one.is_met for one in result.criteria)
-    calibrated = sum(one.stated.calibrates is not None for one in result.compared)
+    calibrated = sum(one.stated.is_calibrating for one in result.compared)
     return (
         f"**{met} of {len(result.criteria)}** criteria are met: {len(result.compared)} stated rates, of which "
         f"{calibrated} calibrate, and {len(result.statements)} statements in words."

@@ -8,7 +8,7 @@ variation, a value), expectations (``[[expectation]]``: how a response goes with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +24,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at
+from routecast.study.knew import Group, group_of
 
 __all__ = ["Arithmetic", "Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
 
@@ -168,6 +169,20 @@ class ExperimentsStudy(StudyDocument):
     figure: tuple[Figure, ...] = ()
     over_time: tuple[OverTime, ...] = ()
     arithmetic: tuple[Arithmetic, ...] = ()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        groups: list[Group] = []
+        for one in self.experiment:
+            facts = [fact for fact in self.fact if fact.experiment == one.name]
+            fitted = [fact for fact in facts if fact.fitted or fact.calibrates]
+            paths = dict.fromkeys(path for fact in fitted if fact.calibrates for path in fact.calibrates.set)
+            by = " and ".join(paths) or "what another fact names"
+            expected = sum(expectation.experiment == one.name for expectation in self.expectation)
+            groups += group_of(f"{one.name}: facts that calibrate", (len(fitted), "fact"), calibrates=by)
+            groups += group_of(f"{one.name}: facts", (len(facts) - len(fitted), "fact"))
+            groups += group_of(f"{one.name}: expectations", (expected, "expectation"))
+        return groups
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return everything that parts of the study say against one another, with its place."""

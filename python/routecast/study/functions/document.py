@@ -7,6 +7,7 @@ costs of the operations, and the other points are compared once more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
+from routecast.study.knew import Group, group_of
 
 __all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]
 
@@ -88,6 +90,17 @@ class FunctionStudy(StudyDocument):
     run: Runs = Runs()
     series: Annotated[tuple[FunctionSeries, ...], Field(min_length=1)]
     criteria: FunctionCriteria = FunctionCriteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        points = sum(len(one.tables) * len(one.frames) * len(one.traffic) for one in self.series)
+        refining = sum(len(one.refine) for one in self.series)
+        left = points - refining if refining else 0
+        return [
+            *group_of("estimates from the probe", (points, "point")),
+            *group_of("points that refine", (refining, "point"), calibrates="the costs of the operations"),
+            *group_of("refined estimates", (left, "point")),
+        ]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from routecast.errors import Problem
 from routecast.quantity.fields import Duration, FrameRate
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
+from routecast.study.knew import Group, group_of
 
 __all__ = ["FailureTable", "MultistageCriteria", "MultistageStudy", "RoutersTable", "TrialsTable"]
 
@@ -102,6 +104,16 @@ class MultistageStudy(StudyDocument):
     trials: TrialsTable = TrialsTable()
     failure: tuple[FailureTable, ...] = ()
     criteria: MultistageCriteria = MultistageCriteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        routers = (len(self.routers.count), "router")
+        return [
+            *group_of("throughput", routers),
+            *group_of("latency without a cap", (1, "point"), calibrates="the time of a frame through a router"),
+            *group_of("latency", routers),
+            *group_of("failures", (len(self.failure), "failure")),
+        ]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""

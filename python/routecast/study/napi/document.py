@@ -8,6 +8,7 @@ to measured maxima).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ from routecast.errors import Problem
 from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name, Ratio, StudyDocument
+from routecast.study.knew import Group, group_of
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
 
@@ -100,6 +102,22 @@ class NapiStudy(StudyDocument):
     form: FormPart | None = None
     clock: ClockPart | None = None
     criteria: NapiCriteria = NapiCriteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        groups = []
+        for curve in self.idle:
+            groups.append(Group(name=f"{curve.name}: idle time", values=curve.file, calibrates="three costs"))
+            groups.append(Group(name=f"{curve.name}: idle time left out of the fit", values="each point in turn"))
+            groups += group_of(f"{curve.name}: maximum rate", (int(curve.maximum is not None), "rate"))
+        if self.form:
+            groups += group_of(
+                "form: maximum and saturation", (2, "rate"), calibrates="the costs of a packet and of a poll"
+            )
+            groups.append(Group(name="form: busy share", values="the form function"))
+        if self.clock and self.clock.samples:
+            groups.append(Group(name="clock: maxima", values=self.clock.samples, calibrates="cycles and memory time"))
+        return groups
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""

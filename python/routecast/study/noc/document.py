@@ -5,7 +5,7 @@ A ``[[case]]`` says what a ``*.noc.toml`` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,6 +20,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name, Quoted, StudyDocument
+from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["Case", "NocStudy", "Own", "Stated"]
 
@@ -96,6 +97,16 @@ class NocStudy(StudyDocument):
     case: Annotated[tuple[Case, ...], Field(min_length=1)]
     flits: Flits | None = None
     criteria: NocCriteria = NocCriteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        groups: list[Group] = []
+        for case in self.case:
+            groups += group_of(f"{case.name}: power", (len(case.stated), "stated power"))
+        groups.append(Group(name=STATEMENTS, values="of traffics that the source has"))
+        if self.flits:
+            groups.append(Group(name="flits: ratios of power", values="alpha squared, table 6.1"))
+        return groups
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return everything that parts of the study say against one another, with its place."""

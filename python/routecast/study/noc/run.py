@@ -30,6 +30,7 @@ from routecast.quantity.bounded_file import read_bytes
 from routecast.report.noc.link_map import LinkMap
 from routecast.report.noc.pictures import optimum_map, power_map
 from routecast.study.engine import StudyRun, StudyTask
+from routecast.study.knew import STATEMENTS, Known
 from routecast.study.noc.document import BEFORE, OURS, Case, NocStudy, Own, Stated
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
@@ -207,6 +208,10 @@ class NocResult(StudyResult[NocStudy]):
     compared: tuple[Compared, ...]
     own: tuple[OwnFound, ...] = ()
     statements: tuple[Statement, ...] = ()
+
+    def known(self) -> tuple[Known, ...]:
+        """Return what the model knew; of statements only where the study meets the conditions that they are made of."""
+        return tuple(one for one in super(NocResult, self).known() if self.statements or one.of != STATEMENTS)
 
     def _findings(self) -> dict[str, object]:
         cases = [

@@ -7,7 +7,7 @@ predict. Quantities are texts with units; unknown keys are errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,6 +19,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Count, Name, Ratio, StudyDocument
+from routecast.study.knew import Group
 
 __all__ = ["Study", "StudyRouter", "several"]
 
@@ -166,6 +167,15 @@ class Study(_Table, StudyDocument):
     evaluate: Evaluation = Evaluation()
     scenario: tuple[Scenario, ...] = ()
     criteria: Criteria = Criteria()
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        groups = [
+            Group(name="points that calibrate", values=self.measurements.calibrate, calibrates="the law's parameters")
+        ]
+        if self.measurements.validate_with != self.measurements.calibrate:
+            groups.append(Group(name="held-out points", values=self.measurements.validate_with))
+        return groups
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""

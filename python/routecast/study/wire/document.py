@@ -7,6 +7,7 @@ others are predicted first and measured for comparison.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
+from routecast.study.knew import Group, group_of
 
 __all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
 
@@ -125,6 +127,27 @@ class WireStudy(StudyDocument):
             if series.name == name:
                 return series
         raise KeyError(name)
+
+    def groups(self) -> Sequence[Group]:
+        """Return what the study compares."""
+        calibrating = sum(len(series.calibrate) for series in self.throughput)
+        points = sum(len(series.values) for series in self.throughput)
+        loads, told = (
+            (
+                sum(len(some) for some in every)
+                for every in zip(*((one.loads, one.calibrate) for one in self.latency), strict=True)
+            )
+            if self.latency
+            else (0, 0)
+        )
+        lossy = sum(len(loss.offered) for loss in self.loss)
+        return [
+            *group_of("throughput that calibrates", (calibrating, "point"), calibrates="the time of a frame"),
+            *group_of("throughput", (points - calibrating, "point")),
+            *group_of("loss", (lossy, "point")),
+            *group_of("latency that calibrates", (told, "point"), calibrates="the wake-up and the interruptions"),
+            *group_of("latency", (loads - told, "point")),
+        ]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""

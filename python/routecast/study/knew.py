@@ -1,0 +1,110 @@
+"""What the model knew of the values that a study compares with: whether it was calibrated on them, or chosen in sight.
+
+A kind of study says in groups what it compares (:meth:`routecast.study.document.StudyDocument.groups`). That a value
+calibrates stands in the document already; of all others only its author can say what was known when parameters and
+mechanisms were chosen, in ``[[knew]]``. Nothing is guessed: of what the document does not say, the table says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from routecast.errors import Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.file_model import FileModel
+
+__all__ = ["NOT_SAID", "STATEMENTS", "Group", "Knew", "Known", "Role", "group_of", "knew_problems", "known"]
+
+Role = Literal["calibrated on", "chosen in sight of", "predicted"]
+
+STATEMENTS = "statements in words"
+"""The group of what a source says in words, where a kind of study knows the words itself."""
+
+NOT_SAID = "not said"
+"""The role of what the document says nothing of."""
+
+
+class Knew(FileModel):
+    """``[[knew]]``: what the model knew of values that it is compared with."""
+
+    of: tuple[str, ...] = Field(
+        default=(), description="Groups of compared values, as the table names them; none: all that are left."
+    )
+    role: Role = Field(
+        description='"calibrated on": parameters were fitted to them; "chosen in sight of": a parameter or a mechanism '
+        'was chosen when they were known; "predicted": nothing in the model knew them.'
+    )
+    because: str = Field(default="", description="How that is known, or what was chosen.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Values that a study compares with; ``calibrates`` is what the document sets by them, empty where nothing is."""
+
+    name: str
+    values: str = ""
+    calibrates: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A group of compared values and the role that they had."""
+
+    SUMMARY: ClassVar = ("*",)
+
+    of: str
+    values: str
+    role: str
+    because: str
+
+
+def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iterator[Group]:
+    """Yield a group of so many values of some kinds; none where there are no values.
+
+    Examples
+    --------
+    >>> [one.values for one in group_of("fig. 4", (2, "rate"), (0, "shape"), (1, "order"))]
+    ['2 rates, 1 order']
+    """
+    there = [f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in counted if count]
+    if there:
+        yield Group(name=name, values=", ".join(there), calibrates=calibrates)
+
+
+def known(groups: Sequence[Group], said: Sequence[Knew]) -> tuple[Known, ...]:
+    """Return the role of each group: what calibrates by the document, what its author says, or that nothing is said."""
+    by_name = {name: one for one in said for name in one.of}
+    others = next((one for one in said if not one.of), None)
+    rows = []
+    for group in groups:
+        one = by_name.get(group.name, others)
+        role, because = (one.role, one.because) if one else (NOT_SAID, "")
+        if group.calibrates:
+            role, because = "calibrated on", f"sets {group.calibrates}"
+        rows.append(Known(of=group.name, values=group.values, role=role, because=because))
+    return tuple(rows)
+
+
+def knew_problems(groups: Sequence[Group], said: Sequence[Knew]) -> Iterator[Problem]:
+    """Yield what is said twice, or of no group that is open."""
+    is_open = {group.name: not group.calibrates for group in groups}
+    names = [name for name, left in is_open.items() if left]
+    seen: set[str] = set()
+    for number, one in enumerate(said):
+        if not one.of and any(not before.of for before in said[:number]):
+            yield Problem(
+                f"knew[{number}].of", "is missing, as in an entry before: only one can be of all that is left"
+            )
+        for index, name in enumerate(one.of):
+            place = f"knew[{number}].of[{index}]"
+            if name not in is_open:
+                yield Problem(place, f"{name!r} is no group of compared values; {did_you_mean(name, names)}")
+            elif not is_open[name]:
+                yield Problem(place, f"{name!r} calibrates by what the study says elsewhere: leave it out here")
+            elif name in seen:
+                yield Problem(place, f"{name!r} stands there twice: it has one role")
+            seen.add(name)

@@ -1,0 +1,100 @@
+"""What the model knew of compared values: what the document says, checked when it is read, and never guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routecast.errors import FileProblem
+from routecast.study.engine import run_study, terminal_summary
+from routecast.study.knew import NOT_SAID, Group, Knew, group_of, known
+from routecast.study.reading import find_study, read_study, shipped_studies
+
+ROLES = {"calibrated on", "chosen in sight of", "predicted"}
+
+CURVES = """kind = "curves"
+name = "own"
+title = "A router of two cores"
+[run]
+duration = "1 ms"
+[router.plain]
+builder = "multicore"
+cores = 2
+link = "1 Gbit/s"
+service = { per_packet = "1 us" }
+[[figure]]
+name = "rates"
+title = "Rates"
+offered = ["100 kpps", "200 kpps"]
+traffic = { frame = "64 B" }
+curve = [{ name = "plain", router = "plain" }]
+[[figure.stated]]
+curve = "plain"
+value = "200 kpps"
+[[figure.stated]]
+curve = "plain"
+value = "100 kpps"
+at = "100 kpps"
+calibrated = "service"
+"""
+
+
+def written(folder: Path, knew: str) -> Path:
+    path = folder / "own.study.toml"
+    path.write_text(CURVES + knew, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(shipped_studies()))
+def test_every_shipped_study_says_what_knew_each_group_of_its_values(name: str) -> None:
+    rows = read_study(find_study(name)).study.known()
+    assert rows
+    assert {row.role for row in rows} <= ROLES
+    assert all(row.because for row in rows)
+
+
+def test_li_2012_and_meyer_2014_are_in_sight_and_only_what_is_measured_afterwards_is_predicted() -> None:
+    predicted = {
+        name
+        for name in shipped_studies()
+        if any(row.role == "predicted" for row in read_study(find_study(name)).study.known())
+    }
+    assert predicted == {"host_functions", "local_router", "multistage_real"}
+
+
+def test_what_nobody_says_is_not_said_and_not_guessed() -> None:
+    groups = [*group_of("a", (2, "rate")), *group_of("b", (0, "rate")), Group(name="c", calibrates="a cost")]
+    rows = known(groups, [])
+    assert [(row.of, row.role) for row in rows] == [("a", NOT_SAID), ("c", "calibrated on")]
+    rest = Knew(role="predicted", because="measured later")
+    assert [row.role for row in known(groups, [rest])] == ["predicted", "calibrated on"]
+
+
+@pytest.mark.parametrize(
+    ("knew", "message"),
+    [
+        ('[[knew]]\nrole = "guessed"\n', "chosen in sight of"),
+        ('[[knew]]\nof = ["rates: rate"]\nrole = "predicted"\n', "rates: rates"),
+        ('[[knew]]\nof = ["rates: rates that calibrate"]\nrole = "predicted"\n', "leave it out here"),
+        ('[[knew]]\nof = ["rates: rates", "rates: rates"]\nrole = "predicted"\n', "twice"),
+        ('[[knew]]\nrole = "predicted"\n[[knew]]\nrole = "calibrated on"\n', "only one can be of all that is left"),
+    ],
+)
+def test_a_role_or_a_group_that_does_not_exist_is_refused_with_those_that_do(
+    tmp_path: Path, knew: str, message: str
+) -> None:
+    with pytest.raises(FileProblem, match=r"knew\[") as raised:
+        read_study(written(tmp_path, knew))
+    assert message in str(raised.value)
+
+
+def test_terminal_page_and_summary_have_the_table(tmp_path: Path) -> None:
+    result = run_study(read_study(written(tmp_path, "")), tmp_path / "out", workers=1)
+    table = next(table for table in terminal_summary(result).tables if table.name == "knew")
+    assert [(row[0], row[2]) for row in table.rows] == [
+        ("rates: rates that calibrate", "calibrated on"),
+        ("rates: rates", NOT_SAID),
+    ]
+    assert [row["role"] for row in result.to_json()["knew"]] == ["calibrated on", NOT_SAID]
+    assert "What knew what" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
