@@ -10,7 +10,7 @@ import pytest
 from routecast.errors import FileProblem, FitProblem
 from routecast.study.curves.document import CurveStudy
 from routecast.study.curves.run import CurveResult
-from routecast.study.engine import run_study
+from routecast.study.engine import run_study, terminal_summary
 from routecast.study.reading import read_study
 
 STUDY = """
@@ -236,3 +236,63 @@ def test_loads_in_bit_s_are_of_the_frames_of_the_figure(tmp_path: Path) -> None:
     path.write_text(STUDY.replace('"1500 kpps", "3000 kpps"', '"1 Gbit/s", "600 kpps"'))
     with pytest.raises(FileProblem, match="not ascending"):
         read_study(path)
+
+
+LEFT_OUT = """
+[left_out]
+values = 5
+
+[[figure.stated]]
+curve = "two"
+value = "2 Mpps"
+calibrates = { set = ["service.per_packet"], between = ["0.5 us", "2 us"] }
+
+[[figure.stated]]
+curve = "one"
+value = "0.8 Mpps"
+"""
+
+
+@pytest.mark.slow
+def test_a_rate_that_is_left_out_is_predicted_by_what_the_others_alone_set(tmp_path: Path) -> None:
+    """One core of 0.8 Mpps takes 1.25 us a frame, so that two forward 1.6 Mpps; two of 2 Mpps take 1 us: 1 Mpps."""
+    result = run(tmp_path, LEFT_OUT)
+    two, one = result.left_out
+    assert (two.stated.curve, one.stated.curve) == ("two", "one")
+    assert two.predicted_pps == pytest.approx(1.6e6, rel=0.03)  # between the values that are tried lines are straight
+    assert two.value_s == pytest.approx(1.25e-6, rel=0.03)
+    assert one.predicted_pps == pytest.approx(1e6, rel=0.03)
+    assert one.error_ratio == pytest.approx(0.25, abs=0.04)
+    assert [row["error_ratio"] for row in result.to_json()["left_out"]] == [two.error_ratio, one.error_ratio]
+    shown = {table.name: table for table in terminal_summary(result).tables}
+    assert [row[1] for row in shown["left_out"].rows] == ["two", "one"]
+    assert "Each stated rate left out in turn" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_rates_are_left_out_only_where_one_calibrates(tmp_path: Path) -> None:
+    with pytest.raises(FileProblem, match="left_out: needs a stated rate with `calibrates`"):
+        run(tmp_path, "\n[left_out]\nvalues = 5\n")
+
+
+@pytest.mark.slow
+def test_other_patterns_of_flows_stand_beside_the_figure(tmp_path: Path) -> None:
+    """Flows stay on their core: one flow has one core, of 90 to 10 at 3 Mpps the light one is below a core's 1 Mpps."""
+    more = """
+[[figure.patterns]]
+curve = "two"
+at = "3000 kpps"
+says = "A flow stays on its core."
+pattern = [{ name = "one", flows = 1 }, { name = "two" , flows = 2 }, { name = "90 to 10", shares = [0.9, 0.1] }]
+"""
+    result = run(tmp_path, more)
+    assert result.patterns[0].forwarded_pps == pytest.approx((1e6, 2e6, 1.3e6), rel=1e-2)
+    assert [one["flows"] for one in result.to_json()["patterns"][0]["forwarded"]] == ["one", "two", "90 to 10"]
+    table = next(table for table in terminal_summary(result).tables if table.name.startswith("patterns_"))
+    assert table.caption == "A flow stays on its core."
+    assert "A flow stays on its core." in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_patterns_of_a_curve_that_does_not_exist_are_refused(tmp_path: Path) -> None:
+    more = '\n[[figure.patterns]]\ncurve = "tow"\nat = "1 Mpps"\nsays = "x"\npattern = [{ name = "one" }]\n'
+    with pytest.raises(FileProblem, match=r"figure\[0\].patterns\[0\].curve.*tow"):
+        run(tmp_path, more)

@@ -103,3 +103,19 @@ def test_bindings_of_a_multistage_router_trade_the_peak_for_stability() -> None:
 def test_the_vcpu_that_runs_click_limits_a_multistage_router_on_four_bound_cores() -> None:
     busy = {one.name: one.busy_ratio for one in trial("multistage", "4 cores, bind", 600).activity or ()}
     assert busy["lb balance"] + busy["lb return"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_collapse_of_two_free_cores_hangs_on_equal_flows_in_lock_step() -> None:
+    figure = next(one for one in study().figure if one.name == "single")
+    patterns = next(one for one in figure.patterns if one.curve == "2 cores, no bind")
+    assert "lock-step" in patterns.says
+    found = {}
+    for pattern in patterns.pattern:
+        traffic = figure.traffic.model_copy(update=pattern.model_dump(exclude={"name"}))
+        curve = figure.named(patterns.curve).model_copy(update={"traffic": traffic})
+        model = model_of(document_of(study(), curve, {}), pattern.name, FOLDER)
+        load = load_of(figure, curve, patterns.at)
+        found[pattern.name] = Simulate(model=model, seed=1, steady_state=False).trial(load, DURATION_S).forwarded_pps
+    in_step = {name for name, rate in found.items() if rate < 100e3}
+    assert in_step == {"2 equal flows", "4 equal flows", "64 equal flows, as in the figure"}
+    assert min(rate for name, rate in found.items() if name not in in_step) > kpps("single", "1 core", 1200) * 1e3

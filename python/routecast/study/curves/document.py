@@ -3,7 +3,9 @@
 ``[router.NAME]`` holds router documents, as router files say them. A ``[[figure]]`` draws curves, each a router
 document with some values set otherwise (:mod:`routecast.router.variants`); beside them stand values
 (``[[figure.stated]]``), orders (``[[figure.ordered]]``), shapes (``[[figure.shape]]``) and bottlenecks
-(``[[figure.limited]]``) that a source states. A stated value may calibrate: then some costs are set so that it is met.
+(``[[figure.limited]]``) that a source states. A stated value may calibrate: then some costs are set so that it is
+met, and with ``[left_out]`` each stated rate is predicted by the others. ``[[figure.patterns]]`` asks a curve for
+other patterns of flows.
 """
 
 from __future__ import annotations
@@ -25,7 +27,20 @@ from routecast.router.check_load import check_load
 from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at
 from routecast.study.knew import Group, group_of
 
-__all__ = ["Curve", "CurveRun", "CurveStudy", "Figure", "Limited", "Ordered", "Passing", "Shape", "Stated", "Traffic"]
+__all__ = [
+    "Curve",
+    "CurveRun",
+    "CurveStudy",
+    "Figure",
+    "LeftOut",
+    "Limited",
+    "Ordered",
+    "Passing",
+    "Patterns",
+    "Shape",
+    "Stated",
+    "Traffic",
+]
 
 
 Number = Annotated[int, Field(ge=0, le=1023, strict=True)]
@@ -145,6 +160,32 @@ class Limited(Quoted):
     says: Title = Field(description="The statement in words.")
 
 
+class Pattern(FileModel):
+    """``[[figure.patterns.pattern]]``: flows that are offered instead of the curve's own."""
+
+    name: Title = Field(description="The flows in words.")
+    flows: Count = Field(default=1, description="Equal flows, spread evenly by their hashes.")
+    shares: tuple[Ratio, ...] = Field(default=(), description="Shares of the flows instead of equal ones.")
+    arrivals: Literal["cbr", "poisson"] = Field(default="cbr", description="Arrival process of each port.")
+
+
+class Patterns(FileModel):
+    """``[[figure.patterns]]``: what a curve forwards at a load under other patterns of flows."""
+
+    curve: Title = Field(description="Name of the curve.")
+    at: FrameRate = Field(description="Offered load of all flows together.")
+    pattern: Annotated[tuple[Pattern, ...], Field(min_length=1)]
+    says: Title = Field(description="What the patterns tell of the curve, for its table and page.")
+
+
+class LeftOut(FileModel):
+    """``[left_out]``: each stated rate is left out in turn, and predicted with costs that the others set."""
+
+    values: Annotated[int, Field(ge=3, le=33, strict=True)] = Field(
+        default=7, description="Values of each calibrated cost that are tried, over its range."
+    )
+
+
 class Figure(FileModel):
     """``[[figure]]``: forwarded against offered load."""
 
@@ -160,6 +201,11 @@ class Figure(FileModel):
     ordered: tuple[Ordered, ...] = ()
     shape: tuple[Shape, ...] = ()
     limited: tuple[Limited, ...] = ()
+    patterns: tuple[Patterns, ...] = ()
+
+    def named(self, curve: str) -> Curve:
+        """Return the curve of that name."""
+        return next(one for one in self.curve if one.name == curve)
 
     @property
     def offered_pps(self) -> tuple[float, ...]:
@@ -187,6 +233,7 @@ class CurveStudy(StudyDocument):
         description="Router documents by name, as router files say them."
     )
     figure: Annotated[tuple[Figure, ...], Field(min_length=1)]
+    left_out: LeftOut | None = Field(default=None, description="Whether rates are left out in turn, and how.")
     criteria: CurveCriteria = CurveCriteria()
 
     def groups(self) -> Sequence[Group]:
@@ -222,6 +269,10 @@ def _problems(study: CurveStudy, folder: Path) -> list[Problem]:
             problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
         problems += _curves(study, figure, place, folder)
         problems += _named(figure, place)
+    if study.left_out and not any(stated.calibrates for figure in study.figure for stated in figure.stated):
+        problems.append(
+            Problem("left_out", "needs a stated rate with `calibrates`: its cost is set anew by the others")
+        )
     return list(dict.fromkeys(problems))  # a router's own faults are told once, not by each of its curves
 
 
@@ -310,6 +361,8 @@ def _named(figure: Figure, place: str) -> list[Problem]:
             known(f"{place}.ordered[{number}].curves[{index}]", name)
     for number, shape in enumerate(figure.shape):
         known(f"{place}.shape[{number}].curve", shape.curve)
+    for number, patterns in enumerate(figure.patterns):
+        known(f"{place}.patterns[{number}].curve", patterns.curve)
     for number, limited in enumerate(figure.limited):
         known(f"{place}.limited[{number}].curve", limited.curve)
     return problems

@@ -21,15 +21,27 @@ from routecast.evaluate.plain import pick
 from routecast.experiment.executor import Submit, crew
 from routecast.quantity import format_pps
 from routecast.router.variants import vary
-from routecast.study.curves.document import Curve, CurveStudy, Figure, Limited, Ordered, Passing, Shape, Stated
+from routecast.study.curves.document import (
+    Curve,
+    CurveStudy,
+    Figure,
+    Limited,
+    Ordered,
+    Passing,
+    Patterns,
+    Shape,
+    Stated,
+)
 from routecast.study.curves.simulate import (
     ROUNDS,
     Calibrated,
+    Omitted,
     Point,
     Setting,
     calibrate,
     calibrating,
     document_of,
+    leave_out,
     load_of,
     packed_point,
     read_at,
@@ -84,6 +96,25 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Patterned:
+    """What a curve forwards under other patterns of flows."""
+
+    SUMMARY: ClassVar = ("figure", "curve=patterns.curve", "at=patterns.at", "says=patterns.says", "forwarded=by_name")
+
+    figure: str
+    patterns: Patterns
+    forwarded_pps: tuple[float, ...]
+
+    @property
+    def by_name(self) -> list[dict[str, object]]:
+        """Forwarded rate of each pattern with its name, as the summary has them."""
+        return [
+            {"flows": pattern.name, "forwarded_pps": rate}
+            for pattern, rate in zip(self.patterns.pattern, self.forwarded_pps, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FigureResult:
     """A figure: its curves' points by name."""
 
@@ -111,10 +142,14 @@ class CurveResult(StudyResult[CurveStudy]):
     compared: tuple[Compared, ...]
     passed: tuple[Passed, ...]
     turned: Mapping[str, Any]
+    left_out: tuple[Omitted, ...] = ()
+    patterns: tuple[Patterned, ...] = ()
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
-        return pick(self, "calibrated", "figures", "stated=compared", "passing=passed", "statements")
+        names = ("left_out", "patterns")
+        asked = tuple(name for name in names if getattr(self, name))
+        return pick(self, "calibrated", "figures", "stated=compared", *asked, "passing=passed", "statements")
 
 
 # What a source states (values, orders, shapes, bottlenecks) beside what is found, and the criteria of the study.
@@ -250,6 +285,8 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         run.tell("curves")
         figures = simulations.figures(setting)
         passed = simulations.passed(setting)
+        patterns = simulations.patterned(setting)
+        omitted = leave_out(study, setting, simulations.of_curve, run.tell) if study.left_out else ()
     words, rates = statements(figures), compared(figures)
     return CurveResult(
         study=study,
@@ -259,6 +296,8 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         compared=rates,
         passed=passed,
         turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
+        left_out=omitted,
+        patterns=patterns,
         statements=tuple(statement for statement, _ in words),
         criteria=criteria(study, rates, words, passed),
         provenance=run.provenance(seed=study.run.seed),
@@ -302,11 +341,31 @@ class _Simulations:
         stated = [(figure, passing) for figure in self._study.figure for passing in figure.passing]
         tasks = []
         for figure, passing in stated:
-            curve = next(curve for curve in figure.curve if curve.name == passing.curve)
-            tasks.append(self._task(figure, curve, passing.at, setting, by_flow=True))
+            tasks.append(self._task(figure, figure.named(passing.curve), passing.at, setting, by_flow=True))
         return tuple(
             Passed(figure=figure.name, passing=passing, found=point.passes)
             for (figure, passing), point in zip(stated, self._points(tasks), strict=True)
+        )
+
+    def patterned(self, setting: Setting) -> tuple[Patterned, ...]:
+        """Return what curves forward under other patterns of flows."""
+        asked = [(figure, patterns) for figure in self._study.figure for patterns in figure.patterns]
+        tasks = []
+        for figure, patterns in asked:
+            curve = figure.named(patterns.curve)
+            for pattern in patterns.pattern:
+                flows = pattern.model_dump(exclude={"name"})
+                traffic = (curve.traffic or figure.traffic).model_copy(update=flows)
+                offered = curve.model_copy(update={"traffic": traffic})
+                tasks.append(self._task(figure, offered, patterns.at, setting))
+        found = iter(self._points(tasks))
+        return tuple(
+            Patterned(
+                figure=figure.name,
+                patterns=patterns,
+                forwarded_pps=tuple(point.forwarded_pps for point in islice(found, len(patterns.pattern))),
+            )
+            for figure, patterns in asked
         )
 
     def _points(self, tasks: list[StudyTask]) -> list[Point]:

@@ -12,8 +12,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
@@ -29,16 +30,18 @@ from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 from routecast.router.variants import vary
-from routecast.study.curves.document import Curve, CurveRun, CurveStudy, Figure, Stated, Traffic
+from routecast.study.curves.document import Calibrates, Curve, CurveRun, CurveStudy, Figure, LeftOut, Stated, Traffic
 
 __all__ = [
     "ROUNDS",
     "Calibrated",
+    "Omitted",
     "Point",
     "Setting",
     "calibrate",
     "calibrating",
     "document_of",
+    "leave_out",
     "load_of",
     "model_of",
     "packed_point",
@@ -207,7 +210,7 @@ class Calibrated:
 def calibrating(study: CurveStudy) -> list[tuple[Figure, Curve, Stated]]:
     """Return the stated values that calibrate, in the order of the file."""
     return [
-        (figure, next(curve for curve in figure.curve if curve.name == stated.curve), stated)
+        (figure, figure.named(stated.curve), stated)
         for figure in study.figure
         for stated in figure.stated
         if stated.calibrates
@@ -248,7 +251,7 @@ def _set(
     def forwarded(value_s: float) -> float:
         for name in names:
             setting[name] |= dict.fromkeys(how.set, f"{value_s!r} s")
-        return read_at(ask(figure, curve, loads_at(figure, stated), setting), stated.at)
+        return _rate(ask, figure, curve, stated, setting)
 
     low, high = how.between
     most, least = forwarded(low), forwarded(high)
@@ -275,6 +278,104 @@ def _set(
         found_pps=rate,
         where=stated.place,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """A stated rate that was left out: the cost that the other rates set, and the rate that it predicts."""
+
+    SUMMARY: ClassVar = (
+        *("figure", "curve=stated.curve", "at=stated.at", "where=stated.place", "paths", "value_s", "is_at_end"),
+        *("others", "stated_pps=stated.value", "predicted_pps", "error_ratio"),
+    )
+
+    figure: str
+    stated: Stated
+    paths: tuple[str, ...]
+    value_s: float
+    is_at_end: bool
+    others: int
+    predicted_pps: float
+
+    @property
+    def error_ratio(self) -> float:
+        """Predicted over stated, less 1."""
+        return self.predicted_pps / self.stated.value - 1.0
+
+
+BETWEEN = 16
+"""Values between two that are simulated, of which the rates are read off a straight line."""
+
+
+def leave_out(
+    study: CurveStudy, setting: Mapping[str, Mapping[str, object]], ask: Ask, tell: Callable[[str], None]
+) -> tuple[Omitted, ...]:
+    """Predict each stated rate that a calibrated cost reaches, with the cost that all other such rates set.
+
+    The cost is that of the least sum of squared relative misses. Bounds set no cost: where they hold, they miss by
+    nothing. Other costs stay as ``setting`` and the routers' documents have them.
+    """
+    found = []
+    for _, _, calibrator in calibrating(study):
+        how = calibrator.calibrates
+        assert how is not None
+        names = how.routers or tuple(study.router)
+        rates = [
+            (figure, curve, stated)
+            for figure in study.figure
+            for stated in figure.stated
+            if stated.side == "about" and (curve := figure.named(stated.curve)).router in names
+        ]
+
+        def at(value_s: float, how: Calibrates = how, names: Sequence[str] = names) -> dict[str, dict[str, object]]:
+            new = {name: dict(values) for name, values in setting.items()}
+            for name in names:
+                new[name] |= dict.fromkeys(how.set, f"{value_s!r} s")
+            return new
+
+        if len(rates) < 2:
+            continue
+        costs = _spread(*how.between, study.left_out.values if study.left_out else LeftOut().values)
+        tried = []
+        for value_s in costs:
+            tell(f"left out: {format_duration(float(f'{value_s:.3g}'))}")
+            tried.append([_rate(ask, *rate, at(value_s)) for rate in rates])
+        for number, (figure, curve, stated) in enumerate(rates):
+            others = [other for other in range(len(rates)) if other != number]
+            value_s = _least(costs, [[row[other] / rates[other][2].value - 1.0 for other in others] for row in tried])
+            found.append(
+                Omitted(
+                    figure=figure.name,
+                    stated=stated,
+                    paths=how.set,
+                    value_s=value_s,
+                    is_at_end=value_s in (costs[0], costs[-1]),
+                    others=len(others),
+                    predicted_pps=_rate(ask, figure, curve, stated, at(value_s)),
+                )
+            )
+    return tuple(found)
+
+
+def _rate(ask: Ask, figure: Figure, curve: Curve, stated: Stated, setting: Setting) -> float:
+    """Return what is found of a stated rate with calibrated values."""
+    return read_at(ask(figure, curve, loads_at(figure, stated), setting), stated.at)
+
+
+def _spread(low: float, high: float, count: int) -> list[float]:
+    """Return values from low to high in equal ratios."""
+    return [low, *(low * (high / low) ** (step / (count - 1)) for step in range(1, count - 1)), high]
+
+
+def _least(costs: Sequence[float], misses: Sequence[Sequence[float]]) -> float:
+    """Return the cost of the least sum of squares of misses, which are straight lines between the costs."""
+    between = [(costs[0], sum(miss**2 for miss in misses[0]))]
+    for (low, first), (high, second) in pairwise(zip(costs, misses, strict=True)):
+        for step in range(1, BETWEEN + 1):
+            part = step / BETWEEN
+            value_s = high if step == BETWEEN else low * (high / low) ** part
+            between.append((value_s, sum((a + part * (b - a)) ** 2 for a, b in zip(first, second, strict=True))))
+    return min(between, key=lambda one: one[1])[0]
 
 
 def loads_at(figure: Figure, stated: Stated) -> Sequence[float]:

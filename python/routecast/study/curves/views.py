@@ -9,8 +9,8 @@ from routecast.quantity import format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
 from routecast.report.page import Folded, Page, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, scaled, signed_percent
-from routecast.study.curves.run import SIDES, Compared, CurveResult, FigureResult
-from routecast.study.curves.simulate import Point
+from routecast.study.curves.run import SIDES, Compared, CurveResult, FigureResult, Patterned
+from routecast.study.curves.simulate import Omitted, Point
 from routecast.study.result import TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
@@ -68,6 +68,43 @@ def compared_table(result: CurveResult) -> Table:
         caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been "
         "chosen with these values in sight: the techniques' files say so of each. Stated is what the source says in "
         "words; what is read off a figure says so under “Where”.",
+    )
+
+
+def left_out_table(result: CurveResult) -> Table:
+    """Return each stated rate beside what the others predict of it."""
+
+    def cost(one: Omitted) -> str:
+        value = format_duration(float(f"{one.value_s:.3g}"))
+        return f"{value}, an end of its range" if one.is_at_end else value
+
+    return Table.of(
+        result.left_out,
+        Column.text("Figure", "figure"),
+        Column.text("Left out", "stated.curve", wrap=True),
+        Column.text("Cost", lambda one: ", ".join(one.paths), wrap=True, wide=True),
+        Column.text("Set by the others to", cost, wrap=True),
+        Column("Others", "", ".0f", "others", wide=True),
+        Column("Stated", "kpps", _kpps, "stated.value"),
+        Column("Predicted", "kpps", _kpps, "predicted_pps"),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        name="left_out",
+        title="Each stated rate left out in turn",
+        caption="The calibrated cost is set anew, so that the other stated rates that it reaches are missed least "
+        "(squares of relative misses), and predicts the one that is left out. All other costs stay as they were "
+        "chosen, in sight of all rates: this checks the cost that calibrates, not those.",
+    )
+
+
+def patterns_table(one: Patterned) -> Table:
+    """Return what a curve forwards under other patterns of flows."""
+    return Table.of(
+        tuple(zip(one.patterns.pattern, one.forwarded_pps, strict=True)),
+        Column.text("Flows", lambda row: row[0].name, wrap=True),
+        Column("Forwarded", "kpps", scaled(1e-3, ".1f"), lambda row: row[1]),
+        name=f"patterns_{one.figure}_{one.patterns.curve}",
+        title=f"{one.patterns.curve}: {format_pps(one.patterns.at)} in other flows",
+        caption=one.patterns.says,
     )
 
 
@@ -137,6 +174,8 @@ def terminal_summary(result: CurveResult) -> TerminalSummary:
     return TerminalSummary.of(
         calibrated_table(result),
         compared_table(result),
+        left_out_table(result),
+        *map(patterns_table, result.patterns),
         passed_table(result),
         statements_table(result.statements, caption=result.study.source),
         closing=result.criteria_met,
@@ -201,7 +240,7 @@ def page(result: CurveResult) -> Page:
         (
             _summary(result),
             turned_section(next(iter(study.router)), result.turned),
-            *map(_figure, result.figures),
+            *(_figure(result, one) for one in result.figures),
             bool(result.passed)
             and Section.of(
                 "flows",
@@ -248,15 +287,17 @@ def _summary(result: CurveResult) -> Section:
         Tiles(tuple(tiles[:6])),
         bool(result.compared) and compared_table(result),
         bool(result.calibrated) and calibrated_table(result),
+        bool(result.left_out) and left_out_table(result),
     )
 
 
-def _figure(one: FigureResult) -> Section:
+def _figure(result: CurveResult, one: FigureResult) -> Section:
     return Section.of(
         f"figure-{one.figure.name}",
         one.figure.title,
         f"Frames of {one.figure.traffic.frame} B.",
         curves_figure(one),
+        *(patterns_table(each) for each in result.patterns if each.figure == one.figure.name),
         threads_table(one),
         Folded(summary="Every load", table=curves_table(one)),
     )
