@@ -96,5 +96,6 @@ def test_terminal_page_and_summary_have_the_table(tmp_path: Path) -> None:
         ("rates: rates that calibrate", "calibrated on"),
         ("rates: rates", NOT_SAID),
     ]
+    assert table.caption.endswith("Not said: the study file has no [[knew]] of it.")
     assert [row["role"] for row in result.to_json()["knew"]] == ["calibrated on", NOT_SAID]
     assert "What knew what" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from routecast.quantity.quantile import quantile
 from routecast.report.page import Page, Section
 from routecast.report.tables import Column, Table
 from routecast.study.document import StudyDocument
-from routecast.study.knew import Known
+from routecast.study.knew import NOT_SAID, Known
 
 __all__ = [
     "Criterion",
@@ -152,6 +152,7 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
 
 def knew_table(rows: Sequence[Known]) -> Table:
     """Return what the model knew of the values that it is compared with."""
+    silent = " Not said: the study file has no [[knew]] of it." if any(one.role == NOT_SAID for one in rows) else ""
     return Table.of(
         rows,
         Column.text("Compared", "of", wrap=True),
@@ -161,7 +162,8 @@ def knew_table(rows: Sequence[Known]) -> Table:
         name="knew",
         title="What knew what",
         caption="Calibrated on: parameters were fitted to these values. Chosen in sight of: a parameter or a mechanism "
-        "was chosen when they were known, so agreement is a description. Predicted: nothing in the model knew them.",
+        "was chosen when they were known, so agreement is a description. Predicted: nothing in the model knew them."
+        f"{silent}",
     )
 
 
