@@ -15,6 +15,7 @@ from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import Activation, RandomTime, ServiceCost, multicore
+from routecast.router.files import read_router_and_load
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "benches"), str(Path(__file__).parents[1] / "page")]
 judge = importlib.import_module("fuzz_models").judge
@@ -57,6 +58,15 @@ def test_a_short_ring_behind_moderation_is_named_and_a_long_one_is_not() -> None
         assert unknown(solved) == is_named
         simulated = Simulate(router, steady_state=False).trial(load, 0.2)
         assert (simulated.loss_ratio > 0.0) == is_named
+
+
+def test_threads_with_room_to_spare_lose_nothing_and_those_in_overload_are_not_known() -> None:
+    router, load = read_router_and_load(Path(__file__).parents[2] / "examples" / "virtual.router.toml")
+    assert load is not None
+    half = Solve(model=router).trial(replace(load, rate_pps=200e3), 1.0)
+    assert not unknown(half)
+    assert Simulate(router, seed=1).trial(replace(load, rate_pps=200e3), 0.1).loss_ratio == half.loss_ratio == 0.0
+    assert unknown(Solve(model=router).trial(replace(load, rate_pps=1.4e6), 1.0))
 
 
 def test_what_a_law_covers_is_not_called_unknown() -> None:

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from routecast.evaluate.queueing.general import DD1, MG1, DD1Interrupted, MixedT
 from routecast.evaluate.queueing.markov import MMc, MMcK, Queue, Tandem, quantile_s
 from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
+from routecast.evaluate.solve.absences import SPREAD, Absences, absences_of
 from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.flow import FlowGraph, Foreseen, Vector
@@ -49,7 +51,6 @@ __all__ = ["DelayAnswer", "delays"]
 
 
 _RARE = 1e-6
-_SPREAD = 6.0
 _RARE_LOSS = 1e-3
 _LITTLE = 5e-3
 """What chance may add to a loss that is called known; the answer states it."""
@@ -135,7 +136,7 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
         return None, "sleeps until a frame comes and then works on several frames at once"
     # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
     during = station.rate_pps * set_up.longest_s
-    spread = _SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
+    spread = SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
     waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
     if during + spread + waits > station.room:
         room = station.room - station.servers
@@ -364,7 +365,6 @@ class _Walk:
         """Why what is lost by chance is not known."""
         self.by_chance = 0.0
         """What it is bounded by, of the offered load."""
-        self.bursts: dict[int, float] = {}
         self.port_wait_s: dict[int, float] = {}
         self.guessed: list[str] = []
         self.foreseen: Foreseen | None = None
@@ -378,6 +378,11 @@ class _Walk:
         self.kinds: dict[str, str] = {}
         for node, arriving in enter(fluid).items():
             self.arriving.setdefault(node, []).append(arriving)
+
+    @cached_property
+    def absences(self) -> Absences:
+        """What a queue needs room for besides fluctuation."""
+        return absences_of(self.fluid)
 
     def station(self, index: int) -> None:
         """Take one task unit: its queue, its loss, what departs from it."""
@@ -455,30 +460,14 @@ class _Walk:
         What comes while the server is away (moderation, wake-up, another's turn) and what the station before hands on
         at once is taken off the room.
         """
-        fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
-        servers = max(self._units(index), 1)
-        factor = float(fluid.factor[index])
-        # A queue that is about to overflow fills its batches.
-        load = rate * cost.busy_s * factor / servers
-        away_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
-        if task.activation.wakeup is not None:
-            away_s += task.activation.wakeup.quantile_s(1.0 - _RARE)
-        away_s += max((exit_s for _, exit_s in cost.rest), default=0.0)
-        for part, _ in fluid.uses[index]:
-            others = [member for member, _ in part.members if member != index]
-            busy = sum(float(fluid.busy_units[part.pool.name][member]) for member, _ in part.members)
-            if others:
-                load = max(load, busy / len(part.units))
-            quantum_s = part.pool.policy.quantum_s or 0.0
-            away_s += sum(
-                quantum_s or fluid.costs[other].frame_s * max(fluid.costs[other].batch_frames, 1) for other in others
-            )
-            if part.pool.interruptions is not None:
-                away_s += part.pool.interruptions.duration.quantile_s(1.0 - _RARE)
-        if load >= 1.0 and fluid.steady is not None:
+        load = self.absences.load[index]
+        overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
+        if overloaded and self.fluid.steady is not None:
             return 1.0  # the rates of threads in overload are approximate themselves
-        came = rate * away_s
-        room = task.queue_frames - came - _SPREAD * math.sqrt(came) - self._burst(index)
+        came = rate * self.absences.away_s[index]
+        room = (
+            self.graph.tasks[index].queue_frames - came - SPREAD * math.sqrt(came) - self.absences.bursts_frames[index]
+        )
         return self._overflow(load, room, arriving, mix)
 
     def _chance_in_window(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
@@ -493,7 +482,9 @@ class _Walk:
         load = rate / float(inside.most_pps[windows.enter.index(index)])
         if load > _LIGHT:
             return 1.0  # what windows let through together is itself an approximation
-        return self._overflow(load, self.graph.tasks[index].queue_frames - self._burst(index), arriving, mix)
+        return self._overflow(
+            load, self.graph.tasks[index].queue_frames - self.absences.bursts_frames[index], arriving, mix
+        )
 
     def _is_held_up(self) -> bool:
         """Whether interruptions or services that vary much hold units inside windows up."""
@@ -528,21 +519,6 @@ class _Walk:
         self.by_chance += min(chance, 1.0) * rate / float(self.fluid.offered.sum())
         if self.by_chance > _LITTLE:
             self.loss_unknown = self.loss_unknown or why
-
-    def _burst(self, index: int) -> float:
-        """Frames that task units before hand on at once: their polls and turns."""
-        if index not in self.bursts:
-            before = [at for at in range(index) if any(node == index for node, _ in self.graph.edges[at])]
-            own = [self._poll(at) for at in before]
-            passed = [self._burst(at) for at in before if self.fluid.costs[at].busy_s <= 0.0]
-            self.bursts[index] = max([*own, *passed], default=0.0)
-        return self.bursts[index]
-
-    def _poll(self, index: int) -> float:
-        task = self.graph.tasks[index]
-        if task.activation.kind in {"interrupt", "thread"}:
-            return float(min(task.activation.budget_frames, task.queue_frames))
-        return float(task.batch_frames)
 
     def _least_s(self, index: int, mix: ServiceMix) -> float:
         """Least service time, uninterrupted, of a task unit whose times are known; 0 where they are not."""
@@ -696,7 +672,7 @@ class _Walk:
             if arriving.kind != "poisson":
                 self.guessed.append(port.name)
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
-        room = port.tx_ring_frames - sum(self._poll(at) for at in before)
+        room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
         chance = self._overflow(load, room, arriving, mix)
         self._may_lose(rate, chance, f'"{port.name} out" can fill its ring, of which no closed form is known')
 
