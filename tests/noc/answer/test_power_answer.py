@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from routecast.noc.answer.optimum import optimum_answer
-from routecast.noc.answer.power import NO_DVFS, power_answer
+from routecast.noc.answer.power import NO_DVFS, PowerAnswer, power_answer
 from routecast.noc.file.reading import NocChange, parse_noc, read_noc
 from routecast.noc.planes.toy import closed_form
 from routecast.noc.power.router_table import router_table
+from routecast.report.noc.tables import crossover_lines, power_table, watts_table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HOT_SPOT = (EXAMPLES / "hotspot.noc.toml").read_text(encoding="utf-8")
@@ -50,6 +51,61 @@ def test_the_toy_scenario_is_its_closed_form() -> None:
     # The example is of a size at which concentration beats even a balance that may split flows (eq. 7.5).
     assert wanted.concentrated < wanted.balanced
     assert powers["search"] <= powers["mini"] * (1 + 1e-9)
+
+
+def test_equal_parts_of_the_toy_scenario_are_eq_7_5() -> None:
+    found = power_answer(read_noc(EXAMPLES / "toy.noc.toml"))
+    (split,) = found.equal_parts
+    # Li 2012, eq. 7.5: (1 + k rho) / 4, k = 47 and rho = 0.2.
+    assert split.power == pytest.approx((1 + 47 * 0.2) / 4)
+    assert split.alphas == (2.0, 2.0)
+    row = next(row for row in power_table(found).rows if row[0] == "equal parts")
+    assert row[4] == pytest.approx(2.6)
+    assert found.recommended is not split
+    assert found.to_json()["equal_parts"][0]["power"] == pytest.approx(2.6)
+
+
+def test_one_plane_has_no_equal_parts() -> None:
+    assert power_answer(parse_noc(HOT_SPOT, change=NocChange(load="1", routings="xy"))).equal_parts == ()
+
+
+def leaky(tmp_path: Path, asleep: float = 1.0) -> PowerAnswer:
+    """Two planes whose routers draw idle power: XY at the lowest clock up to load 0.5, twice its idle power for two."""
+    (tmp_path / "router.nocpower.toml").write_text(TABLE, encoding="utf-8")
+    text = (EXAMPLES / "two-planes.noc.toml").read_text(encoding="utf-8")
+    power = f'alpha_max = 2\ntable = "router.nocpower.toml"\nasleep = {asleep}'
+    text = text.replace("alpha_max = 3", power).replace('["balance", "mini", "four_phase", "search"]', '["mini"]')
+    return power_answer(parse_noc(text, folder=tmp_path))
+
+
+def test_idle_watts_are_those_of_all_routers_at_their_planes_clock(tmp_path: Path) -> None:
+    found = leaky(tmp_path)
+    one, two, full = (found.of(key)[0] for key in ("xy", "mini", NO_DVFS))
+    # 25 routers a plane, 0.1 W each at 0.5 GHz and 0.4 W at 1 GHz; load 0.2 needs the slowest clock only.
+    assert (one.idle_w, two.idle_w, full.idle_w) == pytest.approx((2.5, 5.0, 10.0))
+    assert all(row.idle_w <= row.watts[0] for row in found.rows if row.idle_w is not None and row.watts is not None)
+
+
+def test_two_planes_draw_less_than_one_from_some_load_on(tmp_path: Path) -> None:
+    found = leaky(tmp_path)
+    less = {row.load: row.watts < xy.watts for row, xy in zip(found.of("mini"), found.of("xy"), strict=True)}
+    assert not less[0.2]
+    assert less[1.0]
+    since = min(load for load, is_less in less.items() if is_less)
+    assert crossover_lines(found) == (f"Less than XY on one plane: MINI from load {since:g} on.",)
+    table = watts_table(found)
+    assert table is not None
+    assert table.columns[-1].title == "Idle"
+    assert crossover_lines(found)[0] in table.caption
+
+
+def test_a_table_without_idle_power_has_no_idle_watts() -> None:
+    text = HOT_SPOT.replace("alpha_max = 3 ", 'alpha_max = 2\ntable = "intel-48-core" ')
+    found = power_answer(parse_noc(text, change=NocChange(load="0.4", routings="xy")))
+    assert all(row.idle_w is None for row in found.rows)
+    table = watts_table(found)
+    assert table is not None
+    assert "Idle" not in {column.title for column in table.columns}
 
 
 def test_a_load_over_capacity_has_no_power_and_says_which_link() -> None:

@@ -54,10 +54,35 @@ def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
     return sum(least for least, _ in bounds), sum(greatest for _, greatest in bounds)
 
 
+def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]) -> float | None:
+    """Return what planes would draw at their clocks without a flit; None where the table does not state it.
+
+    It is there however little a plane carries, and why a second plane costs more than it saves at low load (Li 2012,
+    sec. 7.5). A plane that sleeps draws what is left of it.
+
+    Raises
+    ------
+    RoutecastError
+        A plane is over capacity.
+    """
+    if "idle power" in table.missing:
+        return None
+    idle_w = 0.0
+    for plane in planes:
+        found = plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep)
+        clock_hz = table.fastest_hz if key == NO_DVFS else found.frequency_hz
+        try:
+            idle_w += found.least_w if found.asleep else len(found.router_loads) * table.idle_w(clock_hz)
+        except RoutecastError:  # stated at other clocks only: the watts are between bounds
+            return None
+    return idle_w
+
+
 Beside = tuple[float, float, float | None]
 """Load, and the power of XY at it without and with scaling."""
 NO_DVFS = "no_dvfs"
 SEARCH = "search"
+EQUAL_PARTS = "equal_parts"
 _ROUNDING = 1e-9
 
 
@@ -68,7 +93,8 @@ class PowerRow:
     Attributes
     ----------
     key
-        ``no_dvfs`` (XY at full voltage and clock), a routing, or an allocation.
+        ``no_dvfs`` (XY at full voltage and clock), a routing, an allocation, or ``equal_parts``: as much of every flow
+        on each plane as the plane is wide (Li 2012, eq. 7.5), which no allocation of whole flows can do.
     load
         Normalised.
     planes
@@ -79,6 +105,8 @@ class PowerRow:
         Of XY on one plane at the same load, without and with scaling; the second None where XY is over capacity.
     watts
         Least and greatest by the file's table of router power; None without one, or where it states too little.
+    idle_w
+        The part of the watts that is there without a flit; None where the table does not state it.
     """
 
     key: str
@@ -88,11 +116,12 @@ class PowerRow:
     no_dvfs_power: float
     xy_power: float | None
     watts: Watts | None = None
+    idle_w: float | None = None
 
     @property
     def name(self) -> str:
         """What tables call it."""
-        return "NoDVFS" if self.key == NO_DVFS else policy_name(self.key)
+        return {NO_DVFS: "NoDVFS", EQUAL_PARTS: "equal parts"}.get(self.key) or policy_name(self.key)
 
     @property
     def is_allocation(self) -> bool:
@@ -143,16 +172,21 @@ class PowerRow:
             "of_no_dvfs_ratio": self.of_no_dvfs_ratio,
             "of_xy_ratio": self.of_xy_ratio,
             "watts_w": self.watts,
+            "idle_w": self.idle_w,
             "is_over_capacity": self.power is None,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PowerAnswer:
-    """Power of every routing and allocation at every load, by load and then in the file's order."""
+    """Power of every routing and allocation at every load, by load and then in the file's order.
+
+    ``equal_parts`` has, for each load, what flows would need that are split over all planes; none with one plane.
+    """
 
     case: NocCase
     rows: tuple[PowerRow, ...]
+    equal_parts: tuple[PowerRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -189,7 +223,12 @@ class PowerAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; power in links that are always busy at full voltage."""
-        document = {**case_json(self.case), "rows": [row.to_json() for row in self.rows], "notes": self.notes}
+        document = {
+            **case_json(self.case),
+            "rows": [row.to_json() for row in self.rows],
+            "equal_parts": [row.to_json() for row in self.equal_parts],
+            "notes": self.notes,
+        }
         result = plain(document)
         assert isinstance(result, dict)
         return result
@@ -219,6 +258,7 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
     total = len(case.loads) * (1 + len(names))
     rows: list[PowerRow] = []
+    split: list[PowerRow] = []
     notes: list[str] = []
     done, is_cut = 0, False
     for load in case.loads:
@@ -231,6 +271,7 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
             key: str, planes: tuple[Plane, ...], power: float | None, *, beside: Beside = (load, no_dvfs, xy)
         ) -> None:
             at, without, scaled = beside
+            watts, idle_w = (None, None) if power is None else _watts(case, key, planes, notes)
             row = PowerRow(
                 key=key,
                 load=at,
@@ -238,14 +279,18 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
                 power=power,
                 no_dvfs_power=without,
                 xy_power=scaled,
-                watts=None if power is None else _watts(case, key, planes, notes),
+                watts=watts,
+                idle_w=idle_w,
             )
-            rows.append(row)
+            (split if key == EQUAL_PARTS else rows).append(row)
 
         add(NO_DVFS, (full,), no_dvfs if _worst((full,)) <= 1 + _ROUNDING else None)
         for routes in case.routings:
             planes = (_one_plane(case, routes, demand),)
             add(routes.policy, planes, _power(planes))
+        if case.has_planes:
+            parts = _equal_parts(case, demand)
+            add(EQUAL_PARTS, parts, _power(parts))
         for name in names:
             what = f"{policy_name(name)} at load {load:g}"
             tell(done, total, what)
@@ -276,25 +321,32 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
                 f"{row.name} at load {row.load:g}: {_bottleneck_name(case, row.planes)} is loaded {worst:.4g} times "
                 "its capacity at full clock; latency is unbounded"
             )
-    return PowerAnswer(case=case, rows=tuple(rows), notes=tuple(notes))
+    return PowerAnswer(case=case, rows=tuple(rows), equal_parts=tuple(split), notes=tuple(notes))
 
 
-def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str]) -> Watts | None:
+def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str]) -> tuple[Watts | None, float | None]:
     if case.table is None:
-        return None
+        return None, None
     try:
-        if key == NO_DVFS:
-            return watts_at_full_clock(case.table, planes[0])
-        return watts_of(case, case.table, planes)
+        watts = watts_at_full_clock(case.table, planes[0]) if key == NO_DVFS else watts_of(case, case.table, planes)
+        return watts, idle_of(case, case.table, key, planes)
     except RoutecastError as problem:
         said = f"watts left out: {problem}"
         if said not in notes:
             notes.append(said)
-        return None
+        return None, None
 
 
 def _one_plane(case: NocCase, routes: Routes, demand: NDArray[np.float64]) -> Plane:
     return Plane(demand=demand, routes=routes, scaling=case.scaling)
+
+
+def _equal_parts(case: NocCase, demand: NDArray[np.float64]) -> tuple[Plane, ...]:
+    whole = sum(case.widths)
+    return tuple(
+        Plane(demand=demand * (width / whole), routes=case.xy, scaling=case.scaling, width=width)
+        for width in case.widths
+    )
 
 
 def _worst(planes: Sequence[Plane]) -> float:

@@ -12,6 +12,7 @@ from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 
 __all__ = [
     "beside_table",
+    "crossover_lines",
     "gap_percent",
     "grid_name",
     "load_meaning",
@@ -77,8 +78,10 @@ def power_table(answer: PowerAnswer) -> Table:
     for load in answer.case.loads:
         here = answer.at(load)
         best = min((row.power for row in here if row.power is not None), default=None)
-        for row in here:
-            if row.power is not None and best is not None and row.power <= best * (1.0 + 1e-9):
+        split = [row for row in answer.equal_parts if row.load == load]
+        alone = [row for row in here if not row.is_allocation]
+        for row in (*alone, *split, *here[len(alone) :]):
+            if row in here and row.power is not None and best is not None and row.power <= best * (1.0 + 1e-9):
                 strong.add(len(rows))
             rows.append(
                 (
@@ -92,7 +95,12 @@ def power_table(answer: PowerAnswer) -> Table:
                     row.of_xy_ratio,
                 )
             )
-    planes = " Bottleneck and alpha are given for each plane." if answer.case.has_planes else ""
+    planes = (
+        " Bottleneck and alpha are given for each plane. Equal parts: every flow split over all planes (eq. 7.5), "
+        "which whole flows cannot be."
+        if answer.case.has_planes
+        else ""
+    )
     over = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
     return Table(
         name="power",
@@ -121,7 +129,9 @@ def watts_table(answer: PowerAnswer) -> Table | None:
     table = answer.case.table
     if table is None or all(row.watts is None for row in answer.rows):
         return None
-    known = [row for row in answer.rows if row.watts is not None]
+    known = [row for row in (*answer.rows, *answer.equal_parts) if row.watts is not None]
+    known.sort(key=lambda row: row.load)  # a stable sort: the file's order at each load
+    has_idle = any(row.idle_w is not None for row in known)
     is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in known)
     kept = ("Greatest",) if not is_bounded else ("Least", "Greatest")
     return Table(
@@ -131,14 +141,43 @@ def watts_table(answer: PowerAnswer) -> Table | None:
             "Sum over routers of eq. 7.14 at the clock of their plane."
             + (" The table states no idle power: watts lie between the two." if is_bounded else "")
             + (" A plane without traffic sleeps." if answer.case.power.asleep < 1.0 else "")
+            + (" Idle: the part of it that is there without a flit." if has_idle else "")
+            + "".join(f" {line}" for line in crossover_lines(answer))
         ),
         columns=(
             Column("Load", "", ".3g"),
             Column.text("Routing"),
             *(Column(name if is_bounded else "Power", "W", ".4g") for name in kept),
+            *((Column("Idle", "W", ".4g"),) if has_idle else ()),
         ),
-        rows=tuple((row.load, row.name, *((row.watts or ())[-len(kept) :])) for row in known),
+        rows=tuple(
+            (row.load, row.name, *((row.watts or ())[-len(kept) :]), *((row.idle_w,) if has_idle else ()))
+            for row in known
+        ),
     )
+
+
+def crossover_lines(answer: PowerAnswer) -> tuple[str, ...]:
+    """Return from which load on each allocation draws less than XY with scaling on one plane, in watts.
+
+    At low load a second plane draws its idle power and saves little (Li 2012, sec. 7.5). Where watts lie between two
+    bounds an allocation draws less when its greatest is below XY's least.
+    """
+    one_plane = {row.load: row.watts for row in answer.of("xy") if row.watts is not None}
+    if len(one_plane) < 2:
+        return ()
+    lines = []
+    for key in answer.keys:
+        rows = [row for row in answer.of(key) if row.is_allocation and row.watts is not None and row.load in one_plane]
+        less = [row.load for row in rows if row.watts is not None and row.watts[1] < one_plane[row.load][0]]
+        first = min((load for load in less if all(row.load in less for row in rows if row.load >= load)), default=None)
+        if not rows:
+            continue
+        since = "at no load"
+        if first is not None:
+            since = "at every load" if first == min(row.load for row in rows) else f"from load {first:g} on"
+        lines.append(f"{rows[0].name} {since}")
+    return (f"Less than XY on one plane: {', '.join(lines)}.",) if lines else ()
 
 
 def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
