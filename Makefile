@@ -62,8 +62,9 @@ test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, docte
 	@$(PYTEST) --hypothesis-profile=ci --durations=25
 
 .PHONY: fuzz-models
-fuzz-models: $(DONE)/extension ## solve and simulate 2,000 random routers, and count what the closed form gets wrong
+fuzz-models: $(DONE)/extension ## solve and simulate 3,000 random routers, and count what the closed form gets wrong
 	@$(BIN)/python benches/fuzz_models.py
+	@$(BIN)/python benches/fuzz_models.py --builder mixed --routers 1000
 
 .PHONY: coverage
 coverage: $(DONE)/extension $(DONE)/group-test $(DONE)/group-coverage ## print the share of the lines that test covers which quick covers

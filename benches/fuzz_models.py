@@ -1,7 +1,8 @@
 """Both evaluators on random routers: what the closed form says without a word that the simulator does not find.
 
 Each router is solved and simulated, past its transient. Counted are losses that `solve` neither sees nor names,
-answers that it calls not known, rates and latencies that lie off, and names of what limits that differ. ``--list``
+answers that it calls not known, rates and latencies that lie off, and names of what limits that differ. Routers are of
+all builders; of ``--builder mixed`` are those whose task units of any activation share one or two units. ``--list``
 prints the seeds, so that one can be looked at: ``--seeds 17 40``.
 """
 
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "page"))
@@ -60,9 +62,9 @@ class Verdict:
     errors: dict[str, float] = field(default_factory=dict)
 
 
-def judge(seed: int) -> Verdict:
+def judge(seed: int, builder: str = "") -> Verdict:
     """Solve and simulate the router of a seed, and compare."""
-    builder, model, load = random_router(seed)
+    builder, model, load = random_router(seed, builder)
     try:
         solved = Solve(model=model).trial(load, 1.0)
     except RoutecastError as problem:
@@ -121,12 +123,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--routers", type=int, default=2000, help="how many seeds from 0 on (default 2000)")
     parser.add_argument("--seeds", type=int, nargs="+", help="these instead")
+    parser.add_argument("--builder", default="", help='"mixed", "softirq", …: routers of this one alone')
     parser.add_argument("--list", action="store_true", help="print a line for each that is off")
     options = parser.parse_args(arguments)
     seeds = options.seeds or range(options.routers)
     counts: Counter[str] = Counter()
     with ProcessPoolExecutor() as pool:
-        for verdict in pool.map(judge, seeds, chunksize=4):
+        for verdict in pool.map(partial(judge, builder=options.builder), seeds, chunksize=4):
             counts.update(verdict.kinds)
             bad = {"silent loss", "loss off", "rate off", "latency off"} & set(verdict.kinds)
             if options.seeds or (options.list and bad):

@@ -11,11 +11,23 @@ from pathlib import Path
 import pytest
 
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.solve import Solve
+from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
-from routecast.router import Activation, RandomTime, ServiceCost, multicore
+from routecast.router import (
+    Activation,
+    Need,
+    Policy,
+    Port,
+    RandomTime,
+    ResourcePool,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+    multicore,
+)
 from routecast.router.files import read_router_and_load
+from routecast.router.model import PolicyKind
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "benches"), str(Path(__file__).parents[1] / "page")]
 judge = importlib.import_module("fuzz_models").judge
@@ -41,9 +53,24 @@ def unknown(trial: Trial) -> bool:
     return said
 
 
+MIXED = {
+    18: "interrupts above a plain task unit",
+    172: "interrupts after a plain task unit",
+    224: "polling that may take the unit of others",
+    389: "a pin that fills one unit of two",
+    487: "two that poll, one of them bound to a unit that the other may have",
+    709: "a thread bound to a unit that is polled on",
+    754: "the same under priorities",
+    928: "interrupts of three task units on one unit",
+    963: "a cost per batch behind interrupts",
+}
+"""The same for routers whose task units of any activation share one or two units."""
+
+
 @pytest.mark.slow
 def test_no_random_router_loses_without_a_word() -> None:
     verdicts = [judge(seed) for seed in (*SILENT, *range(3000, 3100))]
+    verdicts += [judge(seed, "mixed") for seed in (*MIXED, *range(3000, 3050))]
     assert [verdict for verdict in verdicts if "silent loss" in verdict.kinds] == []
     assert [verdict for verdict in verdicts if "loss off" in verdict.kinds] == []
     assert sum("loss known" in verdict.kinds for verdict in verdicts) > 15
@@ -67,6 +94,57 @@ def test_threads_with_room_to_spare_lose_nothing_and_those_in_overload_are_not_k
     assert not unknown(half)
     assert Simulate(router, seed=1).trial(replace(load, rate_pps=200e3), 0.1).loss_ratio == half.loss_ratio == 0.0
     assert unknown(Solve(model=router).trial(replace(load, rate_pps=1.4e6), 1.0))
+
+
+def beside(activation: Activation, *, policy: PolicyKind = "fifo", pins: tuple[int, ...] = ()) -> RouterModel:
+    """Return a router of two task units on one pool: one of this activation, one that serves a frame a turn."""
+    first = TaskUnit(
+        name="first", needs=(Need(pool="cpu"),), service=ServiceCost(per_packet_s=1e-6), activation=activation
+    )
+    second = TaskUnit(name="second", needs=(Need(pool="cpu"),), service=ServiceCost(per_packet_s=0.5e-6), pin=pins)
+    return RouterModel(
+        name="beside",
+        ports=tuple(Port(name=f"to {name}", link_bps=100e9, entry=name) for name in ("first", "second")),
+        tasks=(first, second),
+        pools=(
+            ResourcePool(
+                name="cpu",
+                units=2 if pins else 1,
+                policy=Policy(kind=policy, quantum_s=50e-6 if policy == "fair" else None),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(("policy", "low_ratio"), [("fifo", 0.65), ("fair", 0.95)])
+def test_polls_beside_a_plain_task_unit_carry_what_the_closed_form_says(policy: PolicyKind, low_ratio: float) -> None:
+    router = beside(Activation(kind="interrupt", interrupt_cost_s=2e-6), policy=policy)
+    load = OfferedLoad(rate_pps=1e5, flows=FlowSet.crafted(2), arrivals=Arrivals.poisson())
+    carried_pps = lossless_pps(router, load)
+
+    def lost(rate_pps: float) -> float:
+        return Simulate(router, seed=1).trial(replace(load, rate_pps=rate_pps), 0.1).loss_ratio
+
+    assert lost(0.98 * carried_pps) == 0.0
+    assert lost(carried_pps / low_ratio) > 0.01
+    above = Solve(model=router).trial(replace(load, rate_pps=carried_pps / low_ratio), 1.0)
+    assert unknown(above)
+    assert "it may carry up to 1.333 Mpps" in above.bottleneck.reason
+
+
+def test_one_that_polls_may_take_the_unit_of_another() -> None:
+    load = OfferedLoad(rate_pps=1e5, flows=FlowSet.crafted(2), arrivals=Arrivals.poisson())
+    assert unknown(Solve(model=beside(Activation(kind="polling"), pins=(0,))).trial(load, 1.0))
+    apart = beside(Activation(kind="polling"), pins=(0,))
+    apart = replace(apart, tasks=(replace(apart.tasks[0], pin=(1,)), apart.tasks[1]))
+    assert not unknown(Solve(model=apart).trial(load, 1.0))
+
+
+def test_one_that_polls_leaves_only_the_other_units() -> None:
+    router = beside(Activation(kind="polling"), pins=(0, 1))
+    load = OfferedLoad(rate_pps=6e6, flows=FlowSet.crafted(2), arrivals=Arrivals.poisson())
+    solved, simulated = Solve(model=router).trial(load, 1.0), Simulate(router, seed=1).trial(load, 0.02)
+    assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.01)
 
 
 def test_what_a_law_covers_is_not_called_unknown() -> None:

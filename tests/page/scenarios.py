@@ -17,17 +17,23 @@ from routecast.router import (
     Activation,
     Contention,
     Interruptions,
+    Need,
     Outage,
     Policy,
+    Port,
     RandomTime,
+    ResourcePool,
+    Route,
     RouterModel,
     ServiceCost,
+    TaskUnit,
     check_load,
     multicore,
     softirq,
 )
 from routecast.router.events import check_events
 from routecast.router.files import read_router_and_load
+from routecast.router.model import ActivationKind
 
 __all__ = ["random_router", "random_scenarios"]
 
@@ -62,11 +68,11 @@ def random_scenarios(count: int, *, seed: int, frames: int) -> list[tuple[str, s
     ]
 
 
-def random_router(seed: int) -> tuple[str, RouterModel, OfferedLoad]:
-    """Return a random router that is valid, with a load for it, and the name of its builder."""
+def random_router(seed: int, builder: str = "") -> tuple[str, RouterModel, OfferedLoad]:
+    """Return a random router that is valid, with a load for it, and the name of its builder, which the seed chooses."""
     rng = random.Random(seed)
     builders = ("multicore", "softirq", *FAMILIES)
-    builder = builders[seed % len(builders)]
+    builder = builder or builders[seed % len(builders)]
     refused: RoutecastError | None = None
     for _ in range(200):
         try:
@@ -178,7 +184,54 @@ def _softirq(rng: random.Random) -> RouterModel:
     )
 
 
-_MADE: dict[str, Callable[[random.Random], RouterModel]] = {"multicore": _multicore, "softirq": _softirq}
+def _mixed(rng: random.Random) -> RouterModel:
+    """Build a few task units of any activation, side by side or one after the other, that share one or two units."""
+    count, units = rng.randint(2, 4), rng.choice((1, 1, 2))
+    names = [f"task {number}" for number in range(count)]
+    policy = Policy() if rng.random() < 0.2 else _policy(rng)
+    tasks = tuple(
+        TaskUnit(
+            name=name,
+            service=ServiceCost(
+                per_packet_s=rng.uniform(0.2e-6, 2e-6), per_batch_s=rng.choice((0.0, 0.0, 1e-6)), **_law(rng)
+            ),
+            needs=(Need(pool="cpu"),),
+            queue_frames=rng.choice((16, 128, 512)),
+            activation=_activation(rng),
+            batch_frames=rng.choice((1, 1, 1, 32)),
+            priority=rng.randint(0, 1),
+            pin=(rng.randrange(units),) if rng.random() < 0.3 else (),
+            route=Route(to=(names[number + 1],)) if number + 1 < count and rng.random() < 0.4 else Route(),
+        )
+        for number, name in enumerate(names)
+    )
+    ports = tuple(
+        Port(name=f"port {number}", link_bps=100e9, entry=rng.choice(names) if number else names[0])
+        for number in range(2)
+    )
+    return RouterModel(
+        name="mixed", ports=ports, tasks=tasks, pools=(ResourcePool(name="cpu", units=units, policy=policy),)
+    )
+
+
+def _activation(rng: random.Random) -> Activation:
+    kinds: tuple[ActivationKind, ...] = ("dedicated", "interrupt", "interrupt", "polling", "thread")
+    kind = rng.choice(kinds)
+    if kind != "interrupt":
+        return Activation(kind=kind)
+    return Activation(
+        kind=kind,
+        budget_frames=rng.choice((8, 64)),
+        interrupt_cost_s=rng.choice((0.0, 1e-6, 3e-6)),
+        moderation_s=rng.choice((0.0, 0.0, 50e-6)),
+    )
+
+
+_MADE: dict[str, Callable[[random.Random], RouterModel]] = {
+    "multicore": _multicore,
+    "softirq": _softirq,
+    "mixed": _mixed,
+}
 
 
 @cache

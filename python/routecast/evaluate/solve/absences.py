@@ -18,6 +18,7 @@ from collections.abc import Iterable
 
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.scheduling_shares import Component, served_at_once
+from routecast.evaluate.solve.unknown_shares import fill_of, frames_s
 from routecast.quantity.schema import field, value
 
 __all__ = ["SPREAD", "Absences", "absences_of"]
@@ -109,15 +110,17 @@ class _Bounds:
         return own_s + max((exit_s for _, exit_s in cost.rest), default=0.0)
 
     def _part_load(self, part: Component) -> float:
-        """Share of its units that work takes in full batches, and what polling holds."""
+        """Share of its units that work takes and polling holds: in full batches, or at most where others take turns."""
         fluid = self.fluid
-        busy = 0.0
+        apart = len(part.members) > 1 and fluid.steady is None
+        busy, rate = [0.0] * self.count, self.rate.tolist()
+        turns_s = frames_s(part, fluid.graph.tasks, fluid.costs, rate) if apart else {}
         for index, units in part.members:
+            frame_s = max(turns_s.get(index, 0.0) * float(fluid.factor[index]), self.frame_s[index])
+            busy[index] = units * rate[index] * frame_s
             if fluid.graph.tasks[index].activation.kind == "polling":
-                busy += float(fluid.busy_units[part.pool.name][index])
-            else:
-                busy += units * float(self.rate[index]) * self.frame_s[index]
-        return busy / len(part.units)
+                busy[index] = float(fluid.busy_units[part.pool.name][index])
+        return fill_of(part, fluid.graph.tasks, busy) if apart else sum(busy) / len(part.units)
 
     def _load(self, index: int) -> float:
         load = float(self.rate[index]) * self.frame_s[index] / self.servers[index]

@@ -25,10 +25,11 @@ from routecast.evaluate.solve.limits import limits_of, links_of, ranked
 from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
 from routecast.evaluate.solve.scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve.throughput import Steady, lossless_of, steady_state
+from routecast.evaluate.solve.unknown_shares import fill_of, frames_s
 from routecast.evaluate.solve.window_limits import limits_of_windows
 from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
-from routecast.quantity import format_duration, format_ratio
+from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.check_load import check_load
 from routecast.router.model import ResourcePool, RouterModel
 
@@ -85,43 +86,69 @@ def _pool_capacity(
     base_s: Sequence[float],
     switching: Sequence[float],
 ) -> tuple[float, str]:
-    """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one."""
+    """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one.
+
+    Where task units share units and a batch or an interrupt costs something, this is the rate that is safe: with the
+    least batches that turns leave.
+    """
+    tasks = fluid.graph.tasks
+    each_s = [one + more for one, more in zip(base_s, switching, strict=True)]
+    rate, fullest, load = _full_at(fluid, pool, parts, visits, each_s)
+    if fullest is None:
+        return math.inf, ""
+    for part in parts:
+        if len(part.members) > 1:
+            for index, time_s in frames_s(part, tasks, fluid.costs, visits).items():
+                each_s[index] = max(each_s[index], time_s)
+    safe_pps, safe_part, safe_load = _full_at(fluid, pool, parts, visits, each_s)
+    unsure = ""
+    if safe_part is not None and safe_pps < rate * _SURE:
+        unsure = (
+            f"; it may carry up to {format_pps(rate)}, for it is not known how many frames a poll finds while others "
+            "have their turns"
+        )
+        rate, fullest, load = safe_pps, safe_part, safe_load
+    units = len(fullest.units)
+    if len(parts) == 1 or sum(load) > 0.999 * sum(len(part.units) for part in parts):
+        plural = "s" if pool.units > 1 else ""
+        used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
+        busy = f'{used} unit{plural} of pool "{pool.name}" are busy all the time'
+        return rate, (busy if used > 1 else f'the unit of pool "{pool.name}" is busy all the time') + unsure
+    names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
+    share = max(visits[index] for index, _ in fullest.members)
+    where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
+    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames{unsure}'
+
+
+def _full_at(
+    fluid: Fluid, pool: ResourcePool, parts: Sequence[Component], visits: Sequence[float], each_s: Sequence[float]
+) -> tuple[float, Component | None, list[float]]:
+    """Return the rate at which the fullest component of a pool is full, that component, and the busy units by member.
+
+    Parameters
+    ----------
+    each_s : sequence of float
+        By task unit: seconds per frame without contention.
+    """
     tasks = fluid.graph.tasks
     slowed = [one for one in fluid.slowed if one.pool is pool]
-    members = [
-        (
-            part,
-            [
-                (index, units, served_at_once(tasks[index], max(len(part.units) // units, 1)))
-                for index, units in part.members
-            ],
-        )
-        for part in parts
-    ]
     factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
     rate, fullest = math.inf, None
     for round_number in range(200):
-        demand = {
-            index: visits[index] * (base_s[index] * factor[index] + switching[index])
-            for part in parts
-            for index, _ in part.members
-        }
-        worst = 0.0
-        for part, using in members:
-            whole = alone = 0.0
-            for index, units, lanes in using:
-                whole += demand[index] * units
-                alone = max(alone, demand[index] / lanes)
-            fill = max(whole / len(part.units), alone)
+        worst, work = 0.0, [0.0] * len(tasks)
+        for part in parts:
+            alone = 0.0
+            for index, units in part.members:
+                demand = visits[index] * each_s[index] * factor[index]
+                work[index] = demand * units
+                alone = max(alone, demand / served_at_once(tasks[index], max(len(part.units) // units, 1)))
+            fill = max(fill_of(part, tasks, work), alone)
             if fill > worst:
                 worst, fullest = fill, part
         if worst <= 0.0:
-            return math.inf, ""
+            return math.inf, None, load
         before, rate = rate, 1.0 / worst
-        load = [0.0] * len(tasks)
-        for part in parts:
-            for index, units in part.members:
-                load[index] += demand[index] * units * rate
+        load = [one * rate for one in work]
         if not slowed:
             break
         new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
@@ -130,18 +157,7 @@ def _pool_capacity(
         if round_number >= 8:
             new_factor = [0.5 * (old + new) for old, new in zip(factor, new_factor, strict=True)]
         factor = new_factor
-    assert fullest is not None
-    units = len(fullest.units)
-    if len(parts) == 1 or sum(load) > 0.999 * sum(len(part.units) for part in parts):
-        plural = "s" if pool.units > 1 else ""
-        used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
-        return rate, f'{used} unit{plural} of pool "{pool.name}" are busy all the time' if used > 1 else (
-            f'the unit of pool "{pool.name}" is busy all the time'
-        )
-    names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
-    share = max(visits[index] for index, _ in fullest.members)
-    where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
-    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames'
+    return rate, fullest, load
 
 
 # The fluid steady state of any router: of task units that share pools, or of threads.
@@ -307,6 +323,7 @@ def _named(names: list[str]) -> str:
 
 
 _FULL = 1.0 - 1e-9
+_SURE = 1.0 - 1e-9
 _NO_LOSS = 1e-4
 _NEVER = 1e-9
 

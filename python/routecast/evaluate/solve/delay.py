@@ -38,6 +38,7 @@ from routecast.evaluate.solve.stations import (
     behind_link,
     law_of,
 )
+from routecast.evaluate.solve.unknown_shares import why_unknown
 from routecast.evaluate.solve.window_limits import queue_in_window, window_notes
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
@@ -384,6 +385,19 @@ class _Walk:
         """What a queue needs room for besides fluctuation."""
         return absences_of(self.fluid)
 
+    @cached_property
+    def unknown_shares(self) -> list[str]:
+        """By task unit: why it is not known what it gets of units that it shares; empty where it is."""
+        fluid, tasks = self.fluid, self.graph.tasks
+        rates, factor = fluid.rates.sum(axis=1).tolist(), fluid.factor.tolist()
+        found = [""] * len(tasks)
+        for part in fluid.components:
+            threads = fluid.steady is not None
+            why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
+            for index, _ in part.members:
+                found[index] = found[index] or why
+        return found
+
     def station(self, index: int) -> None:
         """Take one task unit: its queue, its loss, what departs from it."""
         self._station(index)
@@ -420,7 +434,9 @@ class _Walk:
             if queue is None:
                 self.unknown = self.unknown or f'"{task.name}" {reason}'
                 self.admitted[index] = self._fluid_ratio(index, rate)
-                self._may_lose(rate, self._chance(index, rate, arriving, mix), f'"{task.name}" {reason}')
+                shares = self.unknown_shares[index]
+                chance = 1.0 if shares else self._chance(index, rate, arriving, mix)
+                self._may_lose(rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
             else:
                 self.queues[index] = queue
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)

@@ -112,18 +112,24 @@ def divide(
     capacity = float(len(component.units))
     most: dict[int, float] = {}
     weight: dict[int, float] = {}
+    polling: set[int] = set()
     for index, units in component.members:
         most[index] = wanted_pps[index]
         if busy_s[index] > 0.0:
             at_once = served_at_once(tasks[index], len(component.units) // units)
             most[index] = min(wanted_pps[index], at_once / busy_s[index])
         weight[index] = units * busy_s[index]
+        if tasks[index].activation.kind == "polling":
+            # It has its units for itself: only Linux takes them away, and its threads are not divided here.
+            capacity -= units * served_at_once(tasks[index], len(component.units) // units)
+            polling.add(index)
+    others = set(most) - polling
     alone = len(most) == 1
-    if alone or sum(most[index] * weight[index] for index in most) <= capacity * (1.0 + 1e-12):
+    if alone or not others or sum(most[index] * weight[index] for index in others) <= capacity * (1.0 + 1e-12):
         return most
     policy = component.pool.policy
     turn: dict[int, float] = {}
-    for index in most:
+    for index in others:
         task, frames = tasks[index], float(costs[index].batch_frames)
         if policy.kind == "fair":
             turn[index] = task.weight / max(weight[index], 1e-300)
@@ -133,13 +139,13 @@ def divide(
             turn[index] = float(task.queue_frames)
         else:
             turn[index] = task.parallel * frames
-    levels = [set(most)]
+    levels = [others]
     if policy.kind in {"priority", "preemptive"}:
         urgent: dict[int, set[int]] = {}
-        for index in most:
+        for index in others:
             urgent.setdefault(tasks[index].priority, set()).add(index)
         levels = [urgent[priority] for priority in sorted(urgent, reverse=True)]
-    got: dict[int, float] = {}
+    got = {index: most[index] for index in polling}
     for level in levels:
         share = _fill(level, most, weight, turn, capacity)
         got.update(share)
