@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
+from quotations import numbers, papers, plain
 
 from routecast.hardware.formula import Formula
 from routecast.study.curves.document import CurveStudy
@@ -16,9 +15,6 @@ from routecast.study.document import Quoted, StudyDocument
 from routecast.study.experiments.document import ExperimentsStudy
 from routecast.study.noc.document import NocStudy
 from routecast.study.reading import find_study, read_study, shipped_studies
-
-PAPERS = "ROUTECAST_PAPERS"
-"""Folder with the texts of the papers, ``*.txt``: quotations are looked up in them."""
 
 NOT_YET_QUOTED: frozenset[str] = frozenset()
 """Studies with stated values that have no quotation yet: the list may only shrink."""
@@ -33,8 +29,6 @@ NO_STATED_VALUES = {
 }
 """Studies whose files have no table of stated values."""
 
-PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
-NUMBER = re.compile(r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(%|[kMG](?=pps|bps|b/s|\b))?")
 ROUNDED = 0.005
 """Values that follow from a quoted number are written with three digits."""
 
@@ -81,15 +75,6 @@ def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
             yield f"{name}.{type(one).__name__.lower()}[{number}]", one
 
 
-def numbers(quote: str) -> set[float]:
-    """Return the numbers of a quotation, as they are written and with the prefix of their unit."""
-    found = set()
-    for digits, unit in NUMBER.findall(quote):
-        number = float(digits.replace(",", ""))
-        found |= {number, number / 100.0 if unit == "%" else number * PREFIXES[unit]}
-    return found
-
-
 def is_stated(one: Quoted, value: float, scale: float = 1.0) -> bool:
     """Whether a value is a number of its quotation, a word that is named, or follows from its numbers."""
     there = numbers(one.quote)
@@ -134,20 +119,9 @@ def test_the_other_studies_have_no_stated_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_quotations_are_the_words_of_the_papers(name: str) -> None:
-    folder = os.environ.get(PAPERS)
-    if not folder:
-        pytest.skip(f"{PAPERS} names no folder with the texts of the papers, which are not ours to ship")
-    texts = [plain(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*.txt"))]
-    assert texts
+    texts = papers()
     wrong = [place for place, one in quoted(study_of(name)) if not any(plain(one.quote) in text for text in texts)]
     assert not wrong
-
-
-def plain(text: str) -> str:
-    """Return a text on one line, without hyphens at the ends of lines, signs of emphasis, spaces before punctuation."""
-    text = re.sub(r"<sup>\d+</sup>", "", text)  # marks of footnotes
-    text = re.sub(r"(?<=\w)-\s*\n\s*(?=[a-z])", "", text)
-    return re.sub(r" (?=[.,)])", "", " ".join(re.sub(r"[$*`\\]", "", text).split()))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction
+    from routecast.function.stated import Beside
     from routecast.hardware.model import Hardware, MeasuredFunction
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate, OfferedLoad
@@ -379,9 +380,37 @@ def _print(
         print_table(console, limits_table(whole))
     for note in dict.fromkeys(note for _, found in rows for note in found.notes):
         console.print(f"Note: {note}.", markup=False, style="dim")
+    _print_stated(case, direction)
     for mix, trial in zip(frames, trials, strict=False):
         console.print(f"Simulated, {mix.name}", style="bold", markup=False)
         print_trial(console, trial)
+
+
+def _stated(case: Case, direction: str | None) -> tuple[Beside, ...]:
+    from routecast.function.stated import beside_stated
+
+    asked = None if direction is None else [name for name, _ in _named(case, direction)]
+    return beside_stated(case.function, case.hardware, directions=asked, giga=case.giga)
+
+
+def _print_stated(case: Case, direction: str | None) -> None:
+    """Print what the source states of the function on this host, and why ours differs."""
+    from routecast.cli.console import print_table
+    from routecast.report.function import stated_table
+
+    rows = _stated(case, direction)
+    if not rows:
+        return
+    console = data()
+    print_table(console, stated_table(rows))
+    for why in dict.fromkeys(one.stated.unknown or one.stated.why for one in rows):
+        if why:
+            of = dict.fromkeys(
+                f"{one.stated.value:.10g} {one.stated.unit}"
+                for one in rows
+                if why in (one.stated.unknown, one.stated.why)
+            )
+            console.print(f"{', '.join(of)}: {why}.", markup=False, style="dim")
 
 
 def _document(
@@ -405,6 +434,7 @@ def _document(
         "title": case.function.title,
         "hardware": hardware,
         "estimates": estimates,
+        "stated": [one.to_json() for one in _stated(case, direction)],
         "simulated": [trial.to_json() for trial in trials],
     }
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
-from routecast.function.model import Direction, NetworkFunction, Step, TableSize
+from routecast.function.model import Direction, NetworkFunction, Quantity, Stated, Step, TableSize
 from routecast.function.work import step_problems
 from routecast.hardware.model import FormulaText
 from routecast.quantity import parse_frame_bytes
@@ -92,6 +92,29 @@ class DirectionTable(FileModel):
     step: list[StepTable] = Field(default_factory=list, description="The elementary operations, in order.")
 
 
+class StatedTable(FileModel):
+    """What a source states of the function on one host."""
+
+    quantity: Quantity = Field(
+        description="cycles or dram_accesses of a packet; core, memory: rate that the cores or the memory allow; "
+        "machine: rate that the whole machine forwards."
+    )
+    value: Number = Field(gt=0.0, description="The number, as the source writes it.")
+    unit: Literal["cycles", "accesses", "Mpps", "Gbit/s"] = Field(
+        description="Of the number; Gbit/s are on the wire, gap and preamble included."
+    )
+    on: str = Field(description="Name of the host that it is stated for.")
+    section: str = Field(description='Section of the source: "sec. 3.1.1".')
+    quote: str = Field(description="The source's words; they hold the number.")
+    direction: str = Field(default="", description="Direction of the function; not given: all together.")
+    frame: FrameBytes = Field(default=64, description="Size of the frames, FCS included.")
+    cores: Count = Field(default=1, ge=1, description="Cores that process frames.")
+    remote: float = Field(default=0.0, ge=0.0, le=1.0, description="Share of packets in the other socket's L3.")
+    measured: bool = Field(default=False, description="Whether the source measured it; else it estimates it.")
+    why: str = Field(default="", description="Why the estimate here differs.")
+    unknown: str = Field(default="", description="Why there is no estimate here; not given: there is one.")
+
+
 class FunctionFile(FileModel):
     """A network function: what is done to the vast majority of packets."""
 
@@ -106,6 +129,9 @@ class FunctionFile(FileModel):
     runs_as: str = Field(default="", description="Name of the real function that does the same, if there is one.")
     table: list[TableTable] = Field(default_factory=list, description="Tables.")
     direction: list[DirectionTable] = Field(default_factory=list, description="Directions; a router has one.")
+    stated: list[StatedTable] = Field(
+        default_factory=list, description="What the source states; printed beside the estimate, never part of it."
+    )
 
 
 _SUFFIX = ".function.toml"
@@ -238,8 +264,32 @@ def check_function(function: NetworkFunction) -> None:
             problems.append(Problem(f"{place}.name", f'got "{direction.name}" a second time'))
         seen.add(direction.name)
         problems += _direction_problems(direction, function.tables, place)
+    for number, one in enumerate(function.stated):
+        problems += _stated_problems(one, [direction.name for direction in function.directions], f"stated[{number}]")
     if problems:
         raise ModelProblem(f"function {function.name!r}", problems)
+
+
+_UNITS: Mapping[Quantity, tuple[str, ...]] = {
+    "cycles": ("cycles",),
+    "dram_accesses": ("accesses",),
+    "core": ("Mpps", "Gbit/s"),
+    "memory": ("Mpps", "Gbit/s"),
+    "machine": ("Mpps", "Gbit/s"),
+}
+
+
+def _stated_problems(one: Stated, directions: list[str], place: str) -> list[Problem]:
+    problems = []
+    if one.direction and one.direction not in directions:
+        what = f'got "{one.direction}": is no direction; {did_you_mean(one.direction, directions)}'
+        problems.append(Problem(f"{place}.direction", what))
+    units = _UNITS[one.quantity]
+    if one.unit not in units:
+        problems.append(Problem(f"{place}.unit", f'got "{one.unit}": {one.quantity} is in {" or ".join(units)}'))
+    if not one.quote.strip() or not one.section.strip():
+        problems.append(Problem(f"{place}.quote", "is missing: what is stated has the source's words and section"))
+    return problems
 
 
 def _table_problems(tables: tuple[TableSize, ...]) -> list[Problem]:
@@ -288,6 +338,25 @@ def _built(file: FunctionFile) -> NetworkFunction:
         flows_of=file.flows_of,
         tables=tuple(_table(table) for table in file.table),
         directions=tuple(_direction(direction) for direction in file.direction),
+        stated=tuple(_stated(one) for one in file.stated),
+    )
+
+
+def _stated(one: StatedTable) -> Stated:
+    return Stated(
+        quantity=one.quantity,
+        value=one.value,
+        unit=one.unit,
+        on=one.on,
+        section=one.section,
+        quote=one.quote,
+        direction=one.direction,
+        frame_bytes=one.frame,
+        cores=one.cores,
+        remote_ratio=one.remote,
+        measured=one.measured,
+        why=one.why,
+        unknown=one.unknown,
     )
 
 

@@ -96,7 +96,8 @@ def _read_part(part: str) -> NetworkFunction:
         hint = did_you_mean(direction, [one.name for one in function.directions])
         what = f'got "{direction}": is no direction of {function.name}; {hint}'
         raise ModelProblem("chain", [Problem(part, what)])
-    return replace(function, directions=(found[0],))
+    stated = tuple(one for one in function.stated if one.direction == direction)
+    return replace(function, directions=(found[0],), stated=stated)
 
 
 def _directions(functions: Sequence[NetworkFunction]) -> list[str]:

@@ -13,7 +13,10 @@ from typing import Literal
 
 from routecast.hardware.formula import Formula
 
-__all__ = ["Direction", "NetworkFunction", "Step", "TableSize"]
+__all__ = ["Direction", "NetworkFunction", "Quantity", "Stated", "Step", "TableSize"]
+
+Quantity = Literal["cycles", "dram_accesses", "core", "memory", "machine"]
+"""What a source states: cost of a packet, or the rate that cores, memory or the machine allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,31 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What a source states of a function on the host ``on``, in its own words.
+
+    ``value`` has the unit ``unit``: cycles, accesses, Mpps, or Gbit/s on the wire. It holds for frames of
+    ``frame_bytes`` in one direction ("": all together), for ``cores`` cores and a share ``remote_ratio`` of frames in
+    the other socket's cache. ``measured`` tells a measurement from the source's own estimate. ``why`` says why ours
+    differs. ``unknown`` says why there is no estimate of ours; "" where there is one.
+    """
+
+    quantity: Quantity
+    value: float
+    unit: str
+    on: str
+    section: str
+    quote: str
+    direction: str = ""
+    frame_bytes: int = 64
+    cores: int = 1
+    remote_ratio: float = 0.0
+    measured: bool = False
+    why: str = ""
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFunction:
     """A network function: tables and directions.
 
@@ -72,3 +100,4 @@ class NetworkFunction:
     runs_as: str = ""
     flows_of: str = ""
     source: str = ""
+    stated: tuple[Stated, ...] = ()

@@ -12,6 +12,8 @@ from routecast.report.tables import Column, Table, signed_percent
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
+    from routecast.function.model import Stated
+    from routecast.function.stated import Beside
     from routecast.function.step_estimate import StepEstimate
     from routecast.load.frames import FrameMix
     from routecast.testbed.instruction_counts import PacketCounts
@@ -23,6 +25,7 @@ __all__ = [
     "limits_table",
     "operations_table",
     "runs_table",
+    "stated_table",
     "throughput_table",
 ]
 
@@ -142,6 +145,48 @@ def limits_table(found: Estimate) -> Table:
         title=f"Limits, {found.frames.name}",
         strong=frozenset({0}),
     )
+
+
+def stated_table(rows: Sequence[Beside]) -> Table:
+    """Return what the source states of a function, beside the estimate of the same case."""
+    first: dict[str, Beside] = {}
+    for row in rows:
+        first.setdefault(row.stated.quote, row)
+    return Table.of(
+        rows,
+        Column.text("Quantity", lambda row: _quantity(row.stated)),
+        Column.text("Stated", lambda row: f"{row.stated.value:.10g}"),
+        Column.text("Ours", lambda row: _ours(row.ours)),
+        Column.text("", lambda row: row.stated.unit),
+        Column("Off", "%", signed_percent, "error_ratio"),
+        Column.text("Section", "stated.section"),
+        Column.text("Words", lambda row: _words(row, first), wrap=True),
+        name="stated",
+        title="What the source states",
+        caption="",
+    )
+
+
+_QUANTITIES = {"dram_accesses": "accesses", "core": "cores", "memory": "memory", "machine": "machine"}
+
+
+def _words(row: Beside, first: Mapping[str, Beside]) -> str:
+    return f"“{row.stated.quote}”" if first[row.stated.quote] is row else "the same words"
+
+
+def _quantity(one: Stated) -> str:
+    parts = [
+        _QUANTITIES.get(one.quantity, one.quantity),
+        one.direction,
+        f"{one.frame_bytes} B" if one.frame_bytes != 64 else "",
+        cores_said(one.cores) if one.cores > 1 else "",
+        "measured" if one.measured else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _ours(value: float) -> str:
+    return "not known" if math.isnan(value) else f"{value:.4g}"
 
 
 def runs_table(title: str, runs: Sequence[FunctionRun], cores: int) -> Table:

@@ -1,0 +1,105 @@
+"""What a source states of a function on a host, beside what is estimated here for the same case.
+
+Each statement has its own frames, cores and direction, and tables as in the function's file: the estimate beside it is
+that of the statement's case, whatever else was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from routecast.function.estimate import Estimate, estimate
+from routecast.function.model import NetworkFunction, Stated
+from routecast.hardware.model import Hardware
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity.schema import field, value
+
+__all__ = ["Beside", "beside_stated"]
+
+
+@value
+class Beside:
+    """A statement and the estimate of the same case."""
+
+    stated: Stated
+    ours: float = field("In the unit of the statement; NaN where there is no estimate")
+
+    @property
+    def error_ratio(self) -> float:
+        """(ours - stated) / stated; NaN where there is no estimate."""
+        return self.ours / self.stated.value - 1.0
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data; a value that is not known is null."""
+        one = self.stated
+        return {
+            "quantity": one.quantity,
+            "direction": one.direction or None,
+            "frame_bytes": one.frame_bytes,
+            "cores": one.cores,
+            "remote_ratio": one.remote_ratio,
+            "unit": one.unit,
+            "stated": one.value,
+            "measured": one.measured,
+            "ours": self.ours if math.isfinite(self.ours) else None,
+            "section": one.section,
+            "quote": one.quote,
+            "why": one.why or None,
+            "unknown": one.unknown or None,
+        }
+
+
+def beside_stated(
+    function: NetworkFunction, hardware: Hardware, *, directions: Iterable[str] | None = None, giga: float = 1e9
+) -> tuple[Beside, ...]:
+    """Return what the source states of a function on this host, each value with the estimate of its case.
+
+    Parameters
+    ----------
+    function : NetworkFunction
+    hardware : Hardware
+        Statements about other hosts are left out.
+    directions : iterable of str or None
+        Those that are asked for; None: all, and what is stated of them together.
+    giga : float
+        What 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
+
+    Examples
+    --------
+    >>> from routecast.function.catalogue import read_function
+    >>> from routecast.hardware.catalogue import read_hardware
+    >>> first = beside_stated(read_function("l2_switch"), read_hardware("xeon-e5-2690v2"))[0]
+    >>> first.stated.value, first.ours, first.stated.unit
+    (213.0, 211.0, 'cycles')
+    """
+    asked = None if directions is None else set(directions)
+    stated = [one for one in function.stated if one.on == hardware.name and (asked is None or one.direction in asked)]
+    return tuple(Beside(stated=one, ours=_ours(one, function, hardware, giga)) for one in stated)
+
+
+def _ours(one: Stated, function: NetworkFunction, hardware: Hardware, giga: float) -> float:
+    if one.unknown:
+        return math.nan
+    found = estimate(
+        function,
+        hardware,
+        direction=one.direction or None,
+        frame_bytes=one.frame_bytes,
+        cores=one.cores,
+        remote_ratio=one.remote_ratio,
+        giga=giga,
+    )
+    if one.quantity == "cycles":
+        return found.packet_cycles
+    if one.quantity == "dram_accesses":
+        return found.dram_accesses
+    rate_pps = _rate_pps(one, found)
+    if one.unit == "Gbit/s":
+        return rate_pps * 8.0 * (one.frame_bytes + WIRE_OVERHEAD_BYTES) / giga
+    return rate_pps / 1e6
+
+
+def _rate_pps(one: Stated, found: Estimate) -> float:
+    rate_pps = found.pps if one.quantity == "machine" else found.limit_pps(one.quantity)
+    return rate_pps if math.isfinite(rate_pps) else math.nan
