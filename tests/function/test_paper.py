@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from in_process import completed
 
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
@@ -100,3 +103,29 @@ def test_a_table_of_288_kilobytes_needs_no_access_and_a_larger_one_does() -> Non
     entries = 288 * 1024 // 12
     assert estimate(function, hardware, tables={"mac": entries}).dram_accesses == 0.0
     assert estimate(function, hardware, tables={"mac": entries + 10}).dram_accesses == 1.0
+
+
+def test_a_hit_in_the_microflow_cache_takes_141_cycles_and_131_with_its_key_alone() -> None:
+    # Sec. 4.1.2 says about 140; the size of an entry was chosen with it in sight.
+    function, hardware = read_function("microflow_switch"), read_hardware("xeon-e5-2690v2")
+    assert estimate(function, hardware).packet_cycles == 141
+    (table,) = function.tables
+    assert estimate(replace(function, tables=(replace(table, entry_bytes=24),)), hardware).packet_cycles == 131
+
+
+def test_the_microflow_cache_leaves_the_near_caches_beyond_4608_entries() -> None:
+    # Sec. 2.2, point 7: 288 KB of L1 and L2 hold 4608 lines; a hit reads two entries.
+    function, hardware = read_function("microflow_switch"), read_hardware("xeon-e5-2690v2")
+    assert estimate(function, hardware, tables={"microflow": 4608}).dram_accesses == 0.0
+    assert estimate(function, hardware, tables={"microflow": 4609}).dram_accesses == 2.0
+
+
+def test_a_function_chosen_in_sight_of_a_value_says_so() -> None:
+    shown = completed("function", "microflow_switch", "--on", "xeon-e5-2690v2").stdout
+    assert "Chosen in sight of what is stated: entries of 64 B" in shown
+    assert "not known" in shown
+
+
+def test_what_a_miss_in_the_microflow_cache_costs_is_not_known() -> None:
+    (miss,) = [one for one in read_function("microflow_switch").stated if one.unknown]
+    assert (miss.value, miss.unit) == (5.0, "Mpps")

@@ -81,8 +81,11 @@ def carried(fitted: FittedRouter, change: Carry) -> FittedRouter:
 
 
 def _stated_on(*hosts: Hardware) -> list[NetworkFunction]:
-    """Return the functions that ship, without those that need a cost which a host does not state."""
-    functions = map(read_function, function_names())
+    """Return the functions that ship, without those that need a cost which a host does not state.
+
+    Functions with steps that were chosen in sight of one host's value say nothing of another host: they are left out.
+    """
+    functions = [one for one in map(read_function, function_names()) if not one.chosen_in_sight]
     return [each for each in functions if not any(operations_without_cost(each, host, assumed=False) for host in hosts)]
 
 

@@ -378,6 +378,9 @@ def _print(
     print_table(console, throughput_table(rows))
     if len(frames) == 1:
         print_table(console, limits_table(whole))
+    if case.function.chosen_in_sight:
+        known = f"Chosen in sight of what is stated: {case.function.chosen_in_sight}."
+        console.print(known, markup=False, style="dim")
     for note in dict.fromkeys(note for _, found in rows for note in found.notes):
         console.print(f"Note: {note}.", markup=False, style="dim")
     _print_stated(case, direction)
@@ -432,6 +435,7 @@ def _document(
     return {
         "function": case.function.name,
         "title": case.function.title,
+        "chosen_in_sight": case.function.chosen_in_sight or None,
         "hardware": hardware,
         "estimates": estimates,
         "stated": [one.to_json() for one in _stated(case, direction)],

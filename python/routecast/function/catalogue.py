@@ -127,6 +127,11 @@ class FunctionFile(FileModel):
         "not given: every table is asked for all its entries alike.",
     )
     runs_as: str = Field(default="", description="Name of the real function that does the same, if there is one.")
+    chosen_in_sight: str = Field(
+        default="",
+        description="What was chosen with a stated value known. Such a function describes that value: it is shown with "
+        "this remark, and has no part in what is carried from one host to another.",
+    )
     table: list[TableTable] = Field(default_factory=list, description="Tables.")
     direction: list[DirectionTable] = Field(default_factory=list, description="Directions; a router has one.")
     stated: list[StatedTable] = Field(
@@ -336,6 +341,7 @@ def _built(file: FunctionFile) -> NetworkFunction:
         source=file.source,
         runs_as=file.runs_as,
         flows_of=file.flows_of,
+        chosen_in_sight=file.chosen_in_sight,
         tables=tuple(_table(table) for table in file.table),
         directions=tuple(_direction(direction) for direction in file.direction),
         stated=tuple(_stated(one) for one in file.stated),

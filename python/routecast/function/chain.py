@@ -79,6 +79,7 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
         directions=tuple(directions),
         tables=tuple(tables),
         flows_of=next((new[one.flows_of] for one, new in zip(functions, renamed, strict=True) if one.flows_of), ""),
+        chosen_in_sight="; ".join(one.chosen_in_sight for one in functions if one.chosen_in_sight),
         source="; ".join(dict.fromkeys(function.source for function in functions if function.source)),
     )
     check_function(made)

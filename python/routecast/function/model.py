@@ -91,6 +91,7 @@ class NetworkFunction:
 
     ``runs_as`` names its real twin in ``crates/probe``, if any. ``flows_of`` names the table whose entries are the
     flows where the traffic does not say how many there are; "": each table is asked for all its entries alike.
+    ``chosen_in_sight`` says what was chosen with a stated value known: such a function describes that value.
     """
 
     name: str
@@ -101,3 +102,4 @@ class NetworkFunction:
     flows_of: str = ""
     source: str = ""
     stated: tuple[Stated, ...] = ()
+    chosen_in_sight: str = ""
