@@ -36,7 +36,7 @@ def papers() -> list[str]:
 
 def plain(text: str) -> str:
     """Return a text on one line, without hyphens at the ends of lines, signs of emphasis, spaces before punctuation."""
-    text = re.sub(r"\\text\{([^}]*)\}", r"\1", text.replace("\\approx", "≈"))
+    text = re.sub(r"\\text\{([^}]*)\}", r"\1", text.replace("\\approx", "≈").replace("\\sim", "~"))
     text = re.sub(r"<sup>\d+</sup>", "", text)  # marks of footnotes
     text = re.sub(r"(?<=\w)-\s*\n\s*(?=[a-z])", "", text)
     return re.sub(r" (?=[.,)])|(?<=\() ", "", " ".join(re.sub(r"[$*`\\]", "", text).split()))

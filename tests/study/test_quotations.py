@@ -10,8 +10,9 @@ import pytest
 from quotations import numbers, papers, plain
 
 from routecast.hardware.formula import Formula
+from routecast.study.cluster.document import ClusterStudy
 from routecast.study.curves.document import CurveStudy
-from routecast.study.document import Quoted, StudyDocument
+from routecast.study.document import InWords, Quoted, StudyDocument
 from routecast.study.experiments.document import ExperimentsStudy
 from routecast.study.noc.document import NocStudy
 from routecast.study.reading import find_study, read_study, shipped_studies
@@ -23,7 +24,7 @@ NO_STATED_VALUES = {
     "host_functions",  # measured here
     "local_router",
     "meyer2014",  # tables in CSV files, by their numbers
-    "msr_energy",  # statements of the kind's own code
+    "msr_energy",  # statements in words
     "multistage_real",
     "napi_power",
 }
@@ -59,7 +60,7 @@ def values(study: StudyDocument) -> Iterator[tuple[str, Quoted, tuple[float, ...
 def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
     """Yield everything of a study that may have a quotation."""
     if isinstance(study, NocStudy):
-        tables = [(case.name, case.stated) for case in study.case]
+        tables = [(case.name, table) for case in study.case for table in (case.stated, case.statement)]
     elif isinstance(study, CurveStudy):
         tables = [
             (figure.name, table)
@@ -68,6 +69,8 @@ def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
         ]
     elif isinstance(study, ExperimentsStudy):
         tables = [("", study.fact), ("", study.expectation), ("", study.arithmetic)]
+    elif isinstance(study, ClusterStudy):
+        tables = [("", study.statement)]
     else:
         tables = []
     for name, table in tables:
@@ -117,7 +120,25 @@ def test_the_other_studies_have_no_stated_values(name: str) -> None:
     assert not list(values(study_of(name)))
 
 
-@pytest.mark.parametrize("name", STUDIES)
+QUOTING = [name for name in sorted(shipped_studies()) if list(quoted(study_of(name)))]
+
+
+def test_studies_that_compare_with_published_words_quote_them() -> None:
+    assert set(STUDIES) | {"msr_energy"} == set(QUOTING)
+
+
+@pytest.mark.parametrize("name", QUOTING)
+def test_whatever_a_source_is_said_to_state_stands_there_in_its_words(name: str) -> None:
+    assert not [place for place, one in quoted(study_of(name)) if not (one.quote and one.section) and not one.read_off]
+
+
+@pytest.mark.parametrize("name", QUOTING)
+def test_numbers_of_statements_in_words_are_those_of_their_quotations(name: str) -> None:
+    said = [(place, one) for place, one in quoted(study_of(name)) if isinstance(one, InWords)]
+    assert not [place for place, one in said if not numbers(one.stated) <= numbers(one.quote)]
+
+
+@pytest.mark.parametrize("name", QUOTING)
 def test_quotations_are_the_words_of_the_papers(name: str) -> None:
     texts = papers()
     wrong = [place for place, one in quoted(study_of(name)) if not any(plain(one.quote) in text for text in texts)]

@@ -15,7 +15,7 @@ from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
 from routecast.study.knew import Group, Knew, Known, known
 
-__all__ = ["Count", "FrameSize", "Name", "Quoted", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
+__all__ = ["Count", "FrameSize", "InWords", "Name", "Quoted", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
 
 
 def _frame_bytes(text: Any) -> int:
@@ -66,6 +66,19 @@ class Quoted(FileModel):
         for word in self.words:
             if word not in self.quote:
                 yield Problem(f"{place}.words.{word}", "is no part of the quotation")
+
+
+class InWords(Quoted):
+    """What a source says in words; a kind of study adds which quantity of its own stands beside it."""
+
+    says: str = Field(description="What is stated, as a table's row begins.")
+    stated: str = Field(min_length=1, description='What the source states of it, in short: "almost 40 %", "yes".')
+
+    def quotation_problems(self, place: str) -> Iterator[Problem]:
+        """Yield what is missing of the quotation, and what its fields say against one another."""
+        yield from super().quotation_problems(place)
+        if not self.quote:
+            yield Problem(f"{place}.quote", "is missing: what is stated has the source's words")
 
 
 class StudyDocument(FileModel):

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from routecast.errors import Problem
 from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, StudyDocument
-from routecast.study.knew import STATEMENTS, Group
+from routecast.study.document import InWords, Name, StudyDocument
+from routecast.study.knew import STATEMENTS, Group, group_of
 
-__all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Sweep"]
+__all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Saying", "Sweep"]
 
 Bound = Annotated[Number, Field(ge=0.0, le=100.0)]
 
@@ -58,6 +60,34 @@ class ClusterCriteria(FileModel):
     )
 
 
+Simple = Literal["Design-I", "Design-II", "Design-III", "Design-IV"]
+
+
+class Saying(InWords):
+    """``[[statement]]``: what a source says in words of designs, and which quantity of ours stands beside it."""
+
+    of: Literal[
+        "above_bound",
+        "below",
+        "tightest_like",
+        "loosest_saves",
+        "plan_saves",
+        "cheapest",
+        "loosest_price",
+        "peak_saving",
+        "mismatch",
+    ] = Field(
+        description='Beside it stands: "above_bound": daily energy of design above the bound; "below": that of design '
+        'below than; "tightest_like": the goal program at the least budget, and Designs I and III; "loosest_saves", '
+        '"plan_saves": what it saves at the greatest budget, or at the plan\'s, against than or all four designs; '
+        '"cheapest": whether design costs least; "loosest_price": price at the greatest budget over the others\'; '
+        '"peak_saving": against machines for the peak that stay on; "mismatch": a design for the coarsest sampling, '
+        "run at the finest."
+    )
+    design: Simple | None = Field(default=None, description="Design-I to Design-IV")
+    than: Simple | None = Field(default=None, description="Design-I to Design-IV, compared with")
+
+
 class ClusterStudy(ClusterFile, StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "cluster"``."""
 
@@ -68,10 +98,35 @@ class ClusterStudy(ClusterFile, StudyDocument):
     mismatch: Mismatch = Mismatch()
     sweep: Sweep = Sweep()
     criteria: ClusterCriteria = ClusterCriteria()
+    statement: tuple[Saying, ...] = Field(default=(), description="What a source says of its designs.")
 
     def groups(self) -> Sequence[Group]:
         """Return what the study compares."""
         return [
-            Group(name=STATEMENTS, values="Designs I to IV, budgets, steps"),
+            *group_of(STATEMENTS, (len(self.statement), "statement")),
             Group(name="on-line against off-line", values="energy and switchings"),
         ]
+
+    def problems(self, folder: Path) -> list[Problem]:
+        """Return what is missing of statements."""
+        del folder
+        return [
+            problem
+            for number, said in enumerate(self.statement)
+            for problem in (*said.quotation_problems(f"statement[{number}]"), *_missing(said, f"statement[{number}]"))
+        ]
+
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "above_bound": ("design",),
+    "below": ("design", "than"),
+    "plan_saves": ("than",),
+    "cheapest": ("design",),
+}
+"""The designs that a statement names, by what stands beside it."""
+
+
+def _missing(said: Saying, place: str) -> Iterator[Problem]:
+    for key in NEEDS.get(said.of, ()):
+        if getattr(said, key) is None:
+            yield Problem(f"{place}.{key}", f'is missing: "{said.of}" is of this design')

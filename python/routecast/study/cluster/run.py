@@ -22,9 +22,8 @@ from routecast.plan.cluster.saving.online import online
 from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.quantity.schema import field, value
-from routecast.study.cluster.document import ClusterStudy
+from routecast.study.cluster.document import ClusterStudy, Saying
 from routecast.study.engine import StudyRun
-from routecast.study.knew import STATEMENTS, Known
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
 __all__ = ["ClusterResult", "FleetSaving", "answer"]
@@ -117,10 +116,6 @@ class ClusterResult(StudyResult[ClusterStudy]):
         trace = self.answer.case.trace
         return trace.duration_s / 86_400.0 if trace else 0.0
 
-    def known(self) -> tuple[Known, ...]:
-        """Return what the model knew; of statements only where the study meets the conditions that they are made of."""
-        return tuple(one for one in super(ClusterResult, self).known() if self.statements or one.of != STATEMENTS)
-
     def _findings(self) -> dict[str, object]:
         return {
             "plan": self.answer.to_json(),
@@ -153,92 +148,79 @@ class ClusterResult(StudyResult[ClusterStudy]):
         }
 
 
-# What Li (2012) says of its designs (Li 2012, sec. 8.1 and 8.3.3), beside what is found on this study's traffic.
+# What the source says of its designs, beside what is found on this study's traffic.
 
 
 def statements(result: ClusterResult) -> tuple[Statement, ...]:
-    """Return what Li (2012) states beside what is found; nothing where one of its designs does not exist."""
-    found = result.answer
-    if not result.goal_designs or not set(ROMAN) <= {one.name for one in found.others}:
+    """Return what the source states beside what is found; nothing where one of the designs does not exist."""
+    if not result.goal_designs or not set(ROMAN) <= {one.name for one in result.answer.others}:
         return ()
-    kwh = {name: found.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
-    bound = found.kwh_per_day(found.bound.energy_j)
-    goals = result.goal_designs
-    tight, loose = goals[0], goals[-1]
-    tight_kwh, loose_kwh = found.kwh_per_day(tight.energy_j), found.kwh_per_day(loose.energy_j)
-    chosen = found.kwh_per_day(found.design.energy_j)
-    prices = [result.named(name).price for name in ROMAN]
-    usual = min(kwh["Design-I"], kwh["Design-II"])
-    rows = [
-        (
-            "Design-II needs the most energy, above the optimum by",
-            "8.3.3",
-            "about 2 kWh",
-            f"{kwh['Design-II'] - bound:.2f} kWh"
-            + ("" if kwh["Design-II"] >= max(*kwh.values(), tight_kwh) else ", not the most"),
-        ),
-        (
-            "Design-I needs less than Design-II by",
-            "8.3.3",
-            "about 1 kWh",
-            f"{kwh['Design-II'] - kwh['Design-I']:.2f} kWh",
-        ),
-        ("Design-IV needs more than the optimum by", "8.3.3", "about 0.25 kWh", f"{kwh['Design-IV'] - bound:.2f} kWh"),
-        (
-            "The goal program at the tightest budget is like Designs I and III",
-            "8.3.3",
-            "similar",
-            f"{tight_kwh:.2f} against {kwh['Design-I']:.2f} and {kwh['Design-III']:.2f} kWh",
-        ),
-        (
-            "With looser budgets it saves, against the other designs",
-            "8.3.3",
-            "1 to 2 kWh a day",
-            f"{min(kwh.values()) - loose_kwh:.2f} to {max(kwh.values()) - loose_kwh:.2f} kWh",
-        ),
-        (
-            "The designs of Li (2012) save, against Designs I and II",
-            "8.3.3",
-            "roughly 10 %, up to 20 %",
-            f"{100 * (1 - chosen / usual):.1f} % to {100 * (1 - loose_kwh / kwh['Design-II']):.1f} %",
-        ),
-        (
-            "Design-I is the cheapest of Designs I to IV",
-            "8.3.3",
-            "yes",
-            "yes" if result.named("Design-I").price <= min(prices) else "no",
-        ),
-        (
-            "The almost optimal design costs, relative to the others",
-            "8.3.3",
-            "1.5 to 2 times",
-            f"{loose.price / max(prices):.2f} to {loose.price / min(prices):.2f} times",
-        ),
-        (
-            "Saving algorithms save, against machines for the peak that stay on",
-            "8.1",
-            "up to 60 %",
-            f"{100 * (1 - found.design.energy_j / found.always_on_j):.0f} % over the mean day"
-            + (f", {100 * _trace_saving(result):.0f} % over the trace" if found.trace_savings else ""),
-        ),
-    ]
-    steps = sorted({one.run_s for one in result.sampled})
-    if len(steps) > 1:
-        fine, coarse = steps[0], steps[-1]
-        lost = result.of_sampling(coarse, fine).kwh_per_day - result.of_sampling(coarse, coarse).kwh_per_day
-        own = result.of_sampling(coarse, fine).kwh_per_day - result.of_sampling(fine, fine).kwh_per_day
-        rows.append(
-            (
-                f"A design for {coarse / 60:g} min run at {fine / 60:g} min needs more by",
-                "fig. 8.6",
-                "0.8 kWh a day",
-                f"{lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−"),
-            )
-        )
-    return tuple(Statement(says=says, where=where, stated=stated, here=here) for says, where, stated, here in rows)
+    beside = _Beside(result)
+    return tuple(
+        Statement(says=said.says, where=said.place, stated=said.stated, here=here)
+        for said in result.study.statement
+        if (here := getattr(beside, said.of)(said))
+    )
 
 
 ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")
+
+
+class _Beside:
+    """What is found of each quantity that a statement may be of: a method for each; "" where it is not computed."""
+
+    def __init__(self, result: ClusterResult) -> None:
+        found = result.answer
+        self.result = result
+        self.kwh = {name: found.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
+        self.bound = found.kwh_per_day(found.bound.energy_j)
+        self.tightest, self.loosest = result.goal_designs[0], result.goal_designs[-1]
+        self.tightest_kwh = found.kwh_per_day(self.tightest.energy_j)
+        self.loosest_kwh = found.kwh_per_day(self.loosest.energy_j)
+        self.prices = [result.named(name).price for name in ROMAN]
+
+    def above_bound(self, said: Saying) -> str:
+        kwh = self.kwh[str(said.design)]
+        most = ", the most" if kwh >= max(*self.kwh.values(), self.tightest_kwh) else ""
+        return f"{kwh - self.bound:.2f} kWh{most}"
+
+    def below(self, said: Saying) -> str:
+        return f"{self.kwh[str(said.than)] - self.kwh[str(said.design)]:.2f} kWh"
+
+    def tightest_like(self, _: Saying) -> str:
+        return f"{self.tightest_kwh:.2f} against {self.kwh['Design-I']:.2f} and {self.kwh['Design-III']:.2f} kWh"
+
+    def loosest_saves(self, said: Saying) -> str:
+        if said.than:
+            return f"{100 * (1 - self.loosest_kwh / self.kwh[said.than]):.1f} %"
+        least, most = min(self.kwh.values()), max(self.kwh.values())
+        return f"{least - self.loosest_kwh:.2f} to {most - self.loosest_kwh:.2f} kWh"
+
+    def plan_saves(self, said: Saying) -> str:
+        chosen = self.result.answer.kwh_per_day(self.result.answer.design.energy_j)
+        return f"{100 * (1 - chosen / self.kwh[str(said.than)]):.1f} %"
+
+    def cheapest(self, said: Saying) -> str:
+        return "yes" if self.result.named(str(said.design)).price <= min(self.prices) else "no"
+
+    def loosest_price(self, _: Saying) -> str:
+        price = self.loosest.price
+        return f"{price / max(self.prices):.2f} to {price / min(self.prices):.2f} times"
+
+    def peak_saving(self, _: Saying) -> str:
+        found = self.result.answer
+        day = f"{100 * (1 - found.design.energy_j / found.always_on_j):.0f} % over the mean day"
+        return day + (f", {100 * _trace_saving(self.result):.0f} % over the trace" if found.trace_savings else "")
+
+    def mismatch(self, _: Saying) -> str:
+        steps = sorted({one.run_s for one in self.result.sampled})
+        if len(steps) < 2:
+            return ""
+        fine, coarse = steps[0], steps[-1]
+        run, at = self.result.of_sampling(coarse, fine), f"{coarse / 60:g} min run at {fine / 60:g} min"
+        lost = run.kwh_per_day - self.result.of_sampling(coarse, coarse).kwh_per_day
+        own = run.kwh_per_day - self.result.of_sampling(fine, fine).kwh_per_day
+        return f"{at}: {lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−")
 
 
 def _trace_saving(result: ClusterResult) -> float:

@@ -19,9 +19,6 @@ __all__ = ["page", "terminal_summary"]
 # The tables of a study of a cluster, for the terminal and for the report alike.
 
 
-STATED_IN = "N. Li 2012, ch. 8; its trace is of another network and is not published."
-
-
 def mismatch_table(result: ClusterResult) -> Table:
     """Return the daily energy of each sampling's design at each sampling."""
     steps = sorted({one.run_s for one in result.sampled})
@@ -91,7 +88,7 @@ def terminal_summary(result: ClusterResult) -> TerminalSummary:
         designs_table(result.answer),
         mismatch_table(result),
         fleets_table(result),
-        statements_table(result.statements, caption=STATED_IN),
+        statements_table(result.statements, caption=result.study.source),
         notes=result.answer.notes,
     )
 
@@ -379,7 +376,7 @@ def page(result: ClusterResult) -> Page:
             statements_section(
                 result.statements,
                 "What it says of its own trace, and the same quantities on this traffic.",
-                caption=STATED_IN,
+                caption=result.study.source,
             ),
         ),
         ("Traffic", "; ".join((found.case.day.source, *found.case.day.notes))),

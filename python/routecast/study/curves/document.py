@@ -139,6 +139,9 @@ class Ordered(Quoted):
     tie: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         default=0.0, description="By how much a better curve may be below, relative: a tie."
     )
+    by: FrameRate | None = Field(
+        default=None, description="By how much each curve is above the next, where the source states it."
+    )
 
 
 class Shape(Quoted):

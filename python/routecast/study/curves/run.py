@@ -207,6 +207,7 @@ def criteria(
 def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[float, bool]]:
     """Return at each load in range whether the curves are in the stated order."""
     found = []
+    by = ordered.by or 0.0
     for row in zip(*curves, strict=True):
         load = row[0].offered_pps
         if ordered.least is not None and load < ordered.least * (1.0 - SAME_LOAD):
@@ -214,7 +215,7 @@ def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[flo
         if ordered.most is not None and load > ordered.most * (1.0 + SAME_LOAD):
             continue
         rates = [one.forwarded_pps for one in row]
-        found.append((load, all(better >= worse * (1.0 - ordered.tie) for better, worse in pairwise(rates))))
+        found.append((load, all(better >= (worse + by) * (1.0 - ordered.tie) for better, worse in pairwise(rates))))
     return found
 
 
@@ -230,8 +231,8 @@ def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
     last = max(range(len(kept)), default=0)
     rates = ", ".join(f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept)
     where = f"{one.figure.name}{': ' + ordered.place if ordered.place else ''}"
-    says = ordered.says
-    statement = Statement(says=says, where=where, stated=" > ".join(ordered.curves), here=f"{here}; last: {rates}")
+    stated = " > ".join(ordered.curves) + (f" by {format_pps(ordered.by)}" if ordered.by else "")
+    statement = Statement(says=ordered.says, where=where, stated=stated, here=f"{here}; last: {rates}")
     return statement, bool(kept) and not wrong
 
 

@@ -5,7 +5,7 @@ A ``[[case]]`` says what a ``*.noc.toml`` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,10 +19,10 @@ from routecast.noc.topology import Topology, TopologyKind
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, Quoted, StudyDocument
+from routecast.study.document import InWords, Name, Quoted, StudyDocument
 from routecast.study.knew import STATEMENTS, Group, group_of
 
-__all__ = ["Case", "NocStudy", "Own", "Stated"]
+__all__ = ["Case", "NocStudy", "Own", "Saying", "Stated"]
 
 OURS = "search"
 BEFORE = "four_phase"
@@ -40,6 +40,18 @@ class Stated(Quoted):
         default=None, description="Criterion: largest relative error allowed, or none"
     )
     at_most: bool = Field(default=False, description="The criterion asks for no more power than this, not for the same")
+
+
+class Saying(InWords):
+    """``[[case.statement]]``: what a source says in words of curves at the highest load."""
+
+    of: Literal["less", "more", "times", "factor", "least"] = Field(
+        description='Beside it stands: "less", "more": by how much of its power curve is below or above than; "times": '
+        'curve over than; "factor": how many times below no scaling curve (and than) is; "least": the least power of '
+        "all curves."
+    )
+    curve: str = Field(default="", description="Routing, allocation, or optimum")
+    than: str = Field(default="", description="The curve that it is compared with")
 
 
 class Own(FileModel):
@@ -63,6 +75,7 @@ class Case(NocFile):
     has_optimum: bool = Field(default=True, description="Whether the least power is proven beside the curves")
     stated: tuple[Stated, ...] = ()
     own: tuple[Own, ...] = ()
+    statement: tuple[Saying, ...] = ()
     maps: tuple[str, ...] = Field(default=(), description="Curves whose link loads are drawn at the highest load")
 
 
@@ -103,7 +116,8 @@ class NocStudy(StudyDocument):
         groups: list[Group] = []
         for case in self.case:
             groups += group_of(f"{case.name}: power", (len(case.stated), "stated power"))
-        groups.append(Group(name=STATEMENTS, values="of traffics that the source has"))
+        said = sum(len(case.statement) for case in self.case)
+        groups += group_of(STATEMENTS, (said, "statement"))
         if self.flits:
             groups.append(Group(name="flits: ratios of power", values="alpha squared, table 6.1"))
         return groups
@@ -146,6 +160,10 @@ def _of_curves(case: Case) -> Iterator[Problem]:
     curves += ["optimum"] if case.has_optimum else []
     named = [(f"stated[{index}].curve", one.curve) for index, one in enumerate(case.stated)]
     named += [(f"own[{index}].curve", one.curve) for index, one in enumerate(case.own)]
+    for index, said in enumerate(case.statement):
+        place = f"statement[{index}]"
+        named += [(f"{place}.{key}", name) for key, name in (("curve", said.curve), ("than", said.than)) if name]
+        yield from _of_saying(said, place)
     named += [(f"maps[{index}]", curve) for index, curve in enumerate(case.maps)]
     for where, curve in named:
         if curve not in curves:
@@ -163,6 +181,23 @@ def _of_curves(case: Case) -> Iterator[Problem]:
             yield Problem(f"stated[{index}].at_most", what)
     if case.planes is not None and not _allocations(case):
         yield Problem("planes", "is one plane: leave [planes] out, or have more")
+
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "less": ("curve", "than"),
+    "more": ("curve", "than"),
+    "times": ("curve", "than"),
+    "factor": ("curve",),
+    "least": (),
+}
+"""The curves that a statement names, by what stands beside it."""
+
+
+def _of_saying(said: Saying, place: str) -> Iterator[Problem]:
+    yield from said.quotation_problems(place)
+    for key in NEEDS[said.of]:
+        if not getattr(said, key):
+            yield Problem(f"{place}.{key}", f'is missing: "{said.of}" is of this curve')
 
 
 def _allocations(case: Case) -> tuple[str, ...]:

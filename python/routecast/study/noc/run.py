@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -30,8 +29,7 @@ from routecast.quantity.bounded_file import read_bytes
 from routecast.report.noc.link_map import LinkMap
 from routecast.report.noc.pictures import optimum_map, power_map
 from routecast.study.engine import StudyRun, StudyTask
-from routecast.study.knew import STATEMENTS, Known
-from routecast.study.noc.document import BEFORE, OURS, Case, NocStudy, Own, Stated
+from routecast.study.noc.document import BEFORE, OURS, Case, NocStudy, Own, Saying, Stated
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
 __all__ = [
@@ -209,10 +207,6 @@ class NocResult(StudyResult[NocStudy]):
     own: tuple[OwnFound, ...] = ()
     statements: tuple[Statement, ...] = ()
 
-    def known(self) -> tuple[Known, ...]:
-        """Return what the model knew; of statements only where the study meets the conditions that they are made of."""
-        return tuple(one for one in super(NocResult, self).known() if self.statements or one.of != STATEMENTS)
-
     def _findings(self) -> dict[str, object]:
         cases = [
             {
@@ -378,109 +372,38 @@ def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
     return noc_case(changed, subject=case.name, folder=folder)
 
 
-# What Li (2012) says in words of its curves (Li 2012, sec. 6.5 and 7.4), beside what is found.
-
-
-Words = tuple[str, str, str, str]
-ALPHA_MAX = 3.0
-"""Of Li's figures."""
+# What the source says in words of the curves, beside what is found.
 
 
 def statements(result: NocResult) -> tuple[Statement, ...]:
-    """Return what Li (2012) states of the traffics that the study has, beside what is found at the highest load."""
-    rows: list[Words] = []
-    for one in result.cases:
-        traffic = _traffic(one.case)
-        if traffic is None:
-            continue
-        load = max(one.loads)
-        rows += _one_plane(one, traffic, load) if one.case.planes is None else _two_planes(one, traffic, load)
-    return tuple(Statement(says=says, where=where, stated=stated, here=here) for says, where, stated, here in rows)
-
-
-def _traffic(case: Case) -> str | None:
-    """Return which of Li's traffics a case has; None if it is none, or on another grid or voltage range."""
-    grid = case.topology
-    if grid.kind != "mesh" or case.power.alpha_max != ALPHA_MAX:
-        return None
-    if case.planes is not None and case.planes.widths not in (None, (1.0, 1.0)):
-        return None
-    if case.planes is not None and case.planes.count not in (None, 2):
-        return None
-    if case.traffic.task_graph is not None:
-        return "mpeg4" if (case.traffic.task_graph, grid.columns, grid.rows) == ("mpeg4", 4, 4) else None
-    return case.traffic.pattern if (grid.columns, grid.rows) == (5, 5) else None
-
-
-def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
-    name, curves = one.case.name, set(one.curves)
-    power = {curve: one.mean(curve, load) for curve in one.curves}
-    if {"xy", BOUND} <= curves and traffic == "normal":
-        yield (f"{name}: the least power is below XY's by", "sec. 6.5", "almost 40 %", _less(power[BOUND], power["xy"]))
-    if {"xy", "2p_es"} <= curves and traffic in _SAVINGS:
-        yield (f"{name}: 2P-ES saves, against XY", "sec. 6.5", _SAVINGS[traffic], _less(power["2p_es"], power["xy"]))
-    if {"2p_es", "2p_rs"} <= curves:
-        yield (
-            f"{name}: 2P-RS is close to 2P-ES",
-            "sec. 6.5",
-            "variation < 10 %",
-            f"{100 * (power['2p_rs'] / power['2p_es'] - 1):+.1f} %".replace("-", "−"),
+    """Return what the source states in words of each case, beside what is found at the highest load."""
+    return tuple(
+        Statement(
+            says=f"{one.case.name}: {said.says}",
+            where=said.place,
+            stated=said.stated,
+            here=_beside(said, one, max(one.loads)),
         )
-    if {"2p_es", "4p_es"} <= curves and traffic == "transpose":
-        yield (f"{name}: 4P-ES outperforms 2P-ES by at most", "sec. 6.5", "5 %", _less(power["4p_es"], power["2p_es"]))
-    if {"2p_es", "adaptive"} <= curves and traffic in _ADAPTIVE:
-        yield (
-            f"{name}: Adaptive improves on 2P-ES by",
-            "sec. 6.5",
-            _ADAPTIVE[traffic],
-            _less(power["adaptive"], power["2p_es"]),
-        )
-    if traffic == "uniform" and {"xy", BOUND} <= curves:
-        yield (
-            f"{name}: XY needs the least power",
-            "sec. 6.5",
-            "yes",
-            f"{power['xy'] / power[BOUND]:.3f} times the bound",
-        )
-    if traffic == "tornado":
-        least = min(power[curve] for curve in curves - {NO_DVFS})
-        yield (
-            f"{name}: all, the optimum too, behave as without scaling",
-            "sec. 6.5",
-            "yes",
-            f"least power {least:.3f} of it",
-        )
+        for one in result.cases
+        for said in one.case.statement
+    )
 
 
-def _two_planes(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
-    name, curves = one.case.name, set(one.curves)
-    if BOUND in curves:
-        stated = "at most 4" if traffic in ("uniform", "tornado") else "6 to 9"
-        yield (
-            f"{name}: the least power is below no scaling by a factor",
-            "sec. 7.4",
-            stated,
-            f"at most {_times(one, BOUND, load)}",
-        )
-    if {"balance", "mini"} <= curves:
-        yield (
-            f"{name}: concentration (2P-MINI) against balance (2P-BALANCE)",
-            "sec. 7.4",
-            "better" if traffic not in ("uniform", "tornado") else "–",
-            f"{_times(one, 'mini', load)} against {_times(one, 'balance', load)}",
-        )
-
-
-_SAVINGS = {"normal": "more than 20 %", "transpose": "up to 78 %", "hot_spot": "60 %"}
-_ADAPTIVE = {"hot_spot": "6 %", "transpose": "none"}
-
-
-def _less(power: float, other: float) -> str:
-    return f"{100 * (1 - power / other):.1f} %".replace("-", "−")
-
-
-def _times(one: CaseResult, curve: str, load: float) -> str:
-    return f"{one.factor(curve, load):.2f}"
+def _beside(said: Saying, one: CaseResult, load: float) -> str:
+    """Return what is found of the quantity that a statement is of."""
+    if said.of == "least":
+        least = min(one.mean(curve, load) for curve in one.curves if curve != NO_DVFS)
+        return f"least power {least:.3f} of no scaling"
+    if said.of == "factor":
+        factors = [one.factor(curve, load) for curve in (said.curve, said.than) if curve]
+        return " against ".join(f"{factor:.2f}" for factor in factors)
+    ratio = one.mean(said.curve, load) / one.mean(said.than, load)
+    if math.isnan(ratio):
+        return "not known"
+    if said.of == "times":
+        return f"{ratio:.3f} times"
+    percent = f"{100 * (1 - ratio):.1f} %" if said.of == "less" else f"{100 * (ratio - 1):+.1f} %"
+    return percent.replace("-", "−")
 
 
 COLUMNS: Columns = {"task": "text", "case": "text", "matrix": "whole", "points": "text"}
@@ -544,7 +467,8 @@ def _key(case: Case, matrix: int, folder: Path) -> str:
     decides = {
         "version": __version__,
         "case": case.model_dump(
-            mode="json", exclude={"name", "title", "source", "stated", "own", "maps", "matrices", "simulation"}
+            mode="json",
+            exclude={"name", "title", "source", "stated", "own", "statement", "maps", "matrices", "simulation"},
         ),
         "files": [sha256(content).hexdigest() for content in files],
         "matrix": matrix,

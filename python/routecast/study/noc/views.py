@@ -21,9 +21,6 @@ __all__ = ["page", "terminal_summary"]
 # The tables of a study of a network on chip, for the terminal and for the report alike.
 
 
-STATED_IN = "N. Li 2012, chapters 6 and 7."
-
-
 def power_table(result: NocResult) -> Table:
     """Return the relative power of every policy at the highest load of every case."""
     return Table.of(
@@ -156,7 +153,7 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
         compared_table(result),
         own_table(result),
         flits_table(result),
-        statements_table(result.statements, caption=STATED_IN),
+        statements_table(result.statements, caption=result.study.source),
     )
 
 
@@ -365,7 +362,7 @@ def page(result: NocResult) -> Page:
             *map(_case, result.cases),
             bool(result.dvfs_rows) and _flits(result),
             statements_section(
-                result.statements, "What it says in words, and the same quantities here.", caption=STATED_IN
+                result.statements, "What it says in words, and the same quantities here.", caption=result.study.source
             ),
         ),
         ("Matrices", f"{made.trials}, of which {made.resumed_trials} were there from a run before"),
