@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import pytest
+from quotations import papers
 
 from routecast.noc.simulate import Run
-from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
+from routecast.noc.simulate.li2012 import TABLE_6_1, DvfsRow, table_6_1
 
 
 @lru_cache
@@ -34,3 +36,11 @@ def test_powers_are_those_of_the_printed_table_within_its_5_percent(number: int)
 def test_theory_is_the_printed_one() -> None:
     for row in table():
         assert row.theory == pytest.approx(row.printed.theory, abs=0.005)
+
+
+def test_the_printed_rows_are_the_rows_of_the_papers_table() -> None:
+    texts = papers()
+    for row in TABLE_6_1:
+        cells = (row.load, row.without_dvfs, row.with_dvfs, row.ratio, row.theory)
+        digits = r"\s+".join(rf"{cell:g}0*".replace(".", r"\.") if cell % 1 else rf"{cell:g}\.0+" for cell in cells)
+        assert any(re.search(rf"(?<!\S){digits}(?!\S)", text) for text in texts), row

@@ -48,7 +48,7 @@ TABLE_6_1 = (
     PrintedRow(load=0.4, without_dvfs=0.412, with_dvfs=0.0643, ratio=6.40, theory=6.25),
     PrintedRow(load=0.2, without_dvfs=0.201, with_dvfs=0.0223, ratio=9.02, theory=9.00),
 )
-"""Table 6.1 as printed."""
+"""Table 6.1 as printed (sec. 6.6)."""
 
 
 @value

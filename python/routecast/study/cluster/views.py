@@ -252,6 +252,12 @@ def frontier_figure(result: ClusterResult) -> Figure:
     )
 
 
+def _stated_mismatch(result: ClusterResult) -> str:
+    """Return what the source states of the mismatch, as a sentence; "" where it is not among the statements."""
+    said = [one for one in result.study.statement if one.of == "mismatch"]
+    return "".join(f" The source states {one.stated} with its own trace ({one.section})." for one in said)
+
+
 def mismatch_figure(result: ClusterResult) -> Figure:
     """Return the power of a coarse design run at the coarse and at the fine sampling (fig. 8.6)."""
     steps = sorted({one.run_s for one in result.sampled})
@@ -270,7 +276,7 @@ def mismatch_figure(result: ClusterResult) -> Figure:
         caption=(
             f"Designed and run at {coarse / 60:g} min the cluster needs {own.kwh_per_day:.2f} kWh a day, run at "
             f"{fine / 60:g} min {other.kwh_per_day:.2f} kWh; designed for {fine / 60:g} min as well, "
-            f"{result.of_sampling(fine, fine).kwh_per_day:.2f} kWh. Li (2012) finds 0.8 kWh with its trace."
+            f"{result.of_sampling(fine, fine).kwh_per_day:.2f} kWh.{_stated_mismatch(result)}"
         ),
         x=Axis(title="hour of the day", ticks=HOURS, low=0.0, high=24.0),
         y=Axis(title="power (W)", low=50.0 * (0.95 * low // 50.0)),
