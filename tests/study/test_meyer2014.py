@@ -31,6 +31,7 @@ def test_the_study_meets_its_own_criteria(result: TablesResult) -> None:
         "mean_over_all",
         "mean_over_held_out",
         "max_over_held_out",
+        "With fewer than six flows the router is a bottleneck; six fill both links",
     }
     assert [criterion for criterion in result.criteria if not criterion.is_met] == []
 
@@ -78,10 +79,32 @@ def test_nothing_is_forecast_above_the_links(result: TablesResult) -> None:
 
 
 def test_more_busy_cores_never_forward_less_in_the_forecast(result: TablesResult) -> None:
-    crafted = [estimate for estimate in result.scenarios["fig9"] if estimate.flows <= estimate.cores]
+    # An odd number of flows loads the links unequally, so that seven may fill less of them than six.
+    crafted = [one for one in result.scenarios["fig9"] if one.flows <= one.cores and one.flows in {1, 2, 4, 6, 8}]
     for size in {estimate.frame_bytes for estimate in crafted}:
         rates = [e.predicted_pps for e in sorted(crafted, key=lambda e: e.flows) if e.frame_bytes == size]
         assert all(later >= earlier * (1 - 1e-9) for earlier, later in pairwise(rates))
+
+
+def test_fig_9_takes_six_flows_to_fill_both_links_by_either_law(result: TablesResult) -> None:
+    # Meyer et al. 2014, sec. VI-D: "may create a bottleneck if less than six flows are processed".
+    by_size = {row.frame_bytes: row for row in result.links_filled}
+    assert set(by_size) == {64, 128, 256, 512, 1024, 1518}
+    for size, row in by_size.items():
+        assert (row.stated_flows, row.fewer_flows) == (6, 5)
+        for filling in (row.predicted_flows, row.baseline_flows):
+            assert filling == ((6, 8) if size == 1518 else ())
+    # Eq. 5 at five and six cores; three of five flows share one link, the other two are as fast as their cores.
+    a, a0, b, b0 = 0.011392, 0.002708, 0.227037, 0.063321
+    core_bps = [1e9 * ((a + a0 / k) * 1518 + b + b0 / k) for k in (5, 6)]
+    assert by_size[1518].fewer_baseline_l1_bps == pytest.approx(50e9 + 2 * min(core_bps[0], 20e9), rel=1e-3)
+    assert by_size[1518].stated_baseline_l1_bps == pytest.approx(min(6 * core_bps[1], 100e9), rel=1e-3)
+
+
+def test_seven_flows_fill_only_the_link_that_has_four(result: TablesResult) -> None:
+    (seven,) = [one for one in result.scenarios["fig9"] if (one.flows, one.frame_bytes) == (7, 1518)]
+    # Each of the seven offers a seventh of 100 Gbit/s: four fill one link, three leave a seventh of the other free.
+    assert seven.predicted_pps * seven.l1_bits == pytest.approx(50e9 + 3 / 7 * 100e9, rel=1e-6)
 
 
 def test_every_simulated_trial_conserves_frames(result: TablesResult) -> None:

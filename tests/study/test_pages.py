@@ -76,6 +76,13 @@ def test_a_caption_says_that_cores_cost_each_other_what_the_law_says(tmp_path: P
     assert float(found.group(1)) == pytest.approx(longer, rel=1e-3)
 
 
+def test_a_statement_of_flows_that_the_scenario_does_not_have_is_not_judged(tmp_path: Path) -> None:
+    result = studied(tmp_path, 6, (1,))
+    assert result.links_filled == ()
+    assert [one.here.split(":")[0] for one in result.statements] == ["not judged"]
+    assert {one.name for one in result.criteria} == {"mean_over_all", "mean_over_held_out", "max_over_held_out"}
+
+
 def test_nothing_is_said_of_the_cost_of_other_cores_where_one_works_or_links_limit(tmp_path: Path) -> None:
     result = studied(tmp_path, 6, (1,))
     assert "c(" not in throughput_figure(result, "fig9", unit="pps").caption

@@ -16,6 +16,7 @@ from routecast.study.document import InWords, Quoted, StudyDocument
 from routecast.study.experiments.document import ExperimentsStudy
 from routecast.study.noc.document import NocStudy
 from routecast.study.reading import find_study, read_study, shipped_studies
+from routecast.study.tables.document import Study
 
 NOT_YET_QUOTED: frozenset[str] = frozenset()
 """Studies with stated values that have no quotation yet: the list may only shrink."""
@@ -23,7 +24,6 @@ NOT_YET_QUOTED: frozenset[str] = frozenset()
 NO_STATED_VALUES = {
     "host_functions",  # measured here
     "local_router",
-    "meyer2014",  # tables in CSV files, by their numbers
     "msr_energy",  # statements in words
     "multistage_real",
     "napi_power",
@@ -40,6 +40,10 @@ def values(study: StudyDocument) -> Iterator[tuple[str, Quoted, tuple[float, ...
         for case in study.case:
             for number, power in enumerate(case.stated):
                 yield f"{case.name}.stated[{number}]", power, (power.relative_power,), 1.0
+    if isinstance(study, Study):
+        for scenario in study.scenario:
+            for number, stated in enumerate(scenario.flows_for_links):
+                yield f"{scenario.name}.flows_for_links[{number}]", stated, (stated.flows,), 1.0
     if isinstance(study, CurveStudy):
         for figure in study.figure:
             for number, rate in enumerate(figure.stated):
@@ -61,6 +65,8 @@ def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
     """Yield everything of a study that may have a quotation."""
     if isinstance(study, NocStudy):
         tables = [(case.name, table) for case in study.case for table in (case.stated, case.statement)]
+    elif isinstance(study, Study):
+        tables = [(scenario.name, scenario.flows_for_links) for scenario in study.scenario]
     elif isinstance(study, CurveStudy):
         tables = [
             (figure.name, table)

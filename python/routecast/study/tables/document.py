@@ -18,8 +18,8 @@ from routecast.load.fields import Frames
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Count, Name, Ratio, StudyDocument
-from routecast.study.knew import Group
+from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument
+from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["Study", "StudyRouter", "several"]
 
@@ -97,6 +97,13 @@ _Ports = Annotated[int, Field(ge=1, le=64, strict=True)]
 _MOST_PREDICTIONS = 10_000
 
 
+class FlowsForLinks(_Table, Quoted):
+    """``[[scenario.flows_for_links]]``: how many flows a source says to fill all links of the scenario."""
+
+    says: str = Field(description="The statement in a sentence.")
+    flows: Count = Field(description="Fewest flows that fill the links; fewer leave them room at every frame size.")
+
+
 class Scenario(_Table):
     """``[[scenario]]``: a router to predict at every combination of its conditions.
 
@@ -126,6 +133,9 @@ class Scenario(_Table):
     )
     frames: Annotated[tuple[Frames, ...], Field(min_length=1), _OneOrSeveral()] = Field(
         description="Frame size or mix, or several in a list."
+    )
+    flows_for_links: tuple[FlowsForLinks, ...] = Field(
+        default=(), description="How many flows a source says to fill the links."
     )
 
     @property
@@ -175,7 +185,8 @@ class Study(_Table, StudyDocument):
         ]
         if self.measurements.validate_with != self.measurements.calibrate:
             groups.append(Group(name="held-out points", values=self.measurements.validate_with))
-        return groups
+        stated = sum(len(scenario.flows_for_links) for scenario in self.scenario)
+        return [*groups, *group_of(STATEMENTS, (stated, "number of flows"))]
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return what the document says against itself, or against what it names."""
@@ -196,4 +207,6 @@ class Study(_Table, StudyDocument):
             if scenario.count > _MOST_PREDICTIONS:
                 what = f"has {scenario.count:,} combinations: at most {_MOST_PREDICTIONS:,}; give fewer values"
                 problems.append(Problem(f"scenario[{number}]", what))
+            for index, stated in enumerate(scenario.flows_for_links):
+                problems += stated.quotation_problems(f"scenario[{number}].flows_for_links[{index}]")
         return problems

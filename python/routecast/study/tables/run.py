@@ -25,8 +25,8 @@ from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.model import RouterModel
 from routecast.study.document import StudyFile
 from routecast.study.engine import StudyRun, StudyTask
-from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
-from routecast.study.tables.document import Study, several
+from routecast.study.result import Criterion, ErrorSummary, Statement, StudyResult, criteria_of
+from routecast.study.tables.document import FlowsForLinks, Scenario, Study, several
 
 if TYPE_CHECKING:
     from routecast.calibration import FittedRouter
@@ -40,6 +40,7 @@ __all__ = [
     "Curve",
     "Estimate",
     "Hypothesis",
+    "LinksFilled",
     "Parameter",
     "Prediction",
     "Row",
@@ -176,6 +177,29 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinksFilled:
+    """Which numbers of crafted flows fill all links with one frame size, beside how many a source says it takes.
+
+    ``fewer_…`` is the throughput with the largest number of flows below the stated one (0 where there is none),
+    ``stated_…`` with the stated one. ``baseline_…`` is the same for the baseline's law.
+    """
+
+    scenario: str
+    frame_bytes: float
+    frames: str
+    stated_flows: int
+    fewer_flows: int
+    most_flows: int
+    links_l1_bps: float
+    predicted_flows: tuple[int, ...]
+    baseline_flows: tuple[int, ...]
+    fewer_predicted_l1_bps: float
+    fewer_baseline_l1_bps: float
+    stated_predicted_l1_bps: float
+    stated_baseline_l1_bps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One calibrated parameter, its 95 % interval where one is known, its unit and what it means."""
 
@@ -209,6 +233,8 @@ class TablesResult(StudyResult[Study]):
     scenarios: Mapping[str, tuple[Estimate, ...]]
     curves: Mapping[str, tuple[Curve, ...]]
     next_points: tuple[str, ...]
+    links_filled: tuple[LinksFilled, ...] = ()
+    statements: tuple[Statement, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -255,6 +281,10 @@ class TablesResult(StudyResult[Study]):
             errors["reported"].append(row.error_ratio(row.reported_pps))
         return errors
 
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return ("links_filled", "statements") if self.statements else ()
+
     def _findings(self) -> dict[str, object]:
         return {
             **pick(self, "law", "hypotheses", "parameters"),
@@ -264,7 +294,7 @@ class TablesResult(StudyResult[Study]):
                 {"flows": p.flows, "frame_bytes": int(p.frame_bytes), "throughput_pps": p.throughput_pps}
                 for p in self.calibrating
             ],
-            **pick(self, "rows=comparisons", "scenarios", "next_points"),
+            **pick(self, "rows=comparisons", "scenarios", *self._stated, "next_points"),
         }
 
 
@@ -713,6 +743,8 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         )
         for point, load in zip(validating, compared, strict=True)
     )
+    scenarios = {name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()}
+    filled = [each for scenario in study.scenario for each in _links_filled(scenario, scenarios[scenario.name])]
     return TablesResult(
         study=study,
         out=run.out,
@@ -722,10 +754,12 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         calibrating=calibrating,
         measured=measured_points(run),
         comparisons=comparisons,
-        scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
+        scenarios=scenarios,
+        links_filled=tuple(row for _, rows in filled for row in rows),
+        statements=tuple(_flows_statement(stated, rows) for stated, rows in filled),
         curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
-        criteria=_criteria(study, comparisons),
+        criteria=(*_criteria(study, comparisons), *(_flows_criterion(*judged) for judged in filled if judged[1])),
         notes=laws.calibrated.remarks([load for loads in forecast.values() for load in loads]),
         provenance=run.provenance(seed=study.evaluate.seed),
     )
@@ -910,3 +944,74 @@ def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterio
     }
     bounds = study.criteria.model_dump(exclude_none=True)
     return criteria_of(*((name, bound, reached[name]) for name, bound in bounds.items()))
+
+
+FILLED_RATIO = 1.0 / MEASURING_SLACK
+"""Links are full from this share of their rates on: no tester can tell more."""
+
+
+def _links_filled(
+    scenario: Scenario, estimates: Sequence[Estimate]
+) -> Iterator[tuple[FlowsForLinks, tuple[LinksFilled, ...]]]:
+    """Yield what is stated of the flows that fill the links, and what is found: a row per other condition."""
+    alike: dict[tuple[object, ...], dict[int, Estimate]] = {}
+    for one in estimates:
+        if one.flows is not None and not one.setting.is_random:
+            alike.setdefault((one.setting._replace(flows=None), one.frames), {})[one.flows] = one
+    for stated in scenario.flows_for_links:
+        rows = [
+            _filled_row(scenario, stated.flows, by_flows) for by_flows in alike.values() if stated.flows in by_flows
+        ]
+        yield stated, tuple(rows)
+
+
+def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, Estimate]) -> LinksFilled:
+    there = by_flows[stated]
+    links_l1_bps = there.ports * there.link_bps
+    fewer = max((flows for flows in by_flows if flows < stated), default=0)
+
+    def l1_bps(flows: int, of: str) -> float:
+        return getattr(by_flows[flows], of) * there.l1_bits if flows in by_flows else 0.0
+
+    def filling(of: str) -> tuple[int, ...]:
+        return tuple(flows for flows in sorted(by_flows) if l1_bps(flows, of) >= FILLED_RATIO * links_l1_bps)
+
+    return LinksFilled(
+        scenario=scenario.name,
+        frame_bytes=there.frame_bytes,
+        frames=there.frames,
+        stated_flows=stated,
+        fewer_flows=fewer,
+        most_flows=max(by_flows),
+        links_l1_bps=links_l1_bps,
+        predicted_flows=filling("predicted_pps"),
+        baseline_flows=filling("baseline_pps"),
+        fewer_predicted_l1_bps=l1_bps(fewer, "predicted_pps"),
+        fewer_baseline_l1_bps=l1_bps(fewer, "baseline_pps"),
+        stated_predicted_l1_bps=l1_bps(stated, "predicted_pps"),
+        stated_baseline_l1_bps=l1_bps(stated, "baseline_pps"),
+    )
+
+
+def _fewest(found: Iterable[tuple[int, ...]]) -> int | None:
+    return min((flows[0] for flows in found if flows), default=None)
+
+
+def _flows_statement(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Statement:
+    """Return the statement beside the fewest flows that fill the links with any frames, by either law."""
+    if not rows:
+        here = f"not judged: {stated.flows} flows, each with a core of its own, are not in the scenario"
+        return Statement(says=stated.says, where=stated.place, stated=f"{stated.flows} flows", here=here)
+    laws = {"predicted": _fewest(row.predicted_flows for row in rows)}
+    if any(not math.isnan(row.stated_baseline_l1_bps) for row in rows):
+        laws["by eqs. 5 to 7"] = _fewest(row.baseline_flows for row in rows)
+    here = ", ".join(f"{flows or 'no number'} {name}" for name, flows in laws.items())
+    filled = [row.frames for row in rows if row.predicted_flows]
+    here += f", with frames of {', '.join(filled)} only" if 0 < len(filled) < len(rows) else ""
+    return Statement(says=stated.says, where=stated.place, stated=f"{stated.flows} flows", here=here)
+
+
+def _flows_criterion(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Criterion:
+    """Return whether so many flows fill the links with some frames, and fewer with none."""
+    holds = _fewest(row.predicted_flows for row in rows) == stated.flows
+    return Criterion(name=stated.says, bound=0.5, reached=0.0 if holds else 1.0)

@@ -14,14 +14,15 @@ from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, percent, signed_percent
 from routecast.report.validation import LIMITS
-from routecast.study.result import TerminalSummary, format_percent
+from routecast.study.result import TerminalSummary, format_percent, statements_section, statements_table
 from routecast.study.tables.document import StudyRouter
-from routecast.study.tables.run import Comparison, Curve, Estimate, Parameter, Setting, TablesResult
+from routecast.study.tables.run import Comparison, Curve, Estimate, LinksFilled, Parameter, Setting, TablesResult
 
 __all__ = [
     "calibration_table",
     "error_table",
     "forecast_table",
+    "links_table",
     "page",
     "parameter_table",
     "terminal_summary",
@@ -254,12 +255,47 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
     )
 
 
+def links_table(result: TablesResult, scenario: str) -> Table | None:
+    """Return which numbers of flows fill the links at each frame size; None where nothing is stated of them."""
+    rows = [row for row in result.links_filled if row.scenario == scenario]
+    if not rows:
+        return None
+    first = rows[0]
+    has_baseline = any(math.isfinite(row.stated_baseline_l1_bps) for row in rows)
+
+    def numbers(of: str) -> Callable[[LinksFilled], str]:
+        return lambda row: ", ".join(map(str, getattr(row, of))) or f"none up to {row.most_flows}"
+
+    def gbps(title: str, of: str, flows: int) -> Column:
+        return Column(title, f"Gbit/s, {flows} flows", ".2f", lambda row: getattr(row, of) / 1e9)
+
+    return Table.of(
+        rows,
+        Column.text("Frames", "frames"),
+        Column.text("Stated", lambda row: f"from {row.stated_flows} on"),
+        Column.text("Predicted", numbers("predicted_flows")),
+        has_baseline and Column.text("Eqs. 5–7", numbers("baseline_flows")),
+        gbps("Predicted", "fewer_predicted_l1_bps", first.fewer_flows),
+        has_baseline and gbps("Eqs. 5–7", "fewer_baseline_l1_bps", first.fewer_flows),
+        gbps("Predicted", "stated_predicted_l1_bps", first.stated_flows),
+        has_baseline and gbps("Eqs. 5–7", "stated_baseline_l1_bps", first.stated_flows),
+        name=f"{scenario}-links",
+        title=f"Flows that fill the links of {format_bps(first.links_l1_bps)} together",
+        caption="Of crafted flows, one a core; full is 99 % of the links' rates, for testers tell no more. What is "
+        "stated names no frame size. Flows offer equal shares and enter by the ports in turn: an odd number loads them "
+        "unequally.",
+    )
+
+
 def terminal_summary(result: TablesResult) -> TerminalSummary:
     """Return what a terminal shows of a study."""
     tables = [parameter_table(result), comparison_table(result), error_table(result)]
     for name, points in result.scenarios.items():
         if _is_forecast(result, points):
             tables.append(forecast_table(result, name))
+        tables += [table] if (table := links_table(result, name)) else []
+    if result.statements:
+        tables.append(statements_table(result.statements, caption=result.study.source))
     inside = sum(row.is_covered for row in result.held_out)
     return TerminalSummary(
         lead=result.law,
@@ -633,6 +669,9 @@ def page(result: TablesResult) -> Page:
         answer += "routecast has no other point to be judged by."
     sections = [_turned(result), _chapters_measured(result), _predicted(result), _explained(result)]
     sections += [_scenario(result, name) for name in result.scenarios if _is_forecast(result, result.scenarios[name])]
+    lead = "What the source says of it in words."
+    stated = statements_section(result.statements, lead, caption=study.source)
+    sections += [stated] if stated else []
     if result.next_points:
         sections.append(_next(result))
     forecast = _headline(result)
@@ -805,6 +844,7 @@ def _scenario(result: TablesResult, name: str) -> Section:
         has_sizes and throughput_figure(result, name, unit="pps"),
         has_sizes and throughput_figure(result, name, unit="l1_bps"),
         forecast_table(result, name),
+        links_table(result, name),
     )
 
 
