@@ -30,6 +30,16 @@ NOT_REACHED = {
 }
 
 
+NINE_AFFINITIES = {
+    *("1VM-1v1p", "1VM-1v2p", "1VM-2v2p"),
+    *("2VM-1v1p", "2VM-1v2p", "2VM-2v2p"),
+    *("4VM-1v1p", "4VM-1v2p", "4VM-unbalanced"),
+}
+"""Fig. 3.12: the text says that there are nine, and names 1VM-2v2p, 1VM-1v2p and 4VM-1v2p."""
+SECOND_CORE = "a second virtual core is a second thread here; what it costs Click and the caches is not modelled"
+LONE_BALANCER = "one balancer has one core's time here, two have two: sharing takes less than the second core brings"
+
+
 @cache
 def study() -> CurveStudy:
     file = read_study(SHIPPED)
@@ -101,6 +111,28 @@ def test_the_more_comes_in_beyond_its_peak_the_less_a_guest_domain_of_xen_forwar
     ],
 )
 def test_what_li_2012_calls_better_forwards_more_at_line_rate(of: str, better: str, worse: str) -> None:
+    assert highest(of, better) > highest(of, worse)
+
+
+@pytest.mark.parametrize("of", ["fig_3_13_lb", "fig_3_13_br"])
+def test_all_nine_affinities_are_predicted_and_no_rate_is_stated_of_them(of: str) -> None:
+    assert {curve.name for curve in figure(of).curve} == NINE_AFFINITIES
+    assert figure(of).stated == ()
+    machines = [document_of(study(), curve, {})["machine"] for curve in figure(of).curve]
+    assert [len(those) for those in machines] == [int(curve.name[0]) for curve in figure(of).curve]
+    assert len({str(those) for those in machines}) == len(NINE_AFFINITIES)
+
+
+@pytest.mark.parametrize(
+    ("of", "better", "worse"),
+    [
+        ("fig_3_13_lb", "1VM-2v2p", "2VM-2v2p"),
+        pytest.param("fig_3_13_lb", "1VM-1v2p", "2VM-1v2p", marks=pytest.mark.xfail(strict=True, reason=LONE_BALANCER)),
+        pytest.param("fig_3_13_lb", "1VM-1v2p", "1VM-2v2p", marks=pytest.mark.xfail(strict=True, reason=SECOND_CORE)),
+        pytest.param("fig_3_13_br", "1VM-1v2p", "1VM-2v2p", marks=pytest.mark.xfail(strict=True, reason=SECOND_CORE)),
+    ],
+)
+def test_what_sec_3_4_2_says_of_affinities_in_isolation_at_line_rate(of: str, better: str, worse: str) -> None:
     assert highest(of, better) > highest(of, worse)
 
 
