@@ -24,7 +24,6 @@ NOT_YET_QUOTED: frozenset[str] = frozenset()
 NO_STATED_VALUES = {
     "host_functions",  # measured here
     "local_router",
-    "msr_energy",  # statements in words
     "multistage_real",
     "napi_power",
 }
@@ -57,6 +56,7 @@ def values(study: StudyDocument) -> Iterator[tuple[str, Quoted, tuple[float, ...
         for number, expectation in enumerate(study.expectation):
             if expectation.kind == "reaches" and expectation.value is not None:
                 yield f"expectation[{number}]", expectation, (expectation.value,), 1.0
+    if isinstance(study, ExperimentsStudy | ClusterStudy):
         for number, arithmetic in enumerate(study.arithmetic):
             yield f"arithmetic[{number}]", arithmetic, (arithmetic.stated,), 1.0
 
@@ -76,7 +76,7 @@ def quoted(study: StudyDocument) -> Iterator[tuple[str, Quoted]]:
     elif isinstance(study, ExperimentsStudy):
         tables = [("", study.fact), ("", study.expectation), ("", study.arithmetic)]
     elif isinstance(study, ClusterStudy):
-        tables = [("", study.statement)]
+        tables = [("", study.statement), ("", study.arithmetic)]
     else:
         tables = []
     for name, table in tables:

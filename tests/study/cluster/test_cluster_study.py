@@ -45,6 +45,17 @@ def test_the_study_writes_its_folder(found: ClusterResult) -> None:
     assert "0.8 kWh a day" in page
 
 
+def test_the_t320_comparison_adds_up_with_24_back_end_routers_only(found: ClusterResult) -> None:
+    # Li 2012, ch. 5: 16 balancers and "20 back-end routers" of 80 W and 400 $ each;
+    # "The total power consumption is 3.2kWatts (1.92kWatts by back-end routers) and the total cost is $16,000".
+    agree = {one.arithmetic.says: one.agrees for one in found.calculated}
+    for says, agrees in agree.items():
+        assert agrees == ("20 back-end routers" not in says or "links" in says)
+    assert {one.value for one in found.calculated if not one.agrees} == {1.6, 2.88, 14_400}
+    summary = json.loads((found.out / "summary.json").read_text(encoding="utf-8"))
+    assert len(summary["arithmetic"]) == len(found.calculated) == 7
+
+
 @pytest.mark.slow
 def test_all_criteria_are_met(found: ClusterResult) -> None:
     assert len(found.criteria) == 4

@@ -15,6 +15,7 @@ from routecast.errors import Problem
 from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
+from routecast.study.arithmetic import Arithmetic, arithmetic_problems
 from routecast.study.document import InWords, Name, StudyDocument
 from routecast.study.knew import STATEMENTS, Group, group_of
 
@@ -99,6 +100,7 @@ class ClusterStudy(ClusterFile, StudyDocument):
     sweep: Sweep = Sweep()
     criteria: ClusterCriteria = ClusterCriteria()
     statement: tuple[Saying, ...] = Field(default=(), description="What a source says of its designs.")
+    arithmetic: tuple[Arithmetic, ...] = Field(default=(), description="Calculations of the source, done again.")
 
     def groups(self) -> Sequence[Group]:
         """Return what the study compares."""
@@ -108,13 +110,13 @@ class ClusterStudy(ClusterFile, StudyDocument):
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what is missing of statements."""
-        del folder
-        return [
+        """Return what is wrong with the calculations and missing of statements."""
+        of_statements = [
             problem
             for number, said in enumerate(self.statement)
             for problem in (*said.quotation_problems(f"statement[{number}]"), *_missing(said, f"statement[{number}]"))
         ]
+        return [*super().problems(folder), *arithmetic_problems(self.arithmetic), *of_statements]
 
 
 NEEDS: Mapping[str, tuple[str, ...]] = {

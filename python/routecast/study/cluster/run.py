@@ -22,6 +22,7 @@ from routecast.plan.cluster.saving.online import online
 from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.quantity.schema import field, value
+from routecast.study.arithmetic import Calculated, calculated
 from routecast.study.cluster.document import ClusterStudy, Saying
 from routecast.study.engine import StudyRun
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
@@ -95,6 +96,7 @@ class ClusterResult(StudyResult[ClusterStudy]):
     fleets: tuple[FleetSaving, ...]
     paybacks: tuple[Payback, ...]
     statements: tuple[Statement, ...] = ()
+    calculated: tuple[Calculated, ...] = ()
 
     def of_sampling(self, designed_s: float, run_s: float) -> Sampled:
         """Return the fleet of one sampling run at another."""
@@ -136,6 +138,7 @@ class ClusterResult(StudyResult[ClusterStudy]):
                 for one in self.paybacks
             ],
             "statements": self.statements,
+            **({"arithmetic": self.calculated} if self.calculated else {}),
         }
 
     def _saving(self, saving: Saving) -> dict[str, Any]:
@@ -264,6 +267,7 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
         sampled=sampled,
         fleets=fleets,
         paybacks=tuple(paybacks),
+        calculated=calculated(study.arithmetic),
         provenance=run.provenance(),
     )
     return replace(result, statements=statements(result), criteria=_criteria(result))

@@ -10,6 +10,7 @@ from routecast.report.cluster.tables import EXACT, designs_table, machines, plan
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Folded, Listing, Page, Prose, Section, Tile, Tiles
 from routecast.report.tables import Column, Table, percent, signed_percent
+from routecast.study.arithmetic import arithmetic_section, arithmetic_table
 from routecast.study.cluster.run import ClusterResult, FleetSaving
 from routecast.study.result import TerminalSummary, statements_section, statements_table
 
@@ -89,6 +90,7 @@ def terminal_summary(result: ClusterResult) -> TerminalSummary:
         mismatch_table(result),
         fleets_table(result),
         statements_table(result.statements, caption=result.study.source),
+        arithmetic_table(result.calculated),
         notes=result.answer.notes,
     )
 
@@ -384,6 +386,7 @@ def page(result: ClusterResult) -> Page:
                 "What it says of its own trace, and the same quantities on this traffic.",
                 caption=result.study.source,
             ),
+            arithmetic_section(result.calculated),
         ),
         ("Traffic", "; ".join((found.case.day.source, *found.case.day.notes))),
         result.criteria_row,

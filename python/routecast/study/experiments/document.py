@@ -18,15 +18,15 @@ from routecast.errors import Problem, RoutecastError
 from routecast.experiment.file.document import ExperimentTable
 from routecast.experiment.file.reading import experiment_of
 from routecast.experiment.model import Experiment
-from routecast.hardware.formula import Formula
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
+from routecast.study.arithmetic import Arithmetic, arithmetic_problems
 from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at
 from routecast.study.knew import Group, group_of
 
-__all__ = ["Arithmetic", "Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
+__all__ = ["Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment"]
 
 
 Title = Annotated[str, Field(min_length=1)]
@@ -140,17 +140,6 @@ class OverTime(FileModel):
     read_at: tuple[Duration, ...] = Field(default=(), description="Instants that somebody looked at.")
 
 
-class Arithmetic(Quoted):
-    """``[[arithmetic]]``: a calculation of the source, done again."""
-
-    says: Title = Field(description="What the source says.")
-    stated: Number = Field(description="The number that it states.")
-    formula: Title = Field(description='The calculation: "10e9 / (8 * (64 + 20))".')
-    unit: str = Field(default="", description="Unit of both.")
-    within: Ratio = Field(default=0.02, description="Relative deviation that is taken for rounding.")
-    why: str = Field(default="", description="What the formula takes into account, and where the two part.")
-
-
 class ExperimentsStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "experiments"``."""
 
@@ -206,13 +195,7 @@ def _problems(study: ExperimentsStudy, folder: Path) -> list[Problem]:
             problems += problems_at(place, problem)
     if not problems:  # names can only be looked up in experiments that can be read
         problems = [*_facts(study, experiments), *_lines(study, experiments), *_over_time(study)]
-    for number, arithmetic in enumerate(study.arithmetic):
-        problems += arithmetic.quotation_problems(f"arithmetic[{number}]")
-        try:
-            Formula(arithmetic.formula, frozenset()).evaluate({})
-        except RoutecastError as problem:
-            problems += problems_at(f"arithmetic[{number}].formula", problem)
-    return problems
+    return [*problems, *arithmetic_problems(study.arithmetic)]
 
 
 def _facts(study: ExperimentsStudy, experiments: Mapping[str, Experiment]) -> Iterator[Problem]:

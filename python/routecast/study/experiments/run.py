@@ -25,7 +25,6 @@ from routecast.experiment.file.reading import experiment_of
 from routecast.experiment.model import Results
 from routecast.experiment.runs import runs_of
 from routecast.experiment.sweep import sweep
-from routecast.hardware.formula import Formula
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.format import prefixed
 from routecast.report.experiment.scale import unit_of
@@ -34,9 +33,9 @@ from routecast.report.over_time import over_time_figure, readings_table
 from routecast.report.tables import Table
 from routecast.router.files import build_router
 from routecast.router.variants import vary
+from routecast.study.arithmetic import Calculated, calculated
 from routecast.study.engine import StudyRun
 from routecast.study.experiments.document import (
-    Arithmetic,
     Calibrates,
     Expectation,
     ExperimentsStudy,
@@ -261,20 +260,6 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calculated:
-    """A calculation of the source, done again."""
-
-    SUMMARY: ClassVar = (
-        *("says=arithmetic.says", "where=arithmetic.place", "stated=arithmetic.stated", "recomputed=value"),
-        *("unit=arithmetic.unit", "agrees", "why=arithmetic.why"),
-    )
-
-    arithmetic: Arithmetic
-    value: float
-    agrees: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentsResult(StudyResult[ExperimentsStudy]):
     """All that a study of designed experiments found; ``results`` by experiment, ``analyses`` by response besides."""
 
@@ -420,16 +405,6 @@ def criteria(facts: Sequence[Found]) -> tuple[Criterion, ...]:
     return criteria_of(*asked)
 
 
-def calculated(study: ExperimentsStudy) -> tuple[Calculated, ...]:
-    """Return the calculations of the source, done again."""
-    return tuple(_calculated(one) for one in study.arithmetic)
-
-
-def _calculated(one: Arithmetic) -> Calculated:
-    value = Formula(one.formula, frozenset()).evaluate({})
-    return Calculated(arithmetic=one, value=value, agrees=abs(one.stated - value) <= one.within * value)
-
-
 def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[Judged, ...]:
     """Return every expectation, confirmed or refuted by the model."""
     return tuple(_judged(one, results[one.experiment]) for one in study.expectation)
@@ -524,7 +499,7 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
         courses=courses,
         facts=facts,
         judged=judged(study, results),
-        calculated=calculated(study),
+        calculated=calculated(study.arithmetic),
         turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
         criteria=criteria(facts),
         provenance=run.provenance(seed=study.experiment[0].seed),

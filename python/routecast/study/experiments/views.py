@@ -12,6 +12,7 @@ from routecast.report.experiment import experiment_sections
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
 from routecast.report.page import Page, Section
 from routecast.report.tables import Column, Table
+from routecast.study.arithmetic import arithmetic_section, arithmetic_table
 from routecast.study.experiments import document
 from routecast.study.experiments.document import Fact
 from routecast.study.experiments.run import ExperimentsResult, Found, series
@@ -108,31 +109,13 @@ def expectations_table(result: ExperimentsResult) -> Table:
     )
 
 
-def arithmetic_table(result: ExperimentsResult) -> Table:
-    """Return the source's calculations, done again."""
-    return Table.of(
-        result.calculated,
-        Column.text("Says", "arithmetic.says", wrap=True),
-        Column("Stated", getter=lambda one: _number(one.arithmetic.stated)),
-        Column("Recomputed", getter=lambda one: _number(one.value)),
-        Column.text("Unit", "arithmetic.unit"),
-        Column.text("Agrees", lambda one: "yes" if one.agrees else "NO"),
-        Column.text("Why", "arithmetic.why", wrap=True, wide=True),
-        Column.text("Formula", "arithmetic.formula", wide=True),
-        Column.text("Where", "arithmetic.place", wrap=True, wide=True),
-        name="arithmetic",
-        title="Calculations, done again",
-        caption="The number that the source states, and the calculation with everything in it.",
-    )
-
-
 def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
     """Return what a terminal shows."""
     return TerminalSummary.of(
         calibrated_table(result),
         facts_table(result),
         expectations_table(result),
-        arithmetic_table(result),
+        arithmetic_table(result.calculated),
         closing=result.criteria_met,
     )
 
@@ -195,12 +178,7 @@ def page(result: ExperimentsResult) -> Page:
             "Throughput over time, and what one look at it would have said.",
             *(block for course in result.courses for block in course.blocks()),
         ),
-        Section.of(
-            "arithmetic",
-            "Calculations, done again",
-            "Where the source's arithmetic and the sum of its parts differ, and why.",
-            bool(result.calculated) and arithmetic_table(result),
-        ),
+        arithmetic_section(result.calculated),
     ]
     for name, results in result.results.items():
         first, *others = experiment_sections(results, result.analyses[name], prefix=name)

@@ -1,0 +1,97 @@
+"""``[[arithmetic]]``: calculations of a source, done again with all of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from routecast.errors import Problem, RoutecastError
+from routecast.hardware.formula import Formula
+from routecast.quantity.fields import Number
+from routecast.report.page import Section
+from routecast.report.tables import Column, Table
+from routecast.study.document import Quoted, Ratio, problems_at
+
+__all__ = ["Arithmetic", "Calculated", "arithmetic_problems", "arithmetic_section", "arithmetic_table", "calculated"]
+
+Title = Annotated[str, Field(min_length=1)]
+
+
+class Arithmetic(Quoted):
+    """``[[arithmetic]]``: a calculation of the source, done again."""
+
+    says: Title = Field(description="What the source says.")
+    stated: Number = Field(description="The number that it states.")
+    formula: Title = Field(description='The calculation: "10e9 / (8 * (64 + 20))".')
+    unit: str = Field(default="", description="Unit of both.")
+    within: Ratio = Field(default=0.02, description="Relative deviation that is taken for rounding.")
+    why: str = Field(default="", description="What the formula takes into account, and where the two part.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calculated:
+    """A calculation of the source, done again."""
+
+    SUMMARY: ClassVar = (
+        *("says=arithmetic.says", "where=arithmetic.place", "stated=arithmetic.stated", "recomputed=value"),
+        *("unit=arithmetic.unit", "agrees", "why=arithmetic.why"),
+    )
+
+    arithmetic: Arithmetic
+    value: float
+    agrees: bool
+
+
+def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]:
+    """Yield what is wrong with quotations and formulas."""
+    for number, one in enumerate(calculations):
+        yield from one.quotation_problems(f"arithmetic[{number}]")
+        try:
+            Formula(one.formula, frozenset()).evaluate({})
+        except RoutecastError as problem:
+            yield from problems_at(f"arithmetic[{number}].formula", problem)
+
+
+def calculated(calculations: Sequence[Arithmetic]) -> tuple[Calculated, ...]:
+    """Return the calculations of the source, done again."""
+    return tuple(map(_calculated, calculations))
+
+
+def _calculated(one: Arithmetic) -> Calculated:
+    value = Formula(one.formula, frozenset()).evaluate({})
+    return Calculated(arithmetic=one, value=value, agrees=abs(one.stated - value) <= one.within * value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
+
+def arithmetic_table(rows: Sequence[Calculated]) -> Table:
+    """Return the source's calculations, done again."""
+    return Table.of(
+        rows,
+        Column.text("Says", "arithmetic.says", wrap=True),
+        Column("Stated", getter=lambda one: _number(one.arithmetic.stated)),
+        Column("Recomputed", getter=lambda one: _number(one.value)),
+        Column.text("Unit", "arithmetic.unit"),
+        Column.text("Agrees", lambda one: "yes" if one.agrees else "NO"),
+        Column.text("Why", "arithmetic.why", wrap=True, wide=True),
+        Column.text("Formula", "arithmetic.formula", wide=True),
+        Column.text("Where", "arithmetic.place", wrap=True, wide=True),
+        name="arithmetic",
+        title="Calculations, done again",
+        caption="The number that the source states, and the calculation with everything in it.",
+    )
+
+
+def arithmetic_section(rows: Sequence[Calculated]) -> Section:
+    """Return the section of the source's calculations; without blocks where there are none."""
+    return Section.of(
+        "arithmetic",
+        "Calculations, done again",
+        "Where the source's arithmetic and the sum of its parts differ, and why.",
+        bool(rows) and arithmetic_table(rows),
+    )
