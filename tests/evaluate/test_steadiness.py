@@ -20,6 +20,7 @@ from routecast.evaluate.steadiness import (
     latency_unsteady,
     mser5,
     reading,
+    sampled_sojourn_s,
     steadied,
     steadiness,
     steadiness_of,
@@ -291,3 +292,36 @@ def test_a_reading_at_the_end_has_seen_everything(rates: list[float], share: flo
     assert end.now == rates[-1]
     part_way = reading(rates, 0.5, share * 0.5 * len(rates))
     assert part_way.counted <= end.counted * (1.0 + 1e-9) + 1e-9
+
+
+def test_in_overload_sampled_counters_give_the_mean_time_inside() -> None:
+    # Meyer et al. 2014, eq. 4. Inside: a full queue of 100 and the frame in service, 1 us each.
+    router = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e12, queue_frames=100)
+    trial = Simulate(router, over_time=True, steady_state=False).trial(OfferedLoad(rate_pps=1.5e6), 0.1)
+    assert trial.loss_ratio > 0.3
+    assert trial.latency is not None
+    # The queue is one short of full until the next frame comes, at most two thirds of the time.
+    assert sampled_sojourn_s(trial) == pytest.approx(101e-6, rel=0.01)
+    assert sampled_sojourn_s(trial) == pytest.approx(trial.latency.mean_s, rel=0.01)
+    # A tester says nothing of a transient: all samples count, and the first 0.2 ms of filling weigh 0.2 %.
+    measured = replace(trial, evaluator="measure", measured_s=math.nan, latency=None)
+    assert sampled_sojourn_s(measured) == pytest.approx(101e-6, rel=0.015)
+
+
+def test_at_partial_load_sampled_counters_give_the_time_inside_an_m_d_1_queue() -> None:
+    service_s, busy = 1e-6, 0.8
+    router = multicore(1, ServiceCost(per_packet_s=service_s), link_bps=1e15, queue_frames=10_000)
+    load = OfferedLoad(rate_pps=busy / service_s, arrivals=Arrivals.poisson())
+    trials = [Simulate(router, seed=seed, over_time=True, steady_state=False).trial(load, 0.1) for seed in range(1, 17)]
+    # Pollaczek and Khinchine: half the wait of M/M/1.
+    expected_s = service_s * (1.0 + busy / (2.0 * (1.0 - busy)))
+    # 950 samples of about two frames inside each, 4 standard errors of their mean over all runs.
+    found = [sampled_sojourn_s(trial) for trial in trials]
+    assert np.mean(found) == pytest.approx(expected_s, abs=4.0 * np.std(found, ddof=1) / math.sqrt(len(found)))
+    assert np.mean(found) == pytest.approx(expected_s, rel=0.05)
+
+
+def test_a_queue_that_still_grows_has_no_sampled_time_inside() -> None:
+    router = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e15, queue_frames=100_000)
+    load = OfferedLoad(rate_pps=1.1e6, arrivals=Arrivals.poisson())
+    assert math.isnan(sampled_sojourn_s(Simulate(router, over_time=True, steady_state=False).trial(load, 0.05)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,14 @@ class OverTime:
         """Return verdict and readings as plain data."""
         from routecast.evaluate.plain import plain
 
-        return {"steadiness": plain(self.verdict), "readings": plain(self.readings)}
+        verdict = {"steadiness": plain(self.verdict), "readings": plain(self.readings)}
+        return {**verdict, "sampled_sojourn_s": plain(self._sampled_sojourn_s)}
+
+    @property
+    def _sampled_sojourn_s(self) -> float:
+        from routecast.evaluate.steadiness import sampled_sojourn_s
+
+        return sampled_sojourn_s(self.trial) if self.verdict is not None else math.nan
 
     def show(self) -> None:
         """Print the verdict in a sentence, and the readings beside it."""
@@ -119,6 +127,10 @@ class OverTime:
         if self.verdict is not None:
             style = None if self.verdict.is_steady else "bold red"
             console.print(f"Throughput over time: {verdict_said(self.verdict)}", markup=False, style=style)
+            if not math.isnan(sojourn_s := self._sampled_sojourn_s):
+                sampled = f"sampled {len(self.trial.over_time):,} times"
+                said = f"{format_duration(sojourn_s)}, the mean of frames inside, {sampled}, over the throughput"
+                console.print(f"Time inside: {said}.", markup=False)
             if self.readings:
                 console.print()
                 print_table(console, readings_table(self.readings, self.verdict))

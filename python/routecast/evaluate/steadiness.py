@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -38,6 +40,7 @@ __all__ = [
     "latency_unsteady",
     "mser5",
     "reading",
+    "sampled_sojourn_s",
     "steadied",
     "steadiness",
     "steadiness_of",
@@ -395,11 +398,7 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
     >>> steadiness_of(simulate.trial(OfferedLoad(rate_pps=2e6), duration_s=0.1)).is_steady
     True
     """
-    if not trial.over_time:
-        raise RoutecastError(
-            f"the trial ({trial.evaluator}) has no rates over time: Simulate(over_time=True) keeps them, and"
-            " Measure(over_time=True)"
-        )
+    _check_over_time(trial)
     rates = [getattr(moment, of) for moment in trial.over_time]
     verdict = steadiness(rates, trial.duration_s / len(rates))
     stopped_s = _stopped_s(trial) if trial.evaluator == "measure" else math.nan
@@ -407,6 +406,14 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
         return verdict
     why = f"the device has stopped: all frames from {format_duration(stopped_s)} on are lost"
     return replace(verdict, is_steady=False, reason=why, low=math.nan, high=math.nan)
+
+
+def _check_over_time(trial: Trial) -> None:
+    if not trial.over_time:
+        raise RoutecastError(
+            f"the trial ({trial.evaluator}) has no rates over time: Simulate(over_time=True) keeps them, and"
+            " Measure(over_time=True)"
+        )
 
 
 def _stopped_s(trial: Trial) -> float:
@@ -443,6 +450,48 @@ def latency_unsteady(trial: Trial) -> str:
         f"the latency has not settled within half of the trial, {format_duration(trial.duration_s)}: it is a mean over"
         " all of it"
     )
+
+
+def sampled_sojourn_s(trial: Trial) -> float:
+    """Estimate the mean time of a frame in the router from counters alone: Meyer et al. 2014, eq. 4.
+
+    T = (1/j) sum of (Z_RX(t_i) - Z_TX(t_i)) / D_p: Z_RX counts frames received and not dropped, Z_TX frames sent, both
+    sampled at the end of each part of the trial, and D_p is the throughput. It holds in overload, as the paper has it,
+    and by Little's law wherever the number of frames inside is steady. Samples of the transient are left out, where the
+    trial says how long that was (:attr:`~routecast.evaluate.trial.Trial.measured_s`). It is counted from last bit in to
+    last bit out, so that it has the frame's time on its outgoing link besides the latency of S9.
+
+    Returns
+    -------
+    float
+        Seconds; NaN where nothing was forwarded, or where a simulated trial's latency has not settled.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The trial has no rates over time.
+
+    Examples
+    --------
+    >>> from routecast.evaluate import Simulate
+    >>> from routecast.load import OfferedLoad
+    >>> from routecast.router import ServiceCost, multicore
+    >>> router = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=10e9, queue_frames=100)
+    >>> trial = Simulate(router, over_time=True, steady_state=False).trial(OfferedLoad(rate_pps=2e6), duration_s=0.1)
+    >>> f"{1e6 * sampled_sojourn_s(trial):.0f} us, {1e6 * trial.latency.mean_s:.0f} us"
+    '101 us, 101 us'
+    """
+    _check_over_time(trial)
+    if latency_unsteady(trial):
+        return math.nan
+    part_s = trial.duration_s / len(trial.over_time)
+    rates = (one.offered_pps - one.dropped_pps - one.forwarded_pps for one in trial.over_time)
+    inside = [part_s * total for total in accumulate(rates)]
+    evaluated_s = trial.measured_s if trial.measured_s > 0.0 else trial.duration_s
+    from_s = trial.duration_s - evaluated_s
+    kept = range(min(round(from_s / part_s), len(inside) - 1), len(inside))
+    throughput_pps = fmean(trial.over_time[number].forwarded_pps for number in kept)
+    return fmean(inside[number] for number in kept) / throughput_pps if throughput_pps else math.nan
 
 
 def steadied(trial: Trial, verdict: Steadiness) -> Trial:
