@@ -115,6 +115,7 @@ class NobodyMeets(Queue):
 
 
 _ALL = 1.0 - 1e-12
+_EVEN_GAPS = 0.1
 _BUSY_LINK = 0.3
 _MOST_FLOWS = 4096
 
@@ -172,6 +173,8 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
             why = (
                 "" if kind == "regular" else "gets several periodic streams, whose waiting times depend on their phases"
             )
+            if kind == "regular" and _jitter(fluid, ports[node], rate) > _EVEN_GAPS:
+                kind, why = "unknown", "gets frames of mixed sizes, whose times on the link make their gaps uneven"
         elif load.arrivals.kind == "on_off" and len(ports[node]) == 1 and not cut:
             kind = "renewal"
         else:
@@ -187,6 +190,13 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
             link_wait_s=max(_link_wait_s(fluid, port, float(by_port[port])) for port in ports[node]),
         )
     return entering
+
+
+def _jitter(fluid: Fluid, ports: list[int], rate_pps: float) -> float:
+    """Return how much the times of frame sizes on the links differ, as a share of the mean gap of the frames."""
+    sizes = fluid.load.frames.share_by_bytes
+    times = [1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for port in ports for size in sizes]
+    return (max(times) - min(times)) * rate_pps
 
 
 def _behind_link(fluid: Fluid, port: int) -> Spacing:

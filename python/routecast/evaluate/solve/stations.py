@@ -16,7 +16,7 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.scheduling_shares import Component
 from routecast.quantity.schema import field, value
 
-__all__ = ["OVERLOADED", "FullQueue", "SharedQueue", "SharedUnits", "Station", "behind_link", "law_of"]
+__all__ = ["OVERLOADED", "FullQueue", "PolledQueue", "SharedQueue", "SharedUnits", "Station", "behind_link", "law_of"]
 
 
 _NOTABLE = 0.01
@@ -149,6 +149,44 @@ class FullQueue(Queue):
     def waiting_mean_s(self) -> float:
         """Mean waiting time."""
         return self.sojourn_mean_s - self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolledQueue(Queue):
+    """An overloaded queue whose polls take their frames out of it at once, so that others come in meanwhile.
+
+    A poll of b frames makes b places, which fill in ``b/(rate)``. A frame that comes in waits for the rest of the poll
+    and all that is before it: on average ``b(1 - 1/load)/2`` services more than if frames left their places one by one.
+    """
+
+    queue: Queue
+    service_s: float
+    load: float
+    batch_frames: int
+
+    @property
+    def _more_s(self) -> float:
+        return 0.5 * self.batch_frames * (1.0 - 1.0 / self.load) * self.service_s
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        return f"{self.queue.method} behind polls of {self.batch_frames} frames"
+
+    @property
+    def loss_ratio(self) -> float:
+        """As if frames left one by one."""
+        return self.queue.loss_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean waiting time."""
+        return self.queue.waiting_mean_s + self._more_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean waiting and service time."""
+        return self.queue.sojourn_mean_s + self._more_s
 
 
 def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
