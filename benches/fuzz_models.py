@@ -97,7 +97,7 @@ def _kinds(solved: Trial, simulated: Trial) -> Iterator[str]:
         mine, theirs = solved.latency.mean_s, simulated.latency.mean_s
         if not _meets(solved, simulated, "latency.mean_s", mine, theirs, room=LATENCY_RATIO * theirs):
             yield "latency off"
-    if solved.bottleneck and simulated.bottleneck and solved.bottleneck.name != simulated.bottleneck.name:
+    if solved.bottleneck.differs_from(simulated.bottleneck):
         yield "what limits differs"
 
 

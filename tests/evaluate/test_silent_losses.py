@@ -199,6 +199,28 @@ def test_in_overload_sizes_do_not_find_room_alike_at_shared_units() -> None:
     assert not unknown(Solve(model=router).trial(replace(load, frames=FrameMix.fixed(340)), 1.0))
 
 
+def test_a_queue_that_is_too_short_is_named_by_both_evaluators() -> None:
+    router = multicore(1, ServiceCost(per_packet_s=1e-6, variation="exponential"), queue_frames=4)
+    load = OfferedLoad(rate_pps=0.7e6, arrivals=Arrivals.poisson())
+    solved, simulated = Solve(model=router).trial(load, 1.0), Simulate(router, seed=1).trial(load, 0.1)
+    assert solved.bottleneck.name == simulated.bottleneck.name == "core 0"
+    assert "too few frames may wait" in solved.bottleneck.reason
+    assert "cpu" in solved.bottleneck.others
+
+
+def test_resources_that_are_as_full_are_named_beside_the_one_that_limits() -> None:
+    router = multicore(4, ServiceCost(per_packet_s=1e-7), link_bps=1e9)
+    load = OfferedLoad(rate_pps=1e6, flows=FlowSet.crafted(4))
+    for trial in (Solve(model=router).trial(load, 1.0), Simulate(router, seed=1).trial(load, 0.05)):
+        assert {trial.bottleneck.name, *trial.bottleneck.others} == {
+            "port 0 in",
+            "port 0 out",
+            "port 1 in",
+            "port 1 out",
+        }
+        assert "instead" in trial.bottleneck.words
+
+
 def test_what_a_law_covers_is_not_called_unknown() -> None:
     router = multicore(2, ServiceCost(per_packet_s=1e-6))
     load = OfferedLoad(rate_pps=1.2e6, arrivals=Arrivals.poisson())

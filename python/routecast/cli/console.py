@@ -67,7 +67,7 @@ def print_trial(console: Console, trial: Trial) -> None:
 
     for table in trial_tables(trial):
         print_table(console, table)
-    console.print(f"Bottleneck: {trial.bottleneck.name} {trial.bottleneck.reason}.", markup=False)
+    console.print(f"Bottleneck: {trial.bottleneck.words}.", markup=False)
     for reason in trial.invalid:
         console.print(f"Invalid, no result: {reason}", markup=False, style="bold red")
     print_notes(console, trial.notes)

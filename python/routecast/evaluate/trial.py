@@ -12,10 +12,13 @@ from routecast.quantity.schema import field, value
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Bottleneck", "Delay", "FlowOutcome", "Moment", "Resource", "TaskActivity", "Trial", "TrialPower"]
+__all__ = ["TIE", "Bottleneck", "Delay", "FlowOutcome", "Moment", "Resource", "TaskActivity", "Trial", "TrialPower"]
 
 
 _UNKNOWN = float("nan")
+_MOST_OTHERS = 3
+TIE = 2e-3
+"""Resources whose shares of time, or capacities, differ by less are as full as each other."""
 
 
 @value
@@ -41,6 +44,22 @@ class Bottleneck:
     name: str
     kind: Literal["pool", "task", "link", "load"]
     reason: str
+    others: tuple[str, ...] = field(
+        "What may limit instead: as full, as far as the evaluator can tell, or a queue whose loss it does not know",
+        default=(),
+    )
+
+    @property
+    def words(self) -> str:
+        """Name, reason and what may limit instead, as a sentence without its full stop."""
+        more = len(self.others) - _MOST_OTHERS
+        names = [f'"{name}"' for name in self.others[:_MOST_OTHERS]] + ([f"{more} more"] if more > 0 else [])
+        instead = f"; it may be {', '.join(names)} instead" if names else ""
+        return f"{self.name} {self.reason}{instead}"
+
+    def differs_from(self, other: Bottleneck) -> bool:
+        """Whether two evaluators contradict each other: neither names what the other one does."""
+        return self.name not in {other.name, *other.others} and other.name not in self.others
 
 
 @value

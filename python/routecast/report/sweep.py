@@ -102,8 +102,14 @@ def sweep_notes(sweep: Sweep) -> tuple[str, ...]:
         for point in sweep.points
         if point.problem
     ]
+    differ = [
+        f"{', '.join(f'{key} = {entry}' for key, entry in point.settings.items())}: "
+        f"solve says that {mine.name} limits, simulate that {theirs.name} does"
+        for point in sweep.points
+        if point.simulated and (mine := point.bottleneck) and mine.differs_from(theirs := point.simulated.bottleneck)
+    ]
     validity = list(dict.fromkeys(note for point in sweep.points for note in point.notes))
-    return (*sweep.notes, *_few(problems), *_few(validity))
+    return (*sweep.notes, *_few(problems), *_few(differ), *_few(validity))
 
 
 def _few(notes: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from routecast.errors import ModelProblem, Problem, TransientProblem
 from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
 from routecast.evaluate.simulate.scenario import ports_in, run_of, scenario_of
-from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
+from routecast.evaluate.trial import TIE, Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
 from routecast.router.check_load import check_load
@@ -31,10 +31,8 @@ __all__ = ["FrameFate", "Message", "Simulate", "Trace"]
 # What limits a router in a trial: the fullest resource, and in windows what their frames wait for.
 
 
-TIE: Final = 2e-3
-"""Shares of time that differ by less are the same, as far as a simulation can tell."""
-
 _BUSY_MARGIN: Final = 0.02
+_NOTABLE_DROPS: Final = 0.1
 _ALL: Final = 1.0 - 1e-3
 """A rate so close to another is all of it, but for frames that are on their way."""
 
@@ -107,18 +105,27 @@ def bottleneck_of(
                 break
     first, busiest = _cause(first, resources, model)
     busy, share = _busy(first, busiest, model, nodes, used)
+    others = _as_full(first, resources, drops_pps)
     if lost and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
         return Bottleneck(
             name=place,
             kind="task" if any(task.name == place for task in model.tasks) else "link",
             reason=f"limits: it drops {format_pps(drops_pps[place])}, for too few frames may wait there; "
             f"{first.name}, the fullest, carries more than comes: {busy}",
+            others=tuple(name for name in (first.name, *others) if name != place),
         )
     if lost or (share >= 1.0 - _BUSY_MARGIN and forwarded_pps < wanted_pps * _ALL):
-        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
-    return Bottleneck(
-        name=first.name, kind=first.kind, reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}"
-    )
+        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}", others=others)
+    reason = f"would limit first: {busy}, and nothing is dropped{elsewhere}"
+    return Bottleneck(name=first.name, kind=first.kind, reason=reason, others=others)
+
+
+def _as_full(first: Resource, resources: Sequence[Resource], drops_pps: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the resources that are as full as the first, and the places that drop a notable share of all drops."""
+    full = [one.name for one in resources if one.capacity_pps <= first.capacity_pps * (1.0 + _BUSY_MARGIN)]
+    most = max(drops_pps.values(), default=0.0)
+    dropping = [place for place, rate in drops_pps.items() if rate >= _NOTABLE_DROPS * most]
+    return tuple(name for name in dict.fromkeys((*full, *dropping)) if name != first.name)
 
 
 def _busy(

@@ -21,7 +21,7 @@ from routecast.evaluate.solve.cost import Cycle, Rested, rest_at_random
 from routecast.evaluate.solve.delay import DelayAnswer, delays
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
-from routecast.evaluate.solve.limits import limits_of, links_of, ranked
+from routecast.evaluate.solve.limits import NO_LOSS, limits_of, links_of, ranked
 from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
 from routecast.evaluate.solve.scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve.throughput import Steady, lossless_of, steady_state
@@ -324,7 +324,6 @@ def _named(names: list[str]) -> str:
 
 _FULL = 1.0 - 1e-9
 _SURE = 1.0 - 1e-9
-_NO_LOSS = 1e-4
 _NEVER = 1e-9
 
 
@@ -525,7 +524,8 @@ class Solve:
         offered_pps = float(fluid.offered.sum())
         dropped_pps = sum(answer.drops_pps.values())
         forwarded_pps = max(offered_pps - dropped_pps, 0.0)
-        resources, bottleneck = resources_of(fluid, forwarded_pps=forwarded_pps)
+        resources, first = resources_of(fluid, forwarded_pps=forwarded_pps)
+        bottleneck = _short_queue(first, resources, fluid, answer)
         mean_bytes = answer.forwarded_bytes
         states, assumed = states_of(fluid, answer)
         energy_j = energy_of(states, duration_s)
@@ -535,7 +535,7 @@ class Solve:
         loss_ratio = dropped_pps / offered_pps
         if answer.loss_unknown:
             overload = (
-                f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > _NO_LOSS else "no overload"
+                f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > NO_LOSS else "no overload"
             )
             notes.append(f"the loss is not known ({overload}): {answer.loss_unknown}; simulate")
         if offered_pps < intended_pps * (1.0 - 1e-9):
@@ -561,6 +561,22 @@ class Solve:
             interval=_interval(answer, loss_ratio),
             notes=tuple(dict.fromkeys(notes)),
         )
+
+
+def _short_queue(first: Bottleneck, resources: Sequence[Resource], fluid: Fluid, answer: DelayAnswer) -> Bottleneck:
+    """Name the queue that loses frames while every resource carries what comes, and those of which it is not known."""
+    others = tuple(name for name in dict.fromkeys((*first.others, *answer.may_lose)) if name != first.name)
+    most = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
+    notable = bool(most) and answer.drops_pps[most] > NO_LOSS * float(fluid.offered.sum())
+    if not notable or not resources or fluid.intended_pps > resources[0].capacity_pps or answer.loss_unknown:
+        return replace(first, others=others)
+    return Bottleneck(
+        name=most,
+        kind="link" if most not in answer.work_pps else "task",
+        reason=f"limits: it drops {format_pps(answer.drops_pps[most])}, for too few frames may wait there; "
+        f"{first.name} {first.reason}",
+        others=tuple(name for name in (first.name, *others) if name != most),
+    )
 
 
 def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:

@@ -56,6 +56,7 @@ _RARE = 1e-6
 _RARE_LOSS = 1e-3
 _LITTLE = 5e-3
 """What chance may add to a loss that is called known; the answer states it."""
+_NOTABLE_LOSS = 1e-5
 _LIGHT = 0.6
 _LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
 _LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
@@ -339,6 +340,7 @@ class DelayAnswer:
     latency_error_s: tuple[float, float] = field("How far the mean latency may lie below and above", default=(0.0, 0.0))
     loss_error_ratio: float = field("How far the loss by overload may lie off, where it is known", default=0.0)
     by_chance_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
+    may_lose: tuple[str, ...] = field("Places that chance may make lose a notable share", default=())
 
 
 def delays(fluid: Fluid) -> DelayAnswer:
@@ -368,6 +370,7 @@ class _Walk:
         self.unknown = ""
         self.loss_unknown = ""
         """Why what is lost by chance is not known."""
+        self.may_lose: list[str] = []
         self.by_chance = 0.0
         """What it is bounded by, of the offered load."""
         self.port_wait_s: dict[int, float] = {}
@@ -427,7 +430,7 @@ class _Walk:
             self.admitted[index] = 1.0 - inside.loss_ratio
             # A frame carries its units: whoever waits for room holds what others wait for.
             chance = self._chance_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
-            self._may_lose(rate, chance, f'"{task.name}" is in a window and has little room')
+            self._may_lose(task.name, rate, chance, f'"{task.name}" is in a window and has little room')
             why = "follows a window, behind which frames go as its units allow"
             departing = Arriving(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
@@ -440,12 +443,13 @@ class _Walk:
                 self.admitted[index] = self._fluid_ratio(index, rate)
                 shares = self.unknown_shares[index] or self._sorted_by_size(index, mix)
                 chance = 1.0 if shares else self._chance(index, rate, arriving, mix)
-                self._may_lose(rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
+                self._may_lose(task.name, rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
             else:
                 self.queues[index] = self._polled(index, rate, queue, mix)
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
-                    self._may_lose(rate, self._chance(index, rate, arriving, mix), f'"{task.name}" gets long bursts')
+                    chance = self._chance(index, rate, arriving, mix)
+                    self._may_lose(task.name, rate, chance, f'"{task.name}" gets long bursts')
             servers = max(self._units(index), 1)
             departing = depart(
                 arriving,
@@ -534,9 +538,12 @@ class _Walk:
         )
         return queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
 
-    def _may_lose(self, rate: float, chance: float, why: str) -> None:
+    def _may_lose(self, place: str, rate: float, chance: float, why: str) -> None:
         """Take note of what chance may lose at a place."""
-        self.by_chance += min(chance, 1.0) * rate / float(self.fluid.offered.sum())
+        lost_ratio = min(chance, 1.0) * rate / float(self.fluid.offered.sum())
+        self.by_chance += lost_ratio
+        if lost_ratio > _NOTABLE_LOSS:
+            self.may_lose.append(place)
         if self.by_chance > _LITTLE:
             self.loss_unknown = self.loss_unknown or why
 
@@ -710,7 +717,9 @@ class _Walk:
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
         room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
         chance = self._overflow(load, room, arriving, mix)
-        self._may_lose(rate, chance, f'"{port.name} out" can fill its ring, of which no closed form is known')
+        self._may_lose(
+            f"{port.name} out", rate, chance, f'"{port.name} out" can fill its ring, of which no closed form is known'
+        )
 
     def answer(self) -> DelayAnswer:
         """Put the parts together."""
@@ -750,6 +759,7 @@ class _Walk:
             latency_error_s=latency_error,
             loss_error_ratio=self._loss_error(sum(drops.values()) / float(fluid.offered.sum())),
             by_chance_ratio=self.by_chance,
+            may_lose=tuple(self.may_lose),
         )
 
     def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:

@@ -11,17 +11,19 @@ from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.machine import Machine
 from routecast.evaluate.solve.throughput import Lossless, Steady, lossless_of
-from routecast.evaluate.trial import Bottleneck, Resource
+from routecast.evaluate.trial import TIE, Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_duration, format_pps, format_ratio
 
-__all__ = ["Found", "limits_of", "links_of", "ranked"]
+__all__ = ["NO_LOSS", "Found", "limits_of", "links_of", "ranked"]
 
 Found = tuple[Resource, str]
 _EVEN = 1.0 + 1e-6
 _IDLE = 0.9
 _MOST_NAMES = 3
 _LOST = 1e-6
+NO_LOSS = 1e-4
+"""A queue that loses a greater share limits, though every resource carries what comes."""
 _CLOSE = 0.02
 """Threads whose loads differ by less are told apart by what the load asks of them."""
 
@@ -211,14 +213,15 @@ def ranked(fluid: Fluid, found: list[Found], forwarded_pps: float) -> tuple[tupl
     )
     first, why = ranked[0]
     reason = f"{_verdict(fluid, whole, forwarded_pps)}: {why}"
-    return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason)
+    alike = tuple(one.name for one, _ in ranked[1:] if one.capacity_pps <= first.capacity_pps * (1.0 + TIE))
+    return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason, others=alike)
 
 
 def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
     if fluid.intended_pps <= lossless_pps * _EVEN:
         lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
         lost = ""
-        if lost_ratio > _LOST:
+        if _LOST < lost_ratio <= NO_LOSS:
             lost = f" ({format_ratio(lost_ratio)} are lost before, for too few frames may wait)"
         return f"would limit first, at {format_pps(lossless_pps)}{lost}"
     if forwarded_pps <= lossless_pps * _EVEN:
