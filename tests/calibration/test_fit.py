@@ -434,3 +434,50 @@ def test_a_point_prediction_lies_inside_its_own_interval_even_if_only_collapsing
     )
     for made in likely.predict([replace(points[0], cores=k) for k in (3, 8, 16, 32)]):
         assert made.low_pps < made.throughput_pps < made.high_pps
+
+
+@pytest.mark.parametrize("share", [0.9, 0.75])
+@pytest.mark.parametrize(
+    "below",
+    [
+        [(1, 64, 1.1e6), (2, 64, 2.1e6), (4, 64, 4.0e6), (4, 1518, None)],
+        [(1, 64, 11.1e6), (2, 64, 22.3e6), (4, 64, 25.9e6), (8, 64, None)],
+    ],
+    ids=["frames", "cores"],
+)
+def test_knowing_a_link_that_does_not_bind_does_not_worsen_a_calibration(
+    below: list[tuple[int, float, float | None]], share: float
+) -> None:
+    def table(link_bps: float | None) -> list[Point]:
+        found = []
+        for cores, frame_bytes, rate in below:
+            linked = Point(cores=cores, frame_bytes=frame_bytes, throughput_pps=math.nan, link_bps=10e9)
+            rate_pps = share * linked.line_rate_pps if rate is None else rate * share / 0.9
+            found.append(replace(linked, throughput_pps=rate_pps, link_bps=link_bps))
+        return found
+
+    with_link, without = table(10e9), table(None)
+    for made in fit(with_link).predict(with_link):
+        assert abs(made.error_ratio) < 0.01
+        assert made.low_pps <= made.point.throughput_pps <= made.high_pps
+    assert all(abs(made.error_ratio) < 0.01 for made in fit(without).predict(without))
+
+
+def test_what_a_link_loses_at_one_point_it_does_not_lose_far_from_there() -> None:
+    points = [
+        Point(cores=cores, frame_bytes=frame_bytes, throughput_pps=pps, link_bps=10e9)
+        for cores, frame_bytes, pps in ((1, 64.0, 1.1e6), (2, 64.0, 2.1e6), (4, 64.0, 4.0e6))
+    ]
+    last = Point(cores=4, frame_bytes=1518.0, throughput_pps=math.nan, link_bps=10e9)
+    fitted = fit([*points, replace(last, throughput_pps=0.9 * last.line_rate_pps)])
+    near, far = replace(last, frame_bytes=1500.0), replace(last, frame_bytes=9000.0, cores=32)
+    lost, whole = (made.throughput_pps / made.point.line_rate_pps for made in fitted.predict([near, far]))
+    assert lost == pytest.approx(0.9, abs=0.02)
+    assert whole == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_law_is_held_without_a_link_that_its_rate_is_far_below() -> None:
+    slow, fast = (Point(cores=1, frame_bytes=64.0, throughput_pps=pps, link_bps=10e9) for pps in (5e6, 25e6))
+    offered = Conditions.of_measured([slow, fast]).group_offered_pps[:, 0]
+    assert offered[0] > 1e100
+    assert offered[1] == pytest.approx(fast.line_rate_pps)

@@ -117,7 +117,7 @@ def law_evidence(
 ) -> Floats:
     """Log evidence that points give a law without discrepancy, for each of several priors of the cost of polling."""
     known = Repeated.of(points, noise_ratio)
-    conditions = Conditions.of(known.points)
+    conditions = Conditions.of_measured(known.points)
     priors = [_prior(known, law, poll) for poll in polls]
     return log_evidence(
         lambda theta: log_throughput(law, theta, conditions),
@@ -140,7 +140,7 @@ def _evidence(known: Repeated, laws: Sequence[Law], poll: Shape, *, step: int = 
     """
     whitening = Discrepancy.of(known.points, known.noise).whitening[::step]
     alone = np.sqrt((whitening**2).sum(axis=1))
-    conditions = Conditions.of(known.points)
+    conditions = Conditions.of_measured(known.points)
     rows, residuals = [], []
     for law in laws:
         mean, sd = _prior(known, law, poll)
@@ -163,7 +163,7 @@ def _cells(evidence: Floats) -> NDArray[np.intp]:
 def _sample(
     law: Law, known: Repeated, discrepancy: Discrepancy, cells: NDArray[np.intp], poll: Shape, seed: int
 ) -> Posterior:
-    conditions = Conditions.of(known.points)
+    conditions = Conditions.of_measured(known.points)
     mean, sd = _prior(known, law, poll)
     return sample_posterior(
         lambda theta: log_throughput(law, theta, conditions),

@@ -123,6 +123,8 @@ _SMOOTH_GRID = (0.005, 0.015, 0.04, 0.1, 0.25, 0.6)
 _ROUGH_GRID = (0.002, 0.006, 0.015, 0.035, 0.08, 0.18)
 _CORE_DOUBLINGS = _FRAME_DOUBLINGS = 2.0
 _FRAME_SHARE = 0.25
+_LOST_DOUBLINGS = 1.0
+"""A link or a card that loses something at one point does so over so many doublings of cores or of frame size."""
 _MORE_FLOWS = 0.01
 _ON_A_CAP = 0.985
 _LEAST_VARIANCE = 1e-12
@@ -174,12 +176,23 @@ class Sites:
             cores=cores, frame_bytes=frame_bytes, has_random_flows=np.full(len(cores), self.has_random_flows[0])
         )
 
-    def _parts(self, others: Sites) -> tuple[Floats, Floats, Floats]:
-        """Covariance with other sites for scales of 1: the smooth, the rough and the flows' part, (n, m) each."""
+    def nearness(self, others: Sites) -> Floats:
+        """How much of what is lost at a link or a card there is lost at others too, (n, m)."""
+        cores, frames = self._doublings(others)
+        near: Floats = np.exp(-(cores + frames) / _LOST_DOUBLINGS)
+        return near
+
+    def _doublings(self, others: Sites) -> tuple[Floats, Floats]:
+        """How many doublings of cores and of frame size lie between these sites and others, (n, m) each."""
         cores, frames = (
             np.abs(np.log2(one)[:, None] - np.log2(other)[None, :])
             for one, other in ((self.cores, others.cores), (self.frame_bytes, others.frame_bytes))
         )
+        return cores, frames
+
+    def _parts(self, others: Sites) -> tuple[Floats, Floats, Floats]:
+        """Covariance with other sites for scales of 1: the smooth, the rough and the flows' part, (n, m) each."""
+        cores, frames = self._doublings(others)
         smooth = np.exp(-cores / _CORE_DOUBLINGS) + _FRAME_SHARE**2 * np.exp(-frames / _FRAME_DOUBLINGS)
         alike = self.has_random_flows[:, None] == others.has_random_flows[None, :]
         return smooth, (cores == 0.0).astype(float), _MORE_FLOWS**2 * alike
@@ -195,6 +208,8 @@ class Discrepancy:
         Of the n calibrated points.
     strays : (n,) array
         1 where cores limit, 0 where a link or a card does.
+    noise : (n,) array
+        Standard deviations of the logarithms of the rates.
     whitening : (cells, n, n) array
         Inverse Cholesky factors of the covariance of discrepancy and noise.
     smooth, rough : (cells,) arrays
@@ -203,6 +218,7 @@ class Discrepancy:
 
     sites: Sites
     strays: Floats
+    noise: Floats
     whitening: Floats
     smooth: Floats
     rough: Floats
@@ -218,6 +234,7 @@ class Discrepancy:
         return cls(
             sites=sites,
             strays=strays,
+            noise=noise,
             whitening=np.linalg.inv(np.linalg.cholesky(both + np.diag(noise**2))),
             smooth=pairs[:, 0],
             rough=pairs[:, 1],
@@ -245,6 +262,22 @@ class Discrepancy:
             left = s2 * own_smooth + t2 + own_flows - (whitened**2).sum(axis=1)
             deviations[rows] = np.sqrt(np.maximum(left, _LEAST_VARIANCE))
         return means, deviations
+
+    def lost(self, cells: NDArray[np.intp], at_points: Sequence[Floats], at: Sites) -> list[Floats]:
+        """Carry what is lost at links and cards at the calibrated points to m sites: (J, n) each to (J, m).
+
+        It forgets over one doubling of cores or of frame size; its scale is that of the discrepancy.
+        """
+        near, own = at.nearness(self.sites) * self.strays, self.sites.nearness(self.sites)
+        own = own * np.outer(self.strays, self.strays)
+        found = [np.zeros((len(cells), len(at.cores))) for _ in at_points]
+        for cell in np.unique(cells):
+            rows = cells == cell
+            variance = self.smooth[cell] ** 2 * (1.0 + _FRAME_SHARE**2) + self.rough[cell] ** 2 + _MORE_FLOWS**2
+            weights = np.linalg.solve(variance * own + np.diag(self.noise**2), variance * near.T)
+            for each, known in zip(found, at_points, strict=True):
+                each[rows] = known[rows] @ weights
+        return found
 
     def factors(self, cells: NDArray[np.intp], at: Sites) -> dict[int, Floats]:
         """Cholesky factor of the covariance of the discrepancies at m sites, (m, m), for each of the cells."""

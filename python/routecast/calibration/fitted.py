@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.calibration.discrepancy import Discrepancy, Sites
-from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput, saturate
+from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_most, log_throughput, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
 from routecast.calibration.posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibration.score import Intervals, Limit, Prediction, intervals
@@ -45,6 +45,8 @@ _FALLS = 0.95
 _LEAST_CHANCE = 0.025
 _LEAST_COUNTS = 3
 _AT_ONE_PORT = 0.003
+_SAME_LOG = 1e-9
+"""Logarithms of rates so near each other are one rate."""
 _STRAYS = 0.25
 """A discrepancy of this scale is as large as what a law would explain."""
 _SHARED_GAIN_CORES = 0.25
@@ -208,15 +210,18 @@ class FittedRouter:
             mean, deviation, least, most = (np.repeat(part, _COPIES, axis=0) for part in strays)
             steps = _quasi_normal(len(mean))[0][:, None]
             moved = np.roll(_quasi_normal(len(mean))[1], len(mean) // 2)
-            for found, draws, delta in (
-                (middles, self._on_its_host(theta), np.clip(strays[0], strays[2], strays[3])),
+            lost, share = self._lost(each, sites)
+            copied_lost, copied_share = (np.repeat(part, _COPIES, axis=0) for part in (lost, share))
+            for found, draws, delta, behind in (
+                (middles, self._on_its_host(theta), np.clip(strays[0], strays[2], strays[3]), lost),
                 (
                     drawn,
                     self._on_its_host(np.repeat(theta, _COPIES, axis=0), moved),
                     np.clip(mean + steps * deviation, least, most),
+                    copied_lost + copied_share * steps * deviation,
                 ),
             ):
-                found.append(log_throughput(each.law, draws, conditions, discrepancy=delta))
+                found.append(_log_rates(each.law, draws, conditions, delta, behind))
             weights.append(np.full(len(mean), each.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
 
@@ -413,13 +418,14 @@ class FittedRouter:
             theta = np.repeat(each.posterior.samples[1:], copies, axis=0)
             mean, _, least, most = (np.repeat(part, copies, axis=0) for part in self._strays(each, sites))
             cells = np.repeat(each.cells, copies)
+            lost = np.repeat(self._lost(each, sites)[0], copies, axis=0)
             strays = mean.copy()
             for cell, factor in self.discrepancy.factors(each.cells, sites).items():
                 rows = cells == cell
                 strays[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
             if self.carry[1]:
                 theta = self._on_its_host(theta, random.standard_normal(len(theta)))
-            drawn = log_throughput(each.law, theta, conditions, discrepancy=np.clip(strays, least, most))
+            drawn = _log_rates(each.law, theta, conditions, np.clip(strays, least, most), lost)
             enough = round(each.weight * _JOINT_DRAWS)
             found.append(drawn[random.permutation(len(drawn))[:enough]])
         joined = np.concatenate(found)
@@ -433,7 +439,7 @@ class FittedRouter:
         faster than their cores: what more cores share can only slow them down. And all together do no less than there
         unless the law says that they do; then they lose at most twice (in logarithms) what it says.
         """
-        theta, residuals = each.posterior.samples[1:], self._residuals[each]
+        theta, residuals = each.posterior.samples[1:], self._residuals[each][0]
         mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
         most = self._most_cores
         beyond = sites.cores > most
@@ -449,13 +455,32 @@ class FittedRouter:
             least[:, beyond] = (at_most - np.abs(grown))[:, beyond]
         return mean, deviation, least, bound
 
+    def _lost(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats]:
+        """Return what links and cards lose at sites for each draw of a law, and how near that is known, (J, n) each."""
+        lost = self._residuals[each][1]
+        if not lost.any():
+            nothing = np.zeros((len(lost), len(sites.cores)))
+            return nothing, nothing
+        mean, share = self.discrepancy.lost(each.cells, (lost, (lost < 0.0).astype(float)), sites)
+        return mean, np.clip(share, 0.0, 1.0)
+
     @cached_property
-    def _residuals(self) -> dict[FittedLaw, Floats]:
-        """Logarithm of measured over law at the calibrated points, (J, n) for the draws of each law."""
-        measured, conditions = np.log([point.throughput_pps for point in self.points]), Conditions.of(self.points)
-        return {
-            each: measured - log_throughput(each.law, each.posterior.samples[1:], conditions) for each in self.fitted
-        }
+    def _residuals(self) -> dict[FittedLaw, tuple[Floats, Floats]]:
+        """Logarithm of measured over law at the calibrated points, and what links and cards lost of it there.
+
+        Each (J, n) for the draws of each law. Where a link or a card holds a draw of the law back, cores that strayed
+        would change nothing, so what is missing there was lost behind them.
+        """
+        measured = np.log([point.throughput_pps for point in self.points])
+        conditions = Conditions.of_measured(self.points)
+        found = {}
+        for each in self.fitted:
+            theta = each.posterior.samples[1:]
+            rates = log_throughput(each.law, theta, conditions)
+            held = (rates >= log_most(each.law, theta, conditions) - _SAME_LOG) & (self.discrepancy.strays > 0.0)
+            residuals = measured - rates
+            found[each] = residuals, np.where(held, np.minimum(residuals, 0.0), 0.0)
+        return found
 
     @cached_property
     def _most_cores(self) -> float:
@@ -515,6 +540,15 @@ class FittedRouter:
         rates = self.log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
         ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
         return ratio
+
+
+def _log_rates(law: Law, theta: Floats, conditions: Conditions, strays: Floats, lost: Floats) -> Floats:
+    """Logarithm of the rates where cores stray from a law and links and cards lose something, (J, n)."""
+    rates = log_throughput(law, theta, conditions, discrepancy=strays)
+    if not lost.any():
+        return rates
+    least: Floats = np.minimum(rates, log_most(law, theta, conditions) + np.minimum(lost, 0.0))
+    return least
 
 
 def _limit(point: Point, core_pps: Floats) -> Limit:

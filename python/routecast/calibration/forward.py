@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = [
     "Conditions",
     "busy_rate",
     "flow_groups",
+    "log_most",
     "log_throughput",
     "saturate",
 ]
@@ -157,6 +158,10 @@ DEVICE_SHAPES = (POLL_SHAPE, FOREIGN_SHAPE, NIC_SHAPE, BUS_SHAPE, DESCRIPTORS_SH
 _FORWARD_BISECTIONS = 24
 _FAR = 1e300
 _FAST_LINK_BPS = 40e9
+_NOT_HELD = 0.7
+"""No link or card holds a router to less than this part of what it carries."""
+_ENDLESS = 30.0
+"""Logarithm of a factor on the rate of cores with which they never limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +201,24 @@ class Conditions:
             bus_byte_per_s=np.array([_bus_byte_per_s(point) for point in points]),
         )
 
+    @classmethod
+    def of_measured(cls, points: Sequence[Point]) -> Conditions:
+        """Collect the conditions of measured points, without the links and cards that their rates are far below.
+
+        Nothing but cores can have set such a rate: a law that exceeds it is not excused by a link.
+        """
+        found = cls.of(points)
+        free = np.array([len(flow_groups(point)) == 1 and _is_far_below_caps(point) for point in points], dtype=bool)
+        return replace(
+            found,
+            group_offered_pps=np.where(free[:, None], _FAR, found.group_offered_pps),
+            nic_cap_pps=np.where(free, _FAR, found.nic_cap_pps),
+        )
+
+
+def _is_far_below_caps(point: Point) -> bool:
+    return point.throughput_pps < _NOT_HELD * min(point.line_rate_pps, point.nic_cap_pps or math.inf)
+
 
 def _bus_byte_per_s(point: Point) -> float:
     """Rate of the busy ports whose bus may limit them; so high that it never does where links are slow."""
@@ -224,6 +247,11 @@ def law_values(law: Law, theta: Floats) -> Floats:
     core_s = np.exp(theta[:, :1]) * (1.0 + np.exp(theta[:, 1:2]))
     scaled: Floats = values * np.where(rates, core_s, 1.0)
     return scaled
+
+
+def log_most(law: Law, theta: Floats, conditions: Conditions) -> Floats:
+    """Natural logarithm of what links and cards let through however fast cores are, (J, d) parameters to (J, n)."""
+    return log_throughput(law, theta, conditions, discrepancy=np.full((len(theta), len(conditions.cores)), _ENDLESS))
 
 
 def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None) -> Floats:
