@@ -114,6 +114,18 @@ def test_a_trial_tells_what_other_work_did_to_it(change: Callable[[dict[str, Any
     assert words in said
 
 
+def test_a_device_that_was_kept_from_running_makes_a_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeWatch, "waiting_s", 0.04)
+    with measure(FakeTester()) as evaluator:
+        assert evaluator.trial(load(), 0.5).is_valid
+    monkeypatch.setattr(FakeWatch, "waiting_s", 0.5)
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    (reason,) = trial.invalid
+    assert "did not run for 50 % of the time" in reason
+    assert disturbances(trial) == trial.invalid
+
+
 @pytest.mark.parametrize(
     "change",
     [

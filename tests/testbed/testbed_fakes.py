@@ -101,6 +101,8 @@ class FakeWatch:
     """Links that stay up, the second of which takes frames in; ``bend`` changes a reading before it is handed out."""
 
     clock_step_s: ClassVar[float] = 0.0
+    waiting_s: ClassVar[float] = 0.0
+    """How long the device's one thread waits for other work between two readings a second apart."""
     bend: ClassVar[Callable[[dict[str, Any]], None]] = staticmethod(lambda links: None)
 
     def __init__(self, namespaces: Sequence[str | None], cores: Sequence[int]) -> None:
@@ -119,6 +121,7 @@ class FakeWatch:
             links={(None, name): link(name, **values) for name, values in links.items()},
             cores={},
             threads_s={},
+            waiting_s={1: FakeWatch.waiting_s * self.reads},
             device=device or {},
         )
 

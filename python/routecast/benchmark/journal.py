@@ -60,6 +60,7 @@ COLUMNS: Columns = {
     "power_scope": "text",
     "power_source": "text",
     "invalid": "text",
+    "notes": "text",
     "trial": "text",
 }
 
@@ -144,6 +145,7 @@ def _row(key: str, record: TrialRecord) -> Row:
     row: Row = {
         "task": key,
         "invalid": "; ".join(trial.invalid),
+        "notes": "; ".join(trial.notes),
         "trial": json.dumps(trial.to_json(), ensure_ascii=False),
     }
     for name in COLUMNS.keys() - row.keys() - {"run"}:

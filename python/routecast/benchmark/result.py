@@ -67,6 +67,11 @@ class BenchmarkResult:
     trials: tuple[TrialRecord, ...] = ()
     resumed_trials: int = field("Trials that come from a run before, which was interrupted.", default=0)
     invalid_trials: int = 0
+    invalid_reasons: tuple[str, ...] = field("Why trials were invalid, by kind, the most frequent first.", default=())
+    disturbed: tuple[str, ...] = field(
+        "How many trials other work on the machine disturbed, then each kind of disturbance; empty if none was.",
+        default=(),
+    )
     started_utc: str = field("ISO 8601.", default="")
     elapsed_s: float = field("Of this run.", default=float("nan"))
     command: str = field("How the run was started.", default="")

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from routecast import __version__
 from routecast.benchmark.compliance import compliance_of, modifiers_left_out
+from routecast.benchmark.disturbed import disturbances_of, reasons_of
 from routecast.benchmark.journal import SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
@@ -228,6 +229,8 @@ def _result(
         search_statements=statements,
         trials=tuple(records),
         invalid_trials=sum(not record.trial.is_valid for record in records),
+        invalid_reasons=reasons_of(records),
+        disturbed=disturbances_of(records),
         versions=_versions(),
         notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium), *_power_notes(records)),
     )

@@ -21,6 +21,7 @@ from routecast.evaluate.protocol import Evaluator, Resettable
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.quantity.schema import value
+from routecast.testbed.checks import disturbances
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile
@@ -32,6 +33,7 @@ UNSENT_TOLERANCE = 1e-3
 
 _HALF_A_GAP = 0.5
 _AFTER_A_FAILURE_S = 1.0
+_AFTER_OTHER_WORK_S = 0.2
 _ATTEMPTS_OF_A_BURST = 4
 _COLD = 0.5
 """Of its greatest rate, what a tester of software reaches from the first frame of a short burst on."""
@@ -230,6 +232,8 @@ class Stage:
             trial = self._once(load, duration_s, purpose, attempt, run, reset)
             if trial.is_valid:
                 return trial
+            if attempt < attempts and disturbances(trial) and trial.evaluator == "measure":
+                time.sleep(_AFTER_OTHER_WORK_S * attempt)
         raise InvalidTrial(trial.invalid, trial, attempts)
 
     def _once(

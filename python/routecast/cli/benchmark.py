@@ -357,6 +357,8 @@ def _print(result: BenchmarkResult) -> None:
     console = data()
     console.print(f"{result.setup.device_title}, profile {result.profile_name}", style="bold", markup=False)
     console.print(f"{result.setup.medium}; {len(result.trials):,} trials\n", markup=False)
+    for sentence in result.disturbed:
+        console.print(f"{sentence[:1].upper()}{sentence[1:]}.", markup=False, style="bold yellow")
     for table in benchmark_tables(result):
         print_table(console, table)
     for name in result.procedures:
@@ -365,7 +367,9 @@ def _print(result: BenchmarkResult) -> None:
     for note in result.notes:
         console.print(f"Note: {note}.", markup=False, style="dim")
     if result.invalid_trials:
-        console.print(f"{result.invalid_trials} trials were invalid and were run again.", markup=False)
+        console.print(f"{result.invalid_trials} trials were invalid and were run again:", markup=False)
+        for reason in result.invalid_reasons:
+            console.print(f"  {reason}", markup=False)
     console.print(result.compliance.statement, markup=False, style="bold")
 
 

@@ -134,7 +134,10 @@ def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list
     # The table last: a run that ends meanwhile writes it before it removes its parts.
     for path in (*sorted((folder / f"{table}.parts").glob("*.parquet")), folder / f"{table}.parquet"):
         try:
-            read.append(polars.read_parquet(path).select(list(columns)).to_dicts())
+            there = polars.read_parquet(path)
+            # An earlier version may have written fewer columns.
+            there = there.with_columns(polars.lit(None).alias(name) for name in columns if name not in there.columns)
+            read.append(there.select(list(columns)).to_dicts())
         except FileNotFoundError:
             continue
         except (polars.exceptions.PolarsError, OSError) as error:

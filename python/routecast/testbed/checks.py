@@ -18,14 +18,26 @@ from routecast.testbed.bed import TesterPort
 from routecast.testbed.counted import Counted, Slice
 from routecast.testbed.watch import Reading
 
-__all__ = ["BEFORE_THE_RESET", "Limits", "Seen", "disturbances", "notes_of", "reasons_against"]
+__all__ = ["BEFORE_THE_RESET", "Limits", "Seen", "disturbances", "lost_to_others", "notes_of", "reasons_against"]
 
 # The words of what other work on the machine did to a trial: sentences are made with them, and found again by them.
 _TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"
 _DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
 _SHARED, _STOLEN, _OTHERS, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
+_DEVICE_LOST = "the device was ready and did not run"
 BEFORE_THE_RESET = "the trial ended before the reset"
-_REASONS_OF_OTHERS = (_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM, _DROPPED, _MISSED, _SHARED, _STOLEN, BEFORE_THE_RESET)
+_REASONS_OF_OTHERS = (
+    _TOO_FEW,
+    _WRONG_RATE,
+    _LATE,
+    _NO_ROOM,
+    _DROPPED,
+    _MISSED,
+    _SHARED,
+    _STOLEN,
+    _DEVICE_LOST,
+    BEFORE_THE_RESET,
+)
 _NOTES_OF_OTHERS = (_LATE, _STOLEN, _OTHERS, _STALLED)
 
 
@@ -43,6 +55,9 @@ class Limits:
         "Share of frames that left late, however little, above which a note says so", default=0.01
     )
     steal_ratio: float = field("Share of the time that the hypervisor may take from a core that is used", default=0.05)
+    foreign_ratio: float = field(
+        "Share of the time that the device's threads may be ready while other work has their core", default=0.05
+    )
     clock_step_s: float = field("Jump of the wall clock that is worth a note", default=1e-3)
     # Shortest pause in reception that is called a stall, if it is also far longer than the gap between frames.
     stall_s: float = 1e-3
@@ -89,7 +104,18 @@ def reasons_against(seen: Seen) -> tuple[str, ...]:
     """Return why a trial is no result; empty for a valid one."""
     return tuple(
         reason
-        for check in (_rates, _lateness, _one_core, _stopped, _links, _own_drops, _conservation, _kernel_counts, _steal)
+        for check in (
+            _rates,
+            _lateness,
+            _one_core,
+            _stopped,
+            _links,
+            _own_drops,
+            _conservation,
+            _kernel_counts,
+            _steal,
+            _lost_to_others,
+        )
         for reason in check(seen)
     )
 
@@ -101,6 +127,11 @@ def notes_of(seen: Seen) -> tuple[str, ...]:
         for check in (_nothing, _loops, _changes, _stall, _a_little_late, _clock, _other_load, _foreign)
         for note in check(seen)
     )
+
+
+def lost_to_others(trial: Trial) -> bool:
+    """Whether other work kept the device from running, so that the trial says nothing of the tester either."""
+    return any(_DEVICE_LOST in reason for reason in trial.invalid)
 
 
 def disturbances(trial: Trial) -> tuple[str, ...]:
@@ -240,6 +271,18 @@ def _steal(seen: Seen) -> Iterator[str]:
         share = _share(seen, number, "steal_s")
         if share > seen.limits.steal_ratio:
             yield f"core {number} ({role}): {_STOLEN} {_percent(share)} of the time"
+
+
+def _lost_to_others(seen: Seen) -> Iterator[str]:
+    """Find out whether the device's threads had to wait for other work on their core."""
+    length_s = seen.after.at_s - seen.before.at_s
+    if "device" in seen.beside_generator or length_s <= 0.0:
+        return
+    waited_s = sum(now_s - seen.before.waiting_s.get(pid, now_s) for pid, now_s in seen.after.waiting_s.items())
+    share = min(waited_s / length_s, 1.0)
+    if share > seen.limits.foreign_ratio:
+        core = f"core {seen.cores['dut']} (dut): " if "dut" in seen.cores else ""
+        yield f"{core}{_DEVICE_LOST} for {_percent(share)} of the time, for other work had its core"
 
 
 def _nothing(seen: Seen) -> Iterator[str]:

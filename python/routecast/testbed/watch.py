@@ -38,6 +38,8 @@ class Reading:
     links: Mapping[tuple[str | None, str], Link]
     cores: Mapping[int, Core]
     threads_s: Mapping[int, float]
+    waiting_s: Mapping[int, float] = field(default_factory=dict)
+    """How long these threads were ready to run and others had their core."""
     device: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -66,12 +68,14 @@ class Watch:
         links = {}
         for name, reader in self._readers.items():
             links.update({(name, one.name): one for one in reader.read().values()})
+        times = {pid: spent for pid in threads if (spent := _thread_s(pid)) is not None}
         return Reading(
             at_s=time.monotonic(),
             realtime_offset_s=_realtime_offset_s(),
             links=links,
             cores={number: core for number, core in _cores().items() if number in self._cores},
-            threads_s={pid: spent for pid in threads if (spent := _thread_s(pid)) is not None},
+            threads_s={pid: ran_s for pid, (ran_s, _) in times.items()},
+            waiting_s={pid: waited_s for pid, (_, waited_s) in times.items()},
             device=device or {},
         )
 
@@ -107,9 +111,10 @@ def _cores() -> dict[int, Core]:
     return found
 
 
-def _thread_s(pid: int) -> float | None:
-    """Return the time that a thread has run on a core, from the scheduler, in nanoseconds fine."""
+def _thread_s(pid: int) -> tuple[float, float] | None:
+    """Return how long a thread has run on a core and waited for one, from the scheduler, in nanoseconds fine."""
     try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) * 1e-9
+        ran_ns, waited_ns, *_ = Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()
+        return int(ran_ns) * 1e-9, int(waited_ns) * 1e-9
     except (OSError, ValueError, EnvironmentProblem):
         return None

@@ -35,6 +35,7 @@ from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Block, Listing, Tile, Tiles
 from routecast.report.tables import Column, percent, scaled
 from routecast.report.ticks import log_ticks
+from routecast.testbed.checks import lost_to_others
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
@@ -170,6 +171,8 @@ def find_ceiling(stage: Stage) -> str:
         try:
             stage.trial(stage.maximum_pps, duration_s, GREATEST, attempts=1)
         except InvalidTrial as problem:
+            if lost_to_others(problem.trial):
+                continue  # the device did not run: that says nothing of the tester
             reached_pps = min(problem.trial.offered_pps, stage.maximum_pps)
             is_short = reached_pps < stage.maximum_pps * (1.0 - 1e-3)
             # A trial can be invalid for another reason, so one with all frames is run again first.

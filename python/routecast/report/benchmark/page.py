@@ -160,7 +160,12 @@ _LEVELS = {
 
 def benchmark_page(result: BenchmarkResult) -> Page:
     """Return the page: what was found in the order of RFC 2544's sections, then how far that complies with it."""
-    sections = [*_turned(result), *(_procedure(result, name) for name in result.procedures), _compliance(result)]
+    sections = [
+        *_disturbed(result),
+        *_turned(result),
+        *(_procedure(result, name) for name in result.procedures),
+        _compliance(result),
+    ]
     if result.not_run:
         sections.append(_not_run(result))
     sections += [_setup(result), _trials(result)]
@@ -176,6 +181,13 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         "8219 adds statistics of latency, RFC 9971 the search. benchmark.json beside this page holds every figure "
         "(benchmark.schema.json says how), trials.parquet every trial.",
     )
+
+
+def _disturbed(result: BenchmarkResult) -> Iterator[Section]:
+    """Open the page of a run on a disturbed machine with that."""
+    if result.disturbed:
+        notice = Notice(mood="bad", title="A disturbed machine", text=" ".join(map(ended, result.disturbed)))
+        yield Section(anchor="disturbed", title="", blocks=(notice,), is_listed=False)
 
 
 def _turned(result: BenchmarkResult) -> Iterator[Section]:

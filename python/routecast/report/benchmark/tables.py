@@ -137,6 +137,7 @@ def trials_table(result: BenchmarkResult) -> Table:
             "99 %", lambda record: record.trial.latency and record.trial.latency.p99_s, group="latency", wide=True
         ),
         Column.text("Invalid because", lambda record: "; ".join(record.trial.invalid), wide=True),
+        Column.text("Notes", lambda record: "; ".join(record.trial.notes), wide=True),
         name="trials",
         title="Every trial",
         caption=f"In the order of the run. Shaded rows are invalid ({result.invalid_trials}): they are no result and "
