@@ -19,6 +19,7 @@ from routecast.cli.over_time import OverTime, OverTimeOptions
 if TYPE_CHECKING:
     from routecast.calibration.until import Known
     from routecast.evaluate.points import Point
+    from routecast.evaluate.ramp import Climb
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.measure import Measure
@@ -194,6 +195,14 @@ def measure(
         str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
     ] = "auto",
     over_time: OverTimeOptions,
+    ramp: Annotated[
+        str | None,
+        typer.Option(
+            "--ramp",
+            metavar='"LOW..HIGH over TIME"',
+            help='Let the load grow during the trial: "100 kpps..2 Mpps over 10 s"; instead of --load and --duration.',
+        ),
+    ] = None,
     until: Annotated[
         str | None,
         typer.Option(
@@ -233,12 +242,16 @@ def measure(
     With --until many are made, each where it is expected to tell most; it leaves with 1 where too few were allowed.
     """
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
-    from routecast.quantity import parse_duration_s, parse_ratio
+    from routecast.evaluate.ramp import Climb, Ramp
+    from routecast.quantity import format_duration, parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
 
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
-    is_search = load.load is None and until_ratio is None
+    climbing = Ramp.parse(ramp) if ramp else None
+    if climbing and (load.load or until_ratio is not None or over_time.is_asked or slices):
+        raise QuantityProblem(str(ramp), "--ramp brings its own load: leave out --load, --until, --slices, --over-time")
+    is_search = load.load is None and until_ratio is None and climbing is None
     if is_search and over_time.is_asked:
         raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
     if is_search and (load.arrivals or "").endswith(".csv"):
@@ -268,6 +281,8 @@ def measure(
 
     offered = offer(load=load.load or _FIRST_LOAD)
     duration_s = parse_duration_s(duration)
+    if climbing:
+        offered, duration_s, duration = climbing.of(offered), climbing.duration_s, format_duration(climbing.duration_s)
     instants = over_time.instants(duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
 
@@ -285,7 +300,7 @@ def measure(
             phases=Phases.rfc2544() if rfc2544_phases else Phases(),
             retries=retries,
             slice_s=parse_duration_s(slices) if slices else None,
-            over_time=over_time.is_asked,
+            over_time=over_time.is_asked or climbing is not None,
             back_end=back_end,
             on_progress=on_progress,
         )
@@ -320,7 +335,8 @@ def measure(
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
     course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_asked else None
-    _print(trial, facts, course, as_json=as_json)
+    climb = Climb.of(trial, climbing) if climbing else None
+    _print(trial, facts, course, climb, as_json=as_json)
     if course and over_time.figure is not None:
         course.draw(over_time.figure)
     if out is not None:
@@ -343,17 +359,23 @@ def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
     return replace(load, flows=FlowSet(name=f"{len(flows)} flow{'s' if len(flows) > 1 else ''}", flows=flows))
 
 
-def _print(trial: Trial, facts: object, course: OverTime | None, *, as_json: bool) -> None:
+def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | None, *, as_json: bool) -> None:
     from routecast.cli.console import print_trial
     from routecast.evaluate.plain import plain
 
     if as_json:
         over_time = course.to_json() if course else {}
-        print_json({**trial.to_json(), **over_time, "facts": plain(facts)})
+        ramp = {"ramp": plain(climb)} if climb else {}
+        print_json({**trial.to_json(), **over_time, **ramp, "facts": plain(facts)})
     else:
         print_trial(data(), trial)
         if course:
             course.show()
+        if climb:
+            from routecast.report.ramp import climb_said, ramp_table
+
+            print_table(data(), ramp_table(climb))
+            data().print(climb_said(climb), markup=False)
 
 
 def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
