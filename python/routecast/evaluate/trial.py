@@ -52,8 +52,9 @@ class Bottleneck:
     @property
     def words(self) -> str:
         """Name, reason and what may limit instead, as a sentence without its full stop."""
-        more = len(self.others) - _MOST_OTHERS
-        names = [f'"{name}"' for name in self.others[:_MOST_OTHERS]] + ([f"{more} more"] if more > 0 else [])
+        unsaid = [f'"{name}"' for name in self.others if f'"{name}"' not in self.reason]
+        more = len(unsaid) - _MOST_OTHERS
+        names = unsaid[:_MOST_OTHERS] + ([f"{more} more"] if more > 0 else [])
         instead = f"; it may be {', '.join(names)} instead" if names else ""
         return f"{self.name} {self.reason}{instead}"
 
