@@ -15,9 +15,10 @@ from benchmark_fakes import LINK_BPS, Faulty, Fluid, profile_with
 from routecast.benchmark import PlainRig, plan_of, run_benchmark
 from routecast.benchmark.disturbed import disturbances_of, reasons_of
 from routecast.benchmark.journal import COLUMNS, TrialRecord
+from routecast.benchmark.limits import limits_of
 from routecast.benchmark.result import BenchmarkResult
 from routecast.evaluate.ledger import read_rows
-from routecast.evaluate.trial import Trial
+from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load import OfferedLoad
 from routecast.report.benchmark.page import benchmark_page
 from routecast.report.page import render_page
@@ -84,6 +85,16 @@ def test_a_disturbed_run_says_so_in_json_on_the_page_and_in_the_table_of_trials(
     assert page.index(said[1:]) < page.index("<table")
     rows = read_rows(tmp_path, COLUMNS, table="trials")
     assert {row["notes"] for row in rows} == {TOOK.format(99.8)}
+
+
+def test_what_limits_is_what_most_trials_with_loss_name() -> None:
+    def lossy(name: str, reason: str = "") -> Trial:
+        return measured(loss_ratio=0.1, bottleneck=Bottleneck(name=name, kind="pool", reason=reason))
+
+    seen = records(lossy("core 1", "first"), measured(), lossy("ring"), lossy("core 1", "last"))
+    (limit,) = limits_of(seen)
+    assert (limit.name, limit.reason, limit.trials, limit.of_trials) == ("core 1", "last", 2, 3)
+    assert limits_of(records(measured())) == ()
 
 
 def test_a_device_kept_from_running_is_not_taken_for_a_slow_tester(monkeypatch: pytest.MonkeyPatch) -> None:

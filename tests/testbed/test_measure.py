@@ -375,6 +375,20 @@ def test_counters_of_the_device_say_where_frames_were_lost() -> None:
     assert trial.drops_pps == {"ip_in_discards": 16_000.0, "place unknown": 4_000.0}
 
 
+def test_a_receive_ring_that_drops_what_is_lost_is_the_bottleneck() -> None:
+    bed = FakeBed()
+    device: FakeDevice = bed.device
+
+    def lose(outcome: dict[str, Any]) -> None:
+        outcome["streams"][0].update(received_frames=40_000, lost_frames=10_000)
+        device.counts = {"d0_rx_dropped": 9_000}
+
+    with measure(FakeTester(lose), bed) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert trial.bottleneck.name == "receive ring of d0"
+    assert "9,000 of 10,000 lost frames" in trial.bottleneck.reason
+
+
 def test_a_wire_at_its_line_rate_is_the_bottleneck() -> None:
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(20e6), 0.1)

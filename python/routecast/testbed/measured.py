@@ -57,6 +57,7 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
 _DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
 """Names of a device's counters that count lost frames, each by its place."""
 
+_RX_DROPPED = "_rx_dropped"
 _FULL_RATIO = 0.9
 _AT_LINE_RATE_RATIO = 0.995
 
@@ -192,6 +193,20 @@ def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
     return found
 
 
+def _full_ring(seen: Seen) -> tuple[str, int] | None:
+    """Return the device's interface whose receive ring dropped most of what was lost, and how many frames; or None."""
+    dropped = {}
+    for interface in seen.device_ports:
+        counts = [seen.device_change(interface, name) or 0 for name in ("rx_dropped_frames", "rx_missed_frames")]
+        dropped[interface] = sum(counts)
+    for name, now in seen.after.device.items():
+        if name.endswith(_RX_DROPPED):
+            interface, count = name.removesuffix(_RX_DROPPED), now - seen.before.device.get(name, 0)
+            dropped[interface] = max(dropped.get(interface, 0), count)
+    name = max(dropped, key=lambda one: dropped[one], default="")
+    return (name, dropped[name]) if name and 2 * dropped[name] > seen.counted.lost_frames else None
+
+
 def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
     counts = seen.counted
     busiest = max((one for one in resources if one.kind == "pool"), key=lambda one: one.utilisation_ratio, default=None)
@@ -204,6 +219,11 @@ def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) ->
     if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
         reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"
         return Bottleneck(name=busiest.name, kind="pool", reason=reason)
+    if ring := _full_ring(seen):
+        name, dropped = ring
+        busy = f", while {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time" if busiest else ""
+        reason = f"had no room for {dropped:,} of {counts.lost_frames:,} lost frames{busy}"
+        return Bottleneck(name=f"receive ring of {name}", kind="task", reason=reason)
     reason = "loses frames; what limits it cannot be seen from outside"
     if busiest is not None:
         reason = f"loses frames although {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time only"
