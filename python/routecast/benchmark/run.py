@@ -8,7 +8,7 @@ import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from typing import Any, cast
 from routecast import __version__
 from routecast.benchmark.compliance import compliance_of, modifiers_left_out
 from routecast.benchmark.disturbed import disturbances_of, reasons_of
+from routecast.benchmark.confirmation import CONFIRMING, confirmed_rows
 from routecast.benchmark.journal import SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
@@ -133,11 +134,19 @@ def run_benchmark(
 
 
 def _run_size(plan: Plan, stream: Stream, size: int, make: Callable[..., Stage], rows: _Rows, clock: Clock) -> None:
-    """Run the procedures for one stream and frame size, whose stages share what the tester reaches."""
+    """Run the procedures for one stream and frame size, whose stages share what the tester reaches.
+
+    What follows latency and frame loss rests on the throughput that their trials confirm.
+    """
     most_pps = math.inf
     base: ThroughputRow | None = None
-    for name in plan.procedures_of(stream, size):
+    asked = plan.procedures_of(stream, size)
+    stage: Stage | None = None
+    is_confirmed = False
+    for name in asked:
         procedure = PROCEDURES[name]
+        if base is not None and stage is not None and not is_confirmed and name not in CONFIRMING:
+            base, is_confirmed = _confirm(plan, stage, asked, rows), True
         clock.begin(stream, size, name)
         stage = make(procedure=name, most_pps=most_pps)
         if not procedure.rests_on_throughput and math.isinf(most_pps):
@@ -152,8 +161,26 @@ def _run_size(plan: Plan, stream: Stream, size: int, make: Callable[..., Stage],
         else:
             rows.of[name] += found
             if name == "throughput":
-                base = next(row for row in found if row.goal == plan.profile.throughput.base.name)
+                base = _base(plan, found)
         clock.end()
+    if base is not None and stage is not None and not is_confirmed:
+        _confirm(plan, stage, asked, rows)
+
+
+def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> ThroughputRow:
+    """Set the rows of the throughput to what the trials so far confirm; return that of the base goal."""
+    here = (stage.stream.name, stage.frame_bytes)
+    throughput: list[ThroughputRow] = rows.of["throughput"]
+    places = [place for place, row in enumerate(throughput) if (row.stream, row.frame_bytes) == here]
+    mine = [record for record in stage.records if (record.stream, record.frame_bytes) == here]
+    confirmed = confirmed_rows([throughput[place] for place in places], mine, asked=asked)
+    for place, row in zip(places, confirmed, strict=True):
+        throughput[place] = row
+    return _base(plan, confirmed)
+
+
+def _base(plan: Plan, found: Sequence[ThroughputRow]) -> ThroughputRow:
+    return next(row for row in found if row.goal == plan.profile.throughput.base.name)
 
 
 def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | None) -> float:

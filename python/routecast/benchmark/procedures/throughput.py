@@ -15,6 +15,7 @@ from routecast.benchmark.procedures.procedure import (
     Procedure,
     Spread,
     deviation,
+    ended,
     frames_per_second,
     percent_of,
     rate_column,
@@ -27,7 +28,7 @@ from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.quantity import format_bps, format_power
+from routecast.quantity import format_bps, format_power, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Span
 from routecast.quantity.schema import field, value
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile
     from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["PROCEDURE", "ThroughputProfile", "ThroughputResult", "ThroughputRow"]
+__all__ = ["PROCEDURE", "ThroughputProfile", "ThroughputResult", "ThroughputRow", "confirmation_text", "rate_text"]
 
 
 @value
@@ -54,7 +55,9 @@ class ThroughputProfile:
     base_goal: Text = field("The goal whose result the other procedures use; the first if not given.", default="")
     repeats: Repeats = field("How often the whole search is run; the mean is given.", default=1)
     verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = field(
-        "How often a trial with loss is run again, the best counts: loss verification, max(r) of TST009.", default=0
+        "How often a trial with loss is run again; the median of all counts, so give an even number. Loss "
+        "verification, max(r) of TST009.",
+        default=0,
     )
     verify_below: Share = field("Greater loss is not verified: z of TST009.", default=0.1)
     slice: Span = field("Longest single trial; longer ones are run in slices. 0: never sliced.", default=0.0)
@@ -87,8 +90,11 @@ class ThroughputRow:
     per_port_pps: float
     conditional_pps: float
     theoretical_pps: float = field("Sec. 20, all sending ports together.")
-    lower_pps: float = field("Lower bound at the end of the search.")
-    upper_pps: float = field("Upper bound at the end of the search; NaN where the maximum rate itself met the goal.")
+    lower_pps: float = field("Lower bound at the end of the search; the lowered rate where it was lowered.")
+    upper_pps: float = field(
+        "Upper bound at the end of the search; NaN where the maximum rate itself met the goal. Where the rate was "
+        "lowered, the least rate that a trial of latency or frame loss missed the goal at."
+    )
     resolution_ratio: float = field("Width at which the search stops, relative to the upper bound.")
     l1_bps: float
     l2_bps: float
@@ -108,6 +114,26 @@ class ThroughputRow:
         "Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was "
         "metered and the model has no power states.",
         default=None,
+    )
+    searched_pps: float = field(
+        "What the search found, all ports together. ``throughput_pps`` is less where it was lowered.",
+        default=float("nan"),
+    )
+    confirmed: Literal["yes", "lowered", "not run"] = field(
+        "``yes``: all valid trials of latency and frame loss at this rate or below met the goal. ``lowered``: one "
+        "missed it, and the rate is the greatest that they confirm. ``not run``: there was no such trial.",
+        default="not run",
+    )
+    confirmed_reason: str = field("Why, in words.", default="")
+    raised_from_pps: float = field(
+        "Where the search for this goal ended below the rate of a stricter one: its end, which was raised to that "
+        "rate. NaN elsewhere.",
+        default=float("nan"),
+    )
+    limit: Literal["", "medium", "tester"] = field(
+        "Whose limit the rate is where it is not the router's: no rate failed. Of the ``tester`` the rate is a lower "
+        "bound, since the router may forward more.",
+        default="",
     )
 
     @property
@@ -197,18 +223,34 @@ def _stated(rows: Sequence[ThroughputRow], plan: Plan, medium: str) -> dict[str,
 
 def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:
     """Return sec. 26.1's statement per stream without loss: rate in frames/s, size, theoretical limit, protocol."""
-    texts = []
-    for stream in streams:
-        mine = [row for row in rows if row.stream == stream.name and row.loss_ratio == 0.0]
-        known = [row for row in mine if math.isfinite(row.throughput_pps)]
-        if not known:
-            continue
-        best = max(known, key=lambda row: row.throughput_pps)
-        texts.append(
-            f"{best.throughput_pps:,.0f} frames/s of {best.frame_bytes} bytes; the medium carries at most "
-            f"{best.theoretical_pps:,.0f} frames/s of this size; {stream.name} (UDP) over {medium}"
-        )
-    return texts
+    best = {row.stream: row for row in _best(rows)}
+    return [
+        f"{rate_text(best[stream.name])} frames/s of {best[stream.name].frame_bytes} bytes; the medium carries at most "
+        f"{best[stream.name].theoretical_pps:,.0f} frames/s of this size; {stream.name} (UDP) over {medium}"
+        for stream in streams
+        if stream.name in best
+    ]
+
+
+def _best(rows: Sequence[ThroughputRow]) -> list[ThroughputRow]:
+    """Return the row with the greatest rate without loss of each stream that has one."""
+    known = [row for row in rows if row.loss_ratio == 0.0 and math.isfinite(row.throughput_pps)]
+    streams = dict.fromkeys(row.stream for row in known)
+    return [max((row for row in known if row.stream == name), key=lambda row: row.throughput_pps) for name in streams]
+
+
+def rate_text(row: ThroughputRow) -> str:
+    """Write the throughput of a row in frames/s: with "≥" where the tester, not the router, limits it."""
+    text = frames_per_second(row.throughput_pps)
+    return f"≥ {text}" if row.limit == "tester" else text
+
+
+def confirmation_text(row: ThroughputRow) -> str:
+    """Say whether longer trials confirm the throughput of a row, or from what they lowered it."""
+    if row.confirmed == "lowered":
+        return f"lowered from {format_pps(row.searched_pps)}: {row.confirmed_reason}"
+    said = "confirmed" if row.confirmed == "yes" else "not confirmed"
+    return f"{said}: {row.confirmed_reason}" if row.confirmed_reason else said
 
 
 def _search(stage: Stage) -> tuple[Bounds, ...]:
@@ -256,7 +298,8 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
 def _consistent(goals: Sequence[GoalProfile], found: Sequence[Bounds]) -> tuple[Bounds, ...]:
     """Return the bounds so that a goal that tolerates more is not below one that tolerates less.
 
-    A load that meets the stricter goal meets the other too, whatever a disturbed search has found for it before.
+    A load that meets the stricter goal meets the other too, whatever a disturbed search has found for it before. A
+    raised bound keeps what it was raised from, and the report says it.
     """
     result = list(found)
     order = sorted(range(len(goals)), key=lambda place: goals[place].loss_ratio)
@@ -271,6 +314,7 @@ def _consistent(goals: Sequence[GoalProfile], found: Sequence[Bounds]) -> tuple[
                 upper_pps=upper_pps,
                 conditional_pps=strict.conditional_pps,
                 outcome=strict.outcome,
+                raised_from_pps=mine.lower_pps,
             )
     return tuple(result)
 
@@ -300,6 +344,10 @@ def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> T
         theoretical_pps=stage.theoretical_pps,
         lower_pps=ports * last.lower_pps,
         upper_pps=ports * last.upper_pps,
+        searched_pps=spread.mean,
+        confirmed_reason="no latency or loss trial was asked for",
+        raised_from_pps=ports * last.raised_from_pps,
+        limit=_limit(stage) if last.outcome == "maximum" else "",
         resolution_ratio=goal.width,
         l1_bps=8.0 * (size + WIRE_OVERHEAD_BYTES) * spread.mean,
         l2_bps=8.0 * size * spread.mean,
@@ -315,6 +363,10 @@ def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> T
         least = stage.profile.throughput.least * stage.theoretical_pps
         return replace(row, reason=f"the goal is missed even at the least rate of the search, {least:,.0f} frames/s")
     return row
+
+
+def _limit(stage: Stage) -> Literal["medium", "tester"]:
+    return "tester" if stage.most_pps < stage.theoretical_pps * (1.0 - 1e-9) else "medium"
 
 
 def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | None:
@@ -364,7 +416,7 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
         done = "goals with loss or with trials that may exceed it (RFC 9971), not RFC 1242's throughput"
         yield deviation("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
     if settings.verify_losses:
-        done = f"a trial with loss is run again up to {settings.verify_losses} times, the best counts"
+        done = f"a trial with loss is run again up to {settings.verify_losses} times, the median counts"
         yield deviation("26.1", "MUST", "a trial with loss lowers the rate", done)
     for goal in lossless:
         if goal.final_trial < 60.0:
@@ -398,8 +450,8 @@ def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str,
     if settings.verify_losses:
         texts.append(
             f"Loss verification: a trial that loses at most {settings.verify_below:.0%} is run again up to "
-            f"{settings.verify_losses} times, and the one with the least loss counts (best of n). A binary search "
-            "tries its upper bound again before it ends."
+            f"{settings.verify_losses} times, and the median of all counts. A binary search tries its upper bound "
+            "again before it ends."
         )
     if settings.slice:
         texts.append(f"Trials are cut into slices of at most {span(settings.slice)}; their counts are added.")
@@ -481,7 +533,7 @@ def _theoretical(rows: Sequence[ThroughputRow]) -> list[Line]:
 def _throughput_label(row: ThroughputRow) -> str:
     upper = f"\nupper bound {frames_per_second(row.upper_pps)}" if math.isfinite(row.upper_pps) else ""
     return (
-        f"{row.stream}, {row.goal}, {row.frame_bytes} B\n{frames_per_second(row.throughput_pps)} frames/s, "
+        f"{row.stream}, {row.goal}, {row.frame_bytes} B\n{rate_text(row)} frames/s, "
         f"{percent_of(row.of_theoretical_ratio)} of {frames_per_second(row.theoretical_pps)}{upper}"
     )
 
@@ -536,10 +588,11 @@ def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
     named = protocol if stream and stream.name == stream.protocol else f"{protocol}, {row.stream}"
     loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
     return Tile(
-        frames_per_second(row.throughput_pps),
+        rate_text(row),
         f"frames/s of {row.frame_bytes} bytes, {loss}",
         f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
-        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}",
+        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}; "
+        f"{confirmation_text(row)}",
     )
 
 
@@ -571,20 +624,42 @@ def _closing(result: ThroughputResult, benchmark: BenchmarkResult) -> Iterator[B
 def _answers(result: ThroughputResult) -> tuple[str, ...]:
     if not _headlines(result):
         return ("**No throughput was found**: the reasons stand beneath the table.",)
-    return tuple(f"Throughput: **{text}**." for text in result.advertised)
+    said = (f" {ended(confirmation_text(row))}" for row in _best(result.rows))
+    limited = (_AT_LEAST if row.limit == "tester" else "" for row in _best(result.rows))
+    pairs = itertools.zip_longest(result.advertised, said, limited, fillvalue="")
+    return tuple(f"Throughput: **{text}**.{limit}{words}" for text, words, limit in pairs if text)
+
+
+_AT_LEAST = " The tester offers no more: the router may forward more."
 
 
 def _caption(result: ThroughputResult) -> str:
     lengths = sorted({row.final_trial_s for row in result.rows if math.isfinite(row.final_trial_s)})
     final = f"Final trials took {' or '.join(map(time, lengths))}." if lengths else ""
-    return " ".join(filter(None, (result.search and f"By {result.search}.", final, result.watts)))
+    search, limited = result.search and f"By {result.search}.", ""
+    if any(row.limit == "tester" for row in result.rows):
+        limited = "≥: the tester offers no more, the router may forward more."
+    return " ".join(filter(None, (search, final, limited, *_unconfirmed(result), result.watts)))
+
+
+def _unconfirmed(result: ThroughputResult) -> Iterator[str]:
+    """Say which rates were lowered, and which no longer trial confirms."""
+    rows = [row for row in result.rows if math.isfinite(row.searched_pps)]
+    several = len({row.stream for row in rows}) > 1
+    for row in rows:
+        if row.confirmed == "lowered":
+            place = f"{row.frame_bytes} B, {row.goal}{f', {row.stream}' if several else ''}"
+            yield f"{place}: {rate_text(row)} frames/s, {confirmation_text(row)}."
+    reasons = dict.fromkeys(row.confirmed_reason for row in rows if row.confirmed == "not run")
+    yield from (f"Not confirmed: {reason}." for reason in reasons if reason)
 
 
 def _columns(result: ThroughputResult) -> tuple[Column | bool, ...]:
     repeated, metered = any(row.repeats_pps.repeats > 1 for row in result.rows), bool(result.watts)
     return (
         Column.text("Goal", "goal"),
-        rate_column("Throughput", "throughput_pps"),
+        rate_column("Throughput", lambda row: rate_text(row) if row.limit == "tester" else row.throughput_pps),
+        Column.text("Confirmed", _confirmed_word, wide=True),
         rate_column("Upper bound", "upper_pps"),
         rate_column("Theoretical", "theoretical_pps"),
         Column("Of it", "%", percent, "of_theoretical_ratio"),
@@ -596,6 +671,11 @@ def _columns(result: ThroughputResult) -> tuple[Column | bool, ...]:
         metered and Column("Power", "W", getter=lambda row: row.power.mean_w if row.power else math.nan),
         metered and Column("Packet", "uJ", getter=lambda row: 1e6 * row.power.packet_j if row.power else math.nan),
     )
+
+
+def _confirmed_word(row: ThroughputRow) -> str:
+    words = {"yes": "yes", "lowered": f"from {format_pps(row.searched_pps)}", "not run": "no"}
+    return words[row.confirmed] if math.isfinite(row.searched_pps) else ""
 
 
 def _relative_sd(row: ThroughputRow) -> float:

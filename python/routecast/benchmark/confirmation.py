@@ -1,0 +1,156 @@
+"""Whether longer trials confirm a throughput: a rate at which the latency trials lose frames is not lossless.
+
+A search ends at the greatest rate that met its goal in trials that are often short. The trials of latency and frame
+loss at that rate or below are as good a witness, so what they lost lowers the rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.procedures.procedure import percent_of, plural
+from routecast.benchmark.procedures.throughput import ThroughputRow
+from routecast.benchmark.stage import counts_of
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
+
+__all__ = ["CONFIRMING", "confirmed_rows"]
+
+CONFIRMING = ("latency", "frame_loss")
+"""Procedures whose trials confirm a throughput or lower it."""
+
+_ALIKE = 1e-9
+_NAMES = {"latency": "latency trial", "frame_loss": "loss trial"}
+
+
+@value
+class _Witness:
+    """A valid trial that confirms a rate, or does not."""
+
+    procedure: str
+    rate_pps: float
+    loss_ratio: float
+    record: TrialRecord = field("The trial, with its watts.")
+
+    @classmethod
+    def of(cls, record: TrialRecord) -> _Witness:
+        """Return what a trial witnesses; its loss is counted as the search counts it."""
+        loss_ratio = counts_of(record.trial, record.trial.duration_s).loss_ratio
+        return cls(procedure=record.procedure, rate_pps=record.rate_pps, loss_ratio=loss_ratio, record=record)
+
+
+def confirmed_rows(
+    rows: Sequence[ThroughputRow], records: Iterable[TrialRecord], *, asked: Sequence[str]
+) -> tuple[ThroughputRow, ...]:
+    """Return the rows of a stream and frame size with rates that the trials of latency and frame loss confirm.
+
+    A rate is confirmed if every valid trial at it or below met the row's goal. Else it is lowered to the greatest rate
+    of such a trial below which none missed the goal, or to the rate of a stricter goal if that is more.
+
+    Parameters
+    ----------
+    rows : sequence of ThroughputRow
+        As the searches found them; one for each goal.
+    records : iterable of TrialRecord
+        Of the same stream and frame size; those of other procedures are passed over.
+    asked : sequence of str
+        Procedures that were run for the stream and frame size.
+
+    Returns
+    -------
+    tuple of ThroughputRow
+        In the order of ``rows``.
+    """
+    witnesses = [_Witness.of(record) for record in records if record.procedure in CONFIRMING and record.trial.is_valid]
+    none_asked = not any(name in CONFIRMING for name in asked)
+    stricter_pps = math.nan
+    found: dict[int, ThroughputRow] = {}
+    for place in sorted(range(len(rows)), key=lambda place: rows[place].loss_ratio):
+        made = _confirmed(rows[place], witnesses, stricter_pps, none_asked=none_asked)
+        found[place] = made
+        if made.confirmed != "not run" and math.isfinite(made.throughput_pps):
+            stricter_pps = max(made.throughput_pps, 0.0 if math.isnan(stricter_pps) else stricter_pps)
+    return tuple(found[place] for place in range(len(rows)))
+
+
+def _confirmed(
+    row: ThroughputRow, witnesses: Sequence[_Witness], stricter_pps: float, *, none_asked: bool
+) -> ThroughputRow:
+    if not math.isfinite(row.throughput_pps):
+        return replace(row, confirmed="not run", confirmed_reason="no rate was found")
+    below = [one for one in witnesses if one.rate_pps <= row.throughput_pps * (1.0 + _ALIKE)]
+    if not below:
+        valid = "was asked for" if none_asked else "at this rate or below was valid"
+        return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {valid}")
+    missed = [one for one in below if one.loss_ratio > row.loss_ratio]
+    if not missed:
+        return replace(row, confirmed="yes", confirmed_reason=_why_confirmed(row, below))
+    return _lowered(row, below, missed, stricter_pps)
+
+
+def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:
+    nearest_pps = max(one.rate_pps for one in below)
+    loss = "lost nothing" if row.loss_ratio == 0.0 else f"lost at most {percent_of(row.loss_ratio)}"
+    trials = plural(len(below), "trial")
+    if nearest_pps >= row.throughput_pps * (1.0 - _ALIKE):
+        return f"{trials} of latency and loss at this rate or below {loss}"
+    return f"{trials} of latency and loss below it, the fastest at {format_pps(nearest_pps)}, {loss}"
+
+
+def _lowered(
+    row: ThroughputRow, below: Sequence[_Witness], missed: Sequence[_Witness], stricter_pps: float
+) -> ThroughputRow:
+    """Return the row at the greatest confirmed rate; without a rate where every trial missed the goal."""
+    least_pps = min(one.rate_pps for one in missed)
+    met = [one for one in below if one.rate_pps < least_pps * (1.0 - _ALIKE)]
+    rate_pps = max((one.rate_pps for one in met), default=math.nan)
+    if stricter_pps < least_pps and not rate_pps >= stricter_pps:
+        rate_pps = stricter_pps
+    # The trial at the least rate that missed the goal decides; of several there the one that lost most.
+    decisive = max(
+        (one for one in missed if one.rate_pps <= least_pps * (1.0 + _ALIKE)), key=lambda one: one.loss_ratio
+    )
+    is_at = decisive.rate_pps >= row.throughput_pps * (1.0 - _ALIKE)
+    where = "at that rate" if is_at else f"at {format_pps(decisive.rate_pps)}"
+    reason = f"the {_NAMES[decisive.procedure]} {where} lost {percent_of(decisive.loss_ratio)}"
+    if math.isnan(rate_pps):
+        return replace(
+            _at(row, math.nan),
+            upper_pps=decisive.rate_pps,
+            outcome="undetermined",
+            confirmed="lowered",
+            confirmed_reason=reason,
+            reason=f"{reason}, and no latency or loss trial below it met the goal",
+        )
+    at = [one for one in met if one.rate_pps >= rate_pps * (1.0 - _ALIKE)]
+    loss_ratio = max((one.loss_ratio for one in at), default=0.0)
+    metered = [one.record.trial for one in at if one.record.trial.power is not None]
+    return replace(
+        _at(row, rate_pps),
+        conditional_pps=rate_pps * (1.0 - loss_ratio),
+        upper_pps=decisive.rate_pps,
+        outcome="found",
+        power=max(reversed(metered), key=lambda trial: trial.duration_s).power if metered else None,
+        confirmed="lowered",
+        confirmed_reason=reason,
+    )
+
+
+def _at(row: ThroughputRow, rate_pps: float) -> ThroughputRow:
+    """Return the row with its rates at another throughput."""
+    ports = row.throughput_pps / row.per_port_pps
+    return replace(
+        row,
+        throughput_pps=rate_pps,
+        per_port_pps=rate_pps / ports,
+        conditional_pps=rate_pps,
+        lower_pps=rate_pps,
+        l1_bps=8.0 * (row.frame_bytes + WIRE_OVERHEAD_BYTES) * rate_pps,
+        l2_bps=8.0 * row.frame_bytes * rate_pps,
+        power=None,
+        limit="",
+    )

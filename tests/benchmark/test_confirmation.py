@@ -1,0 +1,186 @@
+"""A throughput is confirmed by the trials of latency and frame loss, or lowered to what they confirm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+pytest.importorskip("polars")
+
+from benchmark_fakes import LINE_PPS, LINK_BPS, Fluid, profile_with
+
+from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
+from routecast.benchmark.confirmation import confirmed_rows
+from routecast.benchmark.procedures.procedure import NotRun
+from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text
+from routecast.benchmark.search import verified
+from routecast.benchmark.stage import Counts
+from routecast.evaluate.trial import Trial
+from routecast.load import OfferedLoad
+from routecast.report.benchmark import benchmark_page
+from routecast.report.benchmark.tables import benchmark_tables
+
+CAPACITY_PPS = 1e6
+SHORT_S = 0.25
+
+
+class Broken(Exception):
+    """What ends a run in these tests."""
+
+
+@dataclass(slots=True)
+class Tiring(Fluid):
+    """A router that loses ``share`` of the frames of trials longer than :data:`SHORT_S` above ``holds_pps``.
+
+    It does so with probability ``chance``; ``breaks`` ends a run at the first trial of recovery.
+    """
+
+    holds_pps: float = 0.9 * CAPACITY_PPS
+    share: float = 0.005
+    chance: float = 1.0
+    breaks: bool = False
+    random: Random = field(default_factory=lambda: Random(1))
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        if load.steps and self.breaks:
+            raise Broken
+        made = Fluid.trial(self, load, duration_s)
+        assert made.offered_frames is not None
+        if duration_s <= SHORT_S or load.rate_pps <= self.holds_pps or made.dropped_frames:
+            return made
+        if self.random.random() > self.chance:
+            return made
+        return self._made(load, duration_s, made.offered_frames, round(self.share * made.offered_frames))
+
+
+def run(evaluator: Fluid, *procedures: str, out: Path | None = None, **tables: dict[str, object]) -> BenchmarkResult:
+    plan = plan_of(profile_with(**tables), procedures=procedures)
+    return run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS), out=out)
+
+
+def lossless(result: BenchmarkResult) -> ThroughputRow:
+    row = result.throughput.rows[0]
+    assert isinstance(row, ThroughputRow)
+    assert row.loss_ratio == 0.0
+    return row
+
+
+@pytest.mark.parametrize(
+    ("losses", "repeats", "lost", "asked"),
+    [
+        ([0], 2, 0, 1),
+        ([3, 0, 0], 2, 0, 3),
+        ([3, 0, 5], 2, 3, 3),
+        ([3, 0, 0, 5], 3, 3, 4),  # of an even number, the greater of the two in the middle
+        ([3, 0, 0, 0, 9], 4, 0, 4),  # decided before the last
+        ([500, 0, 0], 2, 500, 1),  # a clear loss is the router's at once
+        ([3, 0], 0, 3, 1),
+    ],
+)
+def test_the_median_of_the_trials_decides_and_not_the_luckiest(
+    losses: Sequence[int], repeats: int, lost: int, asked: int
+) -> None:
+    told: list[str] = []
+
+    def probe(load_pps: float, duration_s: float, purpose: str) -> Counts:
+        told.append(purpose)
+        return Counts(offered=1000, lost=losses[len(told) - 1])
+
+    checked = verified(probe, repeats=repeats, below_ratio=0.1)
+    assert checked(1e3, 1.0, "search 1").lost == lost
+    assert len(told) == asked
+
+
+def test_a_router_that_loses_in_half_of_its_long_trials_is_not_lossless() -> None:
+    """The search has short trials and finds nothing; any one of ten long ones without loss would pass by luck."""
+    evaluator = Tiring(CAPACITY_PPS, chance=0.5)
+    result = run(evaluator, "latency", latency={"repeats": 10, "rates": (1.0, 0.5)})
+    row = lossless(result)
+    losses = [record.trial.loss_ratio for record in result.trials if record.rate_pps == row.searched_pps]
+    assert 0.0 in losses
+    assert max(losses) > 0.0
+    assert row.confirmed == "lowered"
+    assert row.throughput_pps == pytest.approx(0.5 * row.searched_pps)
+
+
+def test_trials_without_loss_confirm_the_throughput() -> None:
+    row = lossless(run(Fluid(CAPACITY_PPS), "latency", "frame_loss"))
+    assert row.confirmed == "yes"
+    assert row.throughput_pps == row.searched_pps == pytest.approx(CAPACITY_PPS, rel=0.021)
+    assert "trials of latency and loss at this rate or below lost nothing" in row.confirmed_reason
+
+
+def test_without_such_trials_the_throughput_is_not_confirmed_and_says_so() -> None:
+    result = run(Fluid(CAPACITY_PPS), "throughput")
+    row = lossless(result)
+    assert row.confirmed == "not run"
+    assert confirmation_text(row) == "not confirmed: no latency or loss trial was asked for"
+    assert "Not confirmed: no latency or loss trial was asked for" in benchmark_page(result).answer
+
+
+def test_a_loss_of_the_latency_trials_lowers_the_throughput_to_what_they_confirm() -> None:
+    result = run(Tiring(CAPACITY_PPS), "latency", "frame_loss", "back_to_back", "recovery")
+    row = lossless(result)
+    assert row.confirmed == "lowered"
+    assert row.searched_pps == pytest.approx(CAPACITY_PPS, rel=0.021)
+    # Frame loss trials are short, so the greatest that was confirmed is one of theirs or the latency at a half.
+    kept = [
+        record.rate_pps
+        for record in result.trials
+        if record.procedure in {"latency", "frame_loss"} and record.rate_pps < row.upper_pps * (1.0 - 1e-9)
+    ]
+    assert row.throughput_pps == max(kept)
+    assert row.lower_pps == row.per_port_pps == row.throughput_pps < row.upper_pps
+    assert row.l1_bps == pytest.approx(row.throughput_pps * 8 * 84)
+    assert confirmation_text(row).endswith("kpps: the latency trial at that rate lost 0.5 %")
+    # What follows rests on the confirmed rate.
+    assert result.back_to_back.rows[0].throughput_pps == row.throughput_pps
+    assert result.recovery.rows[0].throughput_pps == row.throughput_pps
+    table = next(table for table in benchmark_tables(result) if table.name == "throughput")
+    assert "the latency trial at that rate lost 0.5 %" in table.caption
+    assert f"{row.throughput_pps:,.0f} frames/s" in result.throughput.advertised[0]
+    assert result.to_json()["throughput"]["rows"][0]["confirmed"] == "lowered"  # type: ignore[index]
+
+
+def test_a_goal_with_loss_keeps_its_rate_where_the_loss_is_within_it() -> None:
+    _, tolerant = run(Tiring(CAPACITY_PPS, share=0.0005), "latency").throughput.rows
+    assert tolerant.loss_ratio == 0.001
+    assert tolerant.confirmed == "yes"
+
+
+def test_a_goal_with_loss_is_not_lowered_below_a_stricter_one() -> None:
+    """The frame loss trials have steps of a tenth: the one below is slower than the rate without loss."""
+    result = run(Fluid(0.65 * LINE_PPS), "throughput", "frame_loss")
+    strict, tolerant = result.throughput.rows
+    too_fast = replace(tolerant, throughput_pps=0.72 * LINE_PPS, per_port_pps=0.72 * LINE_PPS)
+    mine, lowered = confirmed_rows([strict, too_fast], result.trials, asked=("throughput", "frame_loss"))
+    assert mine.throughput_pps == strict.throughput_pps > 0.61 * LINE_PPS
+    assert lowered.confirmed == "lowered"
+    assert lowered.throughput_pps == strict.throughput_pps
+    assert lowered.upper_pps == pytest.approx(0.7 * LINE_PPS)
+
+
+def test_where_even_the_slowest_trial_lost_there_is_no_throughput() -> None:
+    result = run(Tiring(CAPACITY_PPS, holds_pps=0.0), "latency", "back_to_back")
+    row = lossless(result)
+    assert (row.confirmed, row.outcome) == ("lowered", "undetermined")
+    assert math.isnan(row.throughput_pps)
+    assert "lost 0.5 %, and no latency or loss trial below it met the goal" in row.reason
+    assert any(isinstance(one, NotRun) and "rests on the throughput" in one.reason for one in result.not_run)
+
+
+def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:
+    asked = ("latency", "frame_loss", "recovery")
+    with pytest.raises(Broken):
+        run(Tiring(CAPACITY_PPS, breaks=True), *asked, out=tmp_path)
+    again = run(Tiring(CAPACITY_PPS), *asked, out=tmp_path)
+    assert again.resumed_trials > 0
+    whole = run(Tiring(CAPACITY_PPS), *asked)
+    # As JSON, in which a figure that is not known equals itself.
+    assert again.to_json()["throughput"] == whole.to_json()["throughput"]
+    assert again.to_json()["recovery"] == whole.to_json()["recovery"]
