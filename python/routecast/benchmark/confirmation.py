@@ -7,8 +7,9 @@ loss at that rate or below are as good a witness, so what they lost lowers the r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures.procedure import percent_of, plural
@@ -44,7 +45,11 @@ class _Witness:
 
 
 def confirmed_rows(
-    rows: Sequence[ThroughputRow], records: Iterable[TrialRecord], *, asked: Sequence[str]
+    rows: Sequence[ThroughputRow],
+    records: Iterable[TrialRecord],
+    *,
+    asked: Sequence[str],
+    exceed_ratio: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[ThroughputRow, ...]:
     """Return the rows of a stream and frame size with rates that the trials of latency and frame loss confirm.
 
@@ -59,6 +64,8 @@ def confirmed_rows(
         Of the same stream and frame size; those of other procedures are passed over.
     asked : sequence of str
         Procedures that were run for the stream and frame size.
+    exceed_ratio : mapping of str to float
+        By goal, what share of the trials at a rate may miss it (RFC 9971); 0 where it says nothing.
 
     Returns
     -------
@@ -70,7 +77,8 @@ def confirmed_rows(
     stricter_pps = math.nan
     found: dict[int, ThroughputRow] = {}
     for place in sorted(range(len(rows)), key=lambda place: rows[place].loss_ratio):
-        made = _confirmed(rows[place], witnesses, stricter_pps, none_asked=none_asked)
+        may_miss = exceed_ratio.get(rows[place].goal, 0.0)
+        made = _confirmed(rows[place], witnesses, stricter_pps, may_miss=may_miss, none_asked=none_asked)
         found[place] = made
         if made.confirmed != "not run" and math.isfinite(made.throughput_pps):
             stricter_pps = max(made.throughput_pps, 0.0 if math.isnan(stricter_pps) else stricter_pps)
@@ -78,7 +86,7 @@ def confirmed_rows(
 
 
 def _confirmed(
-    row: ThroughputRow, witnesses: Sequence[_Witness], stricter_pps: float, *, none_asked: bool
+    row: ThroughputRow, witnesses: Sequence[_Witness], stricter_pps: float, *, may_miss: float, none_asked: bool
 ) -> ThroughputRow:
     if not math.isfinite(row.throughput_pps):
         return replace(row, confirmed="not run", confirmed_reason="no rate was found")
@@ -86,10 +94,20 @@ def _confirmed(
     if not below:
         valid = "was asked for" if none_asked else "at this rate or below was valid"
         return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {valid}")
-    missed = [one for one in below if one.loss_ratio > row.loss_ratio]
+    missed = _missed(below, row.loss_ratio, may_miss)
     if not missed:
         return replace(row, confirmed="yes", confirmed_reason=_why_confirmed(row, below))
     return _lowered(row, below, missed, stricter_pps)
+
+
+def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> list[_Witness]:
+    """Return the trials that missed the goal at rates of which more than the tolerated share did."""
+    missed = []
+    for rate_pps in sorted({one.rate_pps for one in below}):
+        at = [one for one in below if one.rate_pps == rate_pps]
+        over = [one for one in at if one.loss_ratio > loss_ratio]
+        missed += over if len(over) > may_miss * len(at) else []
+    return missed
 
 
 def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:

@@ -77,6 +77,9 @@ class BenchmarkResult:
     command: str = field("How the run was started.", default="")
     versions: Mapping[str, str] = field("", default_factory=dict)
     notes: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = field(
+        "What in the result contradicts something else in it, a sentence with numbers each.", default=()
+    )
 
     @property
     def procedures(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from routecast import __version__
 from routecast.benchmark.compliance import compliance_of, modifiers_left_out
 from routecast.benchmark.disturbed import disturbances_of, reasons_of
 from routecast.benchmark.confirmation import CONFIRMING, confirmed_rows
+from routecast.benchmark.contradictions import contradictions
 from routecast.benchmark.journal import SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
@@ -122,6 +123,7 @@ def run_benchmark(
     result = _result(plan, rig, rows, records, device, tester)
     result = replace(
         result,
+        contradictions=contradictions(result),
         resumed_trials=known,
         notes=(*result.notes, *_said(failures)),
         started_utc=now.isoformat(timespec="seconds"),
@@ -173,7 +175,8 @@ def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> Thr
     throughput: list[ThroughputRow] = rows.of["throughput"]
     places = [place for place, row in enumerate(throughput) if (row.stream, row.frame_bytes) == here]
     mine = [record for record in stage.records if (record.stream, record.frame_bytes) == here]
-    confirmed = confirmed_rows([throughput[place] for place in places], mine, asked=asked)
+    exceed_ratio = {goal.name: goal.exceed_ratio for goal in plan.profile.throughput.goal}
+    confirmed = confirmed_rows([throughput[place] for place in places], mine, asked=asked, exceed_ratio=exceed_ratio)
     for place, row in zip(places, confirmed, strict=True):
         throughput[place] = row
     return _base(plan, confirmed)

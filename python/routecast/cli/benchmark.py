@@ -359,6 +359,8 @@ def _print(result: BenchmarkResult) -> None:
     console.print(f"{result.setup.medium}; {len(result.trials):,} trials\n", markup=False)
     for sentence in result.disturbed:
         console.print(f"{sentence[:1].upper()}{sentence[1:]}.", markup=False, style="bold yellow")
+    for text in result.contradictions:
+        console.print(f"Contradiction: {text}.", markup=False, style="bold")
     for table in benchmark_tables(result):
         print_table(console, table)
     for name in result.procedures:

@@ -162,6 +162,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
     """Return the page: what was found in the order of RFC 2544's sections, then how far that complies with it."""
     sections = [
         *_disturbed(result),
+        *_contradictions(result),
         *_turned(result),
         *(_procedure(result, name) for name in result.procedures),
         _compliance(result),
@@ -188,6 +189,18 @@ def _disturbed(result: BenchmarkResult) -> Iterator[Section]:
     if result.disturbed:
         notice = Notice(mood="bad", title="A disturbed machine", text=" ".join(map(ended, result.disturbed)))
         yield Section(anchor="disturbed", title="", blocks=(notice,), is_listed=False)
+
+
+def _contradictions(result: BenchmarkResult) -> Iterator[Section]:
+    """Return what in the result contradicts something else in it, where there is any."""
+    if result.contradictions:
+        entries = tuple(f"{text}." for text in result.contradictions)
+        yield Section.of(
+            "contradictions",
+            "What contradicts itself",
+            "Figures of this report that cannot all be right: the machine was disturbed, or trials were too short.",
+            Listing(title="Contradictions", entries=entries),
+        )
 
 
 def _turned(result: BenchmarkResult) -> Iterator[Section]:

@@ -1,0 +1,130 @@
+"""A report finds by arithmetic what in it cannot be right, and says it with numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("polars")
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+
+import benchmark_results as results
+from benchmark_fakes import LINK_BPS, Disturbed, Fluid, profile_with
+
+from routecast.benchmark import PlainRig, plan_of, run_benchmark
+from routecast.benchmark.contradictions import contradictions
+from routecast.benchmark.result import BenchmarkResult
+from routecast.report.benchmark import benchmark_page
+from routecast.report.page import render_page
+
+
+def changed(name: str, chosen: Callable[[Any], bool], **values: Any) -> BenchmarkResult:
+    """Return the whole result with other values in the first row that is chosen."""
+    result = results.whole()
+    rows = list(result.found[name].rows)
+    place = next(number for number, row in enumerate(rows) if chosen(row))
+    rows[place] = replace(rows[place], **values)
+    return replace(result, found={**result.found, name: replace(result.found[name], rows=tuple(rows))})
+
+
+def smallest(row: Any) -> bool:
+    return bool(row.stream == "IPv4" and row.frame_bytes == 64)
+
+
+RATE = results.rate_of(64)
+
+
+def test_a_result_that_agrees_has_none() -> None:
+    assert contradictions(results.whole()) == ()
+    assert "contradicts itself" not in render_page(benchmark_page(results.whole()))
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        pytest.param(
+            changed("frame_loss", lambda row: smallest(row) and row.intended_pps < RATE, loss_ratio=0.004),
+            "IPv4, 64 B: 2,422,481 frames/s are said to be forwarded without loss, but a loss trial at 1,488,095 "
+            "frames/s lost 0.4 %",
+            id="a loss trial below it lost",
+        ),
+        pytest.param(
+            changed("latency", smallest, loss_ratio=0.02),
+            "IPv4, 64 B: 2,422,481 frames/s are said to be forwarded without loss, but a latency trial at 2,422,481 "
+            "frames/s lost 2 %",
+            id="a latency trial at it lost",
+        ),
+        pytest.param(
+            changed("throughput", lambda row: smallest(row) and row.loss_ratio > 0.0, throughput_pps=2e6),
+            "IPv4, 64 B: 2,000,000 frames/s met PDR 0.5 %, but 2,422,481 frames/s met no loss, which tolerates less",
+            id="goals out of order",
+        ),
+        pytest.param(
+            changed(
+                "throughput",
+                lambda row: smallest(row) and row.loss_ratio > 0.0,
+                raised_from_pps=2e6,
+                searched_pps=2_434_593.0,
+            ),
+            "IPv4, 64 B: the search for PDR 0.5 % ended at 2,000,000 frames/s, below what met a stricter goal; it was "
+            "raised to 2,434,593 frames/s",
+            id="a goal that was raised",
+        ),
+        pytest.param(
+            changed("frame_loss", smallest, forwarded_pps=15e6),
+            "IPv4, 64 B: a loss trial has 15,000,000 frames/s, but the medium carries at most 14,880,952 frames/s",
+            id="above the maximum",
+        ),
+        pytest.param(
+            changed("frame_loss", smallest, loss_ratio=0.3),
+            "IPv4, 64 B: the loss trial at 14,880,952 frames/s lost 30 %, but the one at 13,392,857 frames/s lost "
+            "81.9 %",
+            id="less lost of more",
+        ),
+    ],
+)
+def test_each_is_said_with_its_numbers(result: BenchmarkResult, said: str) -> None:
+    found = contradictions(result)
+    assert said in found
+    page = render_page(benchmark_page(replace(result, contradictions=found)))
+    assert said in page
+    assert page.index("What contradicts itself") < page.index("Throughput</h2>")
+
+
+def test_an_overload_that_lost_less_than_a_lower_load() -> None:
+    result = changed("recovery", smallest, overload_pps=14e6, recovery_pps=7e6, overload_loss_ratio=0.1)
+    # Without the lengths of the phases nothing is known of the loss in the overload alone.
+    assert contradictions(result) == ()
+    lengths = {"recovery": {"overload_duration": 0.3, "recovery_duration": 0.2}}
+    (said,) = contradictions(replace(result, profile={**result.profile, **lengths}))
+    # 10 % of 4.2 + 1.4 million frames, had all been lost in the overload.
+    assert said == (
+        "IPv4, 64 B: the overload of 14,000,000 frames/s lost 13.3 % at most, but a loss trial at 13,392,857 frames/s "
+        "lost 81.9 %"
+    )
+
+
+def test_a_goal_whose_trials_may_exceed_it_is_not_contradicted_by_one() -> None:
+    result = changed("latency", smallest, loss_ratio=0.02)
+    goals = [{"name": "no loss", "exceed_ratio": 0.5}, {"name": "PDR 0.5 %", "exceed_ratio": 0.5}]
+    assert contradictions(replace(result, profile={**result.profile, "throughput": {"goal": goals}})) == ()
+
+
+def test_a_run_says_its_own() -> None:
+    plan = plan_of(profile_with(), procedures=["throughput", "latency", "frame_loss"])
+    agreed = run_benchmark(plan, PlainRig(evaluator=Fluid(2e6), link=LINK_BPS))
+    assert agreed.contradictions == ()
+    seen = []
+    for seed in range(12):
+        evaluator = Disturbed(2e6, chance_per_s=2.0)
+        evaluator.random.seed(seed)
+        seen += run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS)).contradictions
+    assert seen
+    # What was confirmed or lowered is no contradiction any more.
+    assert not [text for text in seen if "are said to be forwarded" in text]
