@@ -22,6 +22,7 @@ from routecast.benchmark.procedures.throughput import GREATEST
 from routecast.errors import FileProblem
 from routecast.evaluate.points import read_points
 from routecast.evaluate.trial import Trial
+from routecast.report.benchmark.tables import records_table
 
 
 def all_records(folder: Path) -> list[Record]:
@@ -144,6 +145,28 @@ def test_the_limit_of_a_tester_is_no_upper_bound(tmp_path: Path) -> None:
     (document,) = uti_documents(records).values()
     assert document["result"]["type"] == "mrr"  # what came back; an ndrpdr would need upper bounds
     assert "the router may forward more" in document["test_documentation"]
+    # The model's rates are numbers, so a tag says that they are the tester's; it is read again.
+    assert document["tags"] == ["routecast", "limit:tester"]
+    assert {record.facts.get("limit") for record in read(document, tmp_path)} == {"tester"}
+
+
+def test_a_row_says_itself_whose_limit_its_rate_is(tmp_path: Path) -> None:
+    """The tester's own limit may be as fast as the medium: the ratio of the rates does not tell."""
+    row = at_most(64, 0.0, 14_880_950.0, 14_880_952.4) | {"limit": "tester"}
+    (lower,) = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
+    assert lower.facts["limit"] == "tester"
+    found = benchmark_row("IPv4", 64, 0.0, 1e6) | {"limit": ""}
+    lower, _ = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [found]}}, tmp_path)
+    assert "limit" not in lower.facts
+    with pytest.raises(FileProblem, match="limit"):
+        read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row | {"limit": "nobody"}]}}, tmp_path)
+
+
+def test_a_table_of_trials_says_at_least_where_the_tester_limits(tmp_path: Path) -> None:
+    rows = [at_most(64, 0.0, 2.36e6, 14_880_952.4), benchmark_row("IPv4", 512, 0.0, 7e5)]
+    table = records_table("x", read({"schema": "routecast-benchmark/1", "throughput": {"rows": rows}}, tmp_path))
+    place = [column.title for column in table.columns].index("Forwarded")
+    assert [row[place] for row in table.rows][:2] == ["≥ 2.36 Mpps", 7e5]
 
 
 def points(records: Sequence[Record], folder: Path, **options: Any) -> list[tuple[float, float, bool]]:

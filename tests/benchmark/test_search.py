@@ -15,13 +15,17 @@ pytest.importorskip("MLRsearch")
 from benchmark_fakes import LINE_PPS, LINK_BPS, Disturbed, Faulty, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, Stream, plan_of, run_benchmark
-from routecast.benchmark.procedures.throughput import ThroughputRow
+from routecast.benchmark.procedures.throughput import PROCEDURE as THROUGHPUT
+from routecast.benchmark.procedures.throughput import ThroughputRow, rate_text
 from routecast.benchmark.search import longest_burst
 from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.load import OfferedLoad
+from routecast.report.benchmark import benchmark_page
+from routecast.report.benchmark.tables import benchmark_tables
+from routecast.report.page import Tiles, render_page
 
 SEARCHES = ["mlrsearch", "binary"]
 LOSSLESS = GoalProfile(name="lossless", width=0.005, initial_trial=1.0, final_trial=60.0, duration_sum=60.0)
@@ -140,6 +144,44 @@ def test_a_tester_that_does_not_reach_the_medium_limits_the_search_and_says_so()
     assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.02)
     assert any("the tester reaches" in note for note in result.notes)
     assert [one.section for one in result.compliance.deviations].count("20") == 1
+
+
+def test_the_testers_own_limit_is_no_throughput_and_is_written_as_at_least() -> None:
+    """Each place that prints the rate says it: table, statement, answer, tile, figure, page."""
+    plan = plan_of(profile_with(), procedures=["throughput", "latency"])
+    result = run_benchmark(plan, PlainRig(evaluator=Faulty(2 * LINE_PPS, reaches_pps=3e6), link=LINK_BPS))
+    row = result.throughput.rows[0]
+    assert (row.outcome, row.limit) == ("maximum", "tester")
+    assert row.throughput_pps < row.theoretical_pps
+    text = f"≥ {row.throughput_pps:,.0f}"
+    assert rate_text(row) == text
+    (answer,) = THROUGHPUT.answers(result.throughput)
+    assert f"Throughput: **{text} frames/s of 64 bytes" in answer
+    assert "the router may forward more" in answer
+    table = next(table for table in benchmark_tables(result) if table.name == "throughput")
+    assert text in table.rows[0]
+    assert "≥: the tester offers no more" in table.caption
+    page = benchmark_page(result)
+    assert text in page.answer
+    figures = THROUGHPUT.figures(result.throughput, result)
+    labels = [label for figure in figures for mark in figure.marks for label in getattr(mark, "labels", ())]
+    assert any(text in label for label in labels)
+    assert text in render_page(page)
+    (tiles,) = THROUGHPUT.opening(result.throughput, result)
+    assert isinstance(tiles, Tiles)
+    assert tiles.tiles[0].value == text
+
+
+def test_the_mediums_own_limit_is_a_throughput() -> None:
+    result = run_benchmark(
+        plan_of(profile_with(), procedures=["throughput"]), PlainRig(evaluator=Fluid(2 * LINE_PPS), link=LINK_BPS)
+    )
+    row = result.throughput.rows[0]
+    assert (row.outcome, row.limit, rate_text(row)) == ("maximum", "medium", f"{LINE_PPS:,.0f}")
+    (found,) = run_benchmark(
+        plan_of(profile_with(), procedures=["throughput"]), PlainRig(evaluator=Fluid(2e6), link=LINK_BPS)
+    ).throughput.rows[:1]
+    assert (found.outcome, found.limit) == ("found", "")
 
 
 @pytest.mark.parametrize("how", SEARCHES)

@@ -95,6 +95,7 @@ def throughput_row(stream: Stream, size: int, *, goal: str = "no loss", loss_rat
         l1_bps=rate * 8 * (size + 20),
         l2_bps=rate * 8 * size,
         outcome="maximum" if rate == theoretical else "found",
+        limit="medium" if rate == theoretical else "",
         repeats_pps=Spread.of((0.99 * rate, 1.01 * rate)),
         final_trial_s=0.5,
         trials=9,

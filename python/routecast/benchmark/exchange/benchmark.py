@@ -69,11 +69,9 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     per_port, rate = row.get("per_port_pps").number(), row.get("throughput_pps").number()
     ports = round(rate / per_port) if per_port > 0.0 and rate > 0.0 else 0
     duration_s = row.get("final_trial_s").number(least=0.0)
-    limit = ""
-    if row.get("outcome").value == "maximum":
-        is_medium = lower_pps >= _ALIKE * row.get("theoretical_pps").number(least=0.0)
-        limit = "medium" if is_medium else "tester"
-        upper_pps = lower_pps if is_medium else NAN  # the medium carries no more; the tester bounds nobody
+    limit = _limit(row, lower_pps)
+    if limit:
+        upper_pps = lower_pps if limit == "medium" else NAN  # the medium carries no more; the tester bounds nobody
     records = []
     ends: tuple[tuple[Bound, float, float], ...] = (("lower", lower_pps, forwarded_pps), ("upper", upper_pps, NAN))
     for bound, rate_pps, received_pps in ends:
@@ -108,6 +106,16 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
             )
         )
     return records
+
+
+def _limit(row: Node, lower_pps: float) -> str:
+    """Return whose limit a rate is, as the row says; where it does not say, by the ratio to the medium's rate."""
+    said = row.get("limit").text()
+    if said and said not in LIMITS:
+        row.get("limit").problem(f"got {said!r}: wants one of {', '.join(LIMITS)}, or nothing")
+    if said or row.get("outcome").value != "maximum":
+        return said if said in LIMITS else ""
+    return "medium" if lower_pps >= _ALIKE * row.get("theoretical_pps").number(least=0.0) else "tester"
 
 
 def read_journal(path: Path) -> tuple[Record, ...]:

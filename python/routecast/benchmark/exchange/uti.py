@@ -237,8 +237,20 @@ def _record(
         device=f"{root.get('dut_type').text()} {root.get('dut_version').text()}".strip(),
         tester=f"{root.get('tg_type').text()} {root.get('tg_version').text()}".strip(),
         trial=trial,
-        facts={**(facts or {}), "uti": {key: root.get(key).value for key in ENVELOPE if key in root}},
+        facts={
+            **(facts or {}),
+            **_limit_fact(root),
+            "uti": {key: root.get(key).value for key in ENVELOPE if key in root},
+        },
     )
+
+
+def _limit_fact(root: Node) -> dict[str, object]:
+    """Return whose limit the rates are, from the tag that an export of routecast's own benchmarks sets."""
+    tags = root.get("tags").value
+    texts = [str(tag) for tag in tags] if isinstance(tags, list) else []
+    limit = next((limit for limit in LIMITS if f"{_LIMIT_TAG}{limit}" in texts), "")
+    return {"limit": limit} if limit else {}
 
 
 def _frame_bytes(name: str) -> float:
@@ -259,6 +271,8 @@ def _frame_bytes(name: str) -> float:
 Json = dict[str, object]
 
 _UNKNOWN = "unknown"
+_LIMIT_TAG = "limit:"
+"""Opens the tag that says whose limit a rate is: the model's rates are numbers, so "at least" has no place in them."""
 
 
 def uti_documents(records: Sequence[Record], *, name: str = "records", now: datetime | None = None) -> dict[str, Json]:
@@ -324,7 +338,7 @@ def _document(title: str, size: str, case: Sequence[Record], at: str) -> Json | 
         "message": "" if passed else "; ".join(dict.fromkeys(why for r in case for why in r.trial.invalid)),
         "passed": passed,
         "start_time": at,
-        "tags": ["routecast"],
+        "tags": ["routecast", *(f"{_LIMIT_TAG}{limit}" for limit in limits if limit in LIMITS)],
         "test_documentation": " ".join(
             (
                 f"Converted by routecast from {first.source or 'its own trials'}.",

@@ -164,7 +164,7 @@ def records_table(file: str, records: Sequence[Record]) -> Table:
         Column.text("Goal", lambda row: _goal(row[1])),
         Column("Frame", "B", ".6g", lambda row: row[1].frame_bytes),
         Column("Offered", "", format_pps, lambda row: row[1].trial.offered_pps),
-        Column("Forwarded", "", format_pps, lambda row: row[1].trial.forwarded_pps),
+        Column("Forwarded", "", format_pps, lambda row: _forwarded(row[1])),
         Column("Loss", "", format_ratio, lambda row: row[1].trial.loss_ratio),
         Column("Latency", "", format_duration, lambda row: _latency_s(row[1]), wide=not has_latency),
         Column.text("Test", lambda row: row[1].title, wide=len({record.title for record in records}) == 1),
@@ -176,6 +176,13 @@ def records_table(file: str, records: Sequence[Record]) -> Table:
 
 def _goal(record: Record) -> str:
     return " ".join(filter(None, (record.goal, record.bound))) + ("" if record.trial.is_valid else " ✗")
+
+
+def _forwarded(record: Record) -> float | str:
+    """Return the rate; with "≥" where it is the end of a search that the tester, not the router, limited."""
+    rate_pps = record.trial.forwarded_pps
+    is_least = record.bound == "lower" and record.facts.get("limit") == "tester" and math.isfinite(rate_pps)
+    return f"≥ {format_pps(rate_pps)}" if is_least else rate_pps
 
 
 def _latency_s(record: Record) -> float | None:
