@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,9 @@ from routecast.benchmark.confirmation import confirmed_rows
 from routecast.benchmark.procedures.procedure import NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text
 from routecast.benchmark.search import verified
-from routecast.benchmark.stage import Counts
+from routecast.benchmark.stage import Counts, InvalidTrial
 from routecast.evaluate.trial import Trial
-from routecast.load import OfferedLoad
+from routecast.load import FrameMix, OfferedLoad
 from routecast.report.benchmark import benchmark_page
 from routecast.report.benchmark.tables import benchmark_tables
 
@@ -184,3 +185,38 @@ def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:
     # As JSON, in which a figure that is not known equals itself.
     assert again.to_json()["throughput"] == whole.to_json()["throughput"]
     assert again.to_json()["recovery"] == whole.to_json()["recovery"]
+
+
+@pytest.mark.parametrize(
+    ("trials", "passes", "asked"),
+    [
+        ("..", True, 2),
+        ("x..", True, 3),
+        (".x.", True, 3),
+        ("x.x", False, 3),  # one lucky trial does not decide
+        ("xx", False, 2),
+        ("?.?.", True, 4),  # an invalid trial says nothing
+        ("?????", False, 5),
+        ("?.???", False, 5),
+    ],
+)
+def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(trials: str, passes: bool, asked: int) -> None:
+    from routecast.benchmark.power_wire import _most_pass
+
+    router, told = Fluid(CAPACITY_PPS), iter(trials)
+    load = OfferedLoad(rate_pps=0.5 * CAPACITY_PPS, frames=FrameMix.fixed(64))
+
+    class Stage:
+        count = 0
+
+        def trial(self, rate_pps: float, duration_s: float, purpose: str, *, attempts: int) -> Trial:
+            self.count += 1
+            kind = next(told)
+            made = router.trial(load.at((2.0 if kind == "x" else 0.5) * CAPACITY_PPS), duration_s)
+            if kind == "?":
+                raise InvalidTrial(("the tester was held up",), made, attempts)
+            return made
+
+    stage: Any = Stage()
+    assert _most_pass(stage, 0.5 * CAPACITY_PPS, 1.0, 0.0) is passes
+    assert stage.count == asked

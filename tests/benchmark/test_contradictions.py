@@ -128,3 +128,13 @@ def test_a_run_says_its_own() -> None:
     assert seen
     # What was confirmed or lowered is no contradiction any more.
     assert not [text for text in seen if "are said to be forwarded" in text]
+
+
+def test_a_terminal_shows_them_before_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    from routecast.cli.benchmark import _print
+
+    result = changed("latency", smallest, loss_ratio=0.02)
+    _print(replace(result, contradictions=contradictions(result)))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Contradiction: IPv4, 64 B: 2,422,481 frames/s are said to be forwarded without loss" in shown
+    assert shown.index("Contradiction:") < shown.index("Throughput (RFC 2544 sec. 26.1)")

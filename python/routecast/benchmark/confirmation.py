@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures.procedure import percent_of, plural
-from routecast.benchmark.procedures.throughput import ThroughputRow
+from routecast.benchmark.procedures.throughput import GREATEST, ThroughputRow
 from routecast.benchmark.stage import counts_of
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_pps
@@ -72,7 +72,11 @@ def confirmed_rows(
     tuple of ThroughputRow
         In the order of ``rows``.
     """
-    witnesses = [_Witness.of(record) for record in records if record.procedure in CONFIRMING and record.trial.is_valid]
+    witnesses = [
+        _Witness.of(record)
+        for record in records
+        if record.procedure in CONFIRMING and record.purpose != GREATEST and record.trial.is_valid
+    ]
     none_asked = not any(name in CONFIRMING for name in asked)
     stricter_pps = math.nan
     found: dict[int, ThroughputRow] = {}
