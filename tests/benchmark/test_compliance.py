@@ -7,19 +7,28 @@ from pathlib import Path
 import pytest
 from benchmark_fakes import profile_with
 
-from routecast.benchmark import PROCEDURES, Profile, plan_of, read_profile, shipped_profiles
-from routecast.benchmark.compliance import compliance_of
+from routecast.benchmark import PROCEDURES, ModelRig, Profile, plan_of, read_profile, run_benchmark, shipped_profiles
+from routecast.benchmark.compliance import CONDITIONS, compliance_of
 from routecast.benchmark.plan import Clock, expected
 from routecast.benchmark.procedures.throughput import search_statements
 from routecast.benchmark.result import Compliance
 from routecast.errors import FileProblem, ModelProblem
 from routecast.quantity.shipped import shipped_files
+from routecast.router import ServiceCost, multicore
+
+ROUTER = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e9)
 
 
-def judged(profile: Profile) -> Compliance:
+def judged(profile: Profile, *, ran: frozenset[str] = CONDITIONS) -> Compliance:
+    """Judge a profile as if all conditions had been run, so that its values alone decide."""
     plan = plan_of(profile)
     return compliance_of(
-        profile, procedures=plan.procedures, frame_bytes=plan.frame_bytes, streams=plan.streams, evaluator="measure"
+        profile,
+        procedures=plan.procedures,
+        frame_bytes=plan.frame_bytes,
+        streams=plan.streams,
+        evaluator="measure",
+        ran=ran,
     )
 
 
@@ -27,11 +36,40 @@ def sections(compliance: Compliance) -> set[str]:
     return {f"{one.document} {one.section} {one.requirement}" for one in compliance.deviations}
 
 
-def test_the_profile_rfc2544_satisfies_every_must_and_should() -> None:
+def test_the_values_of_the_profile_rfc2544_satisfy_every_must_and_should() -> None:
     found = judged(read_profile("rfc2544"))
     assert found.deviations == ()
     assert found.level == "unconditional"
     assert "Unconditionally compliant" in found.statement
+
+
+def test_no_run_without_routing_updates_and_conditions_is_called_compliant() -> None:
+    found = judged(read_profile("rfc2544"), ran=frozenset())
+    assert [f"{one.section} {one.requirement}" for one in found.deviations] == [
+        "11.1 SHOULD",
+        "11.2 SHOULD",
+        "11.3 SHOULD",
+        "13 MUST",
+    ]
+    assert found.level == "not compliant"
+    assert found.statement.startswith("NOT compliant with RFC 2544: 1 MUST and 3 SHOULD are not satisfied.")
+
+
+@pytest.mark.parametrize("section", sorted(CONDITIONS))
+def test_each_condition_that_did_not_run_is_one_deviation(section: str) -> None:
+    found = judged(read_profile("rfc2544"), ran=CONDITIONS - {section})
+    assert [one.section for one in found.deviations] == [section]
+    assert found.level == ("not compliant" if section == "13" else "conditional")
+
+
+def test_a_run_claims_no_condition_that_it_leaves_out() -> None:
+    result = run_benchmark(
+        plan_of(read_profile("quick"), procedures=["throughput"]), ModelRig(model=ROUTER, with_="solve")
+    )
+    missing = {one.section for one in result.compliance.deviations} & CONDITIONS
+    assert missing == CONDITIONS
+    told = {one.section for one in result.not_run}
+    assert {f"RFC 2544 sec. {one}" for one in CONDITIONS - {"13"}} <= told
 
 
 def test_the_profile_quick_says_in_what_it_does_not_comply() -> None:
@@ -99,7 +137,12 @@ def test_a_procedure_that_is_not_run_is_not_judged() -> None:
     profile = profile_with("rfc2544", reset={"before": 1.0})
     plan = plan_of(profile, procedures=["throughput"])
     found = compliance_of(
-        profile, procedures=plan.procedures, frame_bytes=plan.frame_bytes, streams=plan.streams, evaluator="simulate"
+        profile,
+        procedures=plan.procedures,
+        frame_bytes=plan.frame_bytes,
+        streams=plan.streams,
+        evaluator="simulate",
+        ran=CONDITIONS,
     )
     assert found.level == "unconditional"
     assert "predictions" in found.statement

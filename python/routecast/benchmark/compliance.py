@@ -2,6 +2,9 @@
 
 RFC 2544 sec. 5: an implementation that satisfies all MUST and all SHOULD requirements of a procedure is
 *unconditionally compliant*; one that satisfies all MUST but not all SHOULD is *conditionally compliant*.
+
+A profile alone cannot make a run compliant. Sec. 13 wants a routing update before each trial. Sec. 11.1 to 11.3 want
+the tests repeated with broadcast frames, management frames and routing updates. Each that did not run is a deviation.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ from routecast.benchmark.result import Compliance
 from routecast.benchmark.streams import Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
-__all__ = ["compliance_of", "modifiers_left_out"]
+__all__ = ["CONDITIONS", "compliance_of", "modifiers_left_out"]
+
+CONDITIONS = frozenset({"11.1", "11.2", "11.3", "13"})
+"""Sections of RFC 2544 that ask for frames beside the test stream; none of them runs today."""
 
 
 def compliance_of(
@@ -27,6 +33,7 @@ def compliance_of(
     streams: Sequence[Stream],
     evaluator: str,
     short_of_medium: Sequence[str] = (),
+    ran: frozenset[str] = frozenset(),
 ) -> Compliance:
     """Return level, statement and deviations of a run.
 
@@ -39,8 +46,10 @@ def compliance_of(
         ``"measure"``, or who answered for the model.
     short_of_medium : sequence of str
         Where the tester did not reach the medium's maximum rate.
+    ran : frozenset of str
+        Which of the :data:`CONDITIONS` were run, by section.
     """
-    found = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium))
+    found = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium, ran))
     musts = sum(one.requirement == "MUST" for one in found)
     level: Literal["unconditional", "conditional", "not compliant"]
     if musts:
@@ -58,10 +67,18 @@ def deviations_of(
     frame_bytes: Sequence[int],
     streams: Sequence[Stream],
     short_of_medium: Sequence[str] = (),
+    ran: frozenset[str] = frozenset(),
 ) -> Iterator[Deviation]:
     """Yield every deviation, in the order of the sections."""
     yield from _sizes(frame_bytes, streams)
-    yield from _streams(streams)
+    for section, wanted in _MODIFIERS:
+        if section not in ran:
+            yield deviation(section, "SHOULD", wanted, "not run")
+    yield from _addresses(streams)
+    if "13" not in ran:
+        wanted = "at the start of each trial, a routing update with all networks of the trial"
+        yield deviation("13", "MUST", wanted, "routes are static, no routing update is sent")
+    yield from _directions(streams)
     if short_of_medium:
         yield deviation("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
     yield from _phases(profile)
@@ -102,11 +119,14 @@ def _sizes(frame_bytes: Sequence[int], streams: Sequence[Stream]) -> Iterator[De
         yield deviation("9.1", "SHOULD", f"on Ethernet, {_listed(wanted)} B", done)
 
 
-def _streams(streams: Sequence[Stream]) -> Iterator[Deviation]:
+def _addresses(streams: Sequence[Stream]) -> Iterator[Deviation]:
     if all(stream.networks > 1 for stream in streams):
         yield deviation("12", "SHOULD", "first one pair of addresses", "several destination networks alone")
     if not any(stream.networks >= 256 for stream in streams):
         yield deviation("12", "SHOULD", "random destinations over 256 networks as well", "not run")
+
+
+def _directions(streams: Sequence[Stream]) -> Iterator[Deviation]:
     if not any(stream.bidirectional for stream in streams):
         yield deviation("14", "SHOULD", "both ways at the same rate as well", "one way")
     bursts = {stream.burst_frames for stream in streams}
@@ -133,6 +153,11 @@ def _listed(values: Iterable[int]) -> str:
 # RFC 2544 sec. 11: conditions under which the tests are repeated, and why some of them are not run.
 
 
+_MODIFIERS = (
+    ("11.1", "tests repeated with 1 % broadcast frames in the stream"),
+    ("11.2", "tests repeated with a management query as the first frame of each second"),
+    ("11.3", "tests repeated with a routing update as the first frame of each trial"),
+)
 _LEFT_OUT = (
     ("11.1", "1 % broadcast frames", "the tester sends unicast frames alone"),
     ("11.2", "SNMP queries", "no management agent runs on the device, so there is nothing to ask"),
