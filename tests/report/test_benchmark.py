@@ -24,7 +24,7 @@ from routecast.report.benchmark import benchmark_page, benchmark_schema, write_r
 from routecast.report.benchmark.page import flattened
 from routecast.report.benchmark.tables import benchmark_tables
 from routecast.report.figures import Figure, Line
-from routecast.report.page import Folded, render_page
+from routecast.report.page import Folded, Tiles, render_page
 from routecast.report.tables import Table
 
 SCHEMA = json.loads((files("routecast") / "data/schemas/benchmark.schema.json").read_text("utf-8"))
@@ -40,6 +40,12 @@ def text_of(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)).replace("&amp;", "&")
 
 
+def of_one_size() -> BenchmarkResult:
+    full = results.whole()
+    row = results.throughput_row(results.STREAMS[0], 64)
+    return replace(full, found={**full.found, "throughput": ThroughputResult(rows=(row,))})
+
+
 def figure(result: BenchmarkResult, name: str) -> Figure:
     return next(figure for figure in benchmark_page(result).figures() if figure.name == name)
 
@@ -52,6 +58,31 @@ def test_the_answer_says_whether_it_complies_and_the_statement_has_every_deviati
         assert deviation.wanted in text
         assert deviation.done in text
     assert re.search(r"<tr class='strong'><td[^>]*>RFC 2544</td><td[^>]*>26.2</td><td[^>]*>MUST", html)
+
+
+def test_the_page_opens_with_the_answer_and_a_figure_and_deviations_come_before_tables() -> None:
+    page = benchmark_page(results.whole())
+    opening, *others = page.sections
+    assert [type(block) for block in opening.blocks] == [Figure, Tiles]
+    assert opening.blocks[0].name == "throughput"  # type: ignore[union-attr]  # a figure
+    anchors = [section.anchor for section in others]
+    assert anchors[:3] == ["compliance", "throughput", "latency"]
+    assert anchors[-3:] == ["not-run", "setup", "trials"]
+    names = [drawn.name for drawn in page.figures()]
+    assert len(names) == len(set(names))
+
+
+def test_a_benchmark_of_one_size_opens_with_its_frame_loss() -> None:
+    opening = benchmark_page(of_one_size()).sections[0]
+    assert [type(block) for block in opening.blocks] == [Figure, Tiles]
+    assert opening.blocks[0].name == "frame-loss"  # type: ignore[union-attr]  # a figure
+
+
+def test_long_statements_are_folded_and_short_ones_stand() -> None:
+    full = results.whole()
+    html = render_page(benchmark_page(replace(full, search_statements=("A statement of many words. " * 20,) * 2)))
+    assert re.search(r"<details[^>]*>\s*<summary>How it was searched \(RFC 9971\): 3 statements</summary>", html)
+    assert "<h3>Conditions</h3>" in html
 
 
 @pytest.mark.parametrize(
@@ -199,8 +230,7 @@ def test_terminal_and_page_draw_the_same_tables() -> None:
 
 def test_a_benchmark_of_one_size_has_its_table_and_no_figure_of_one_point() -> None:
     full = results.whole()
-    row = results.throughput_row(results.STREAMS[0], 64)
-    page = benchmark_page(replace(full, found={**full.found, "throughput": ThroughputResult(rows=(row,))}))
+    page = benchmark_page(of_one_size())
     assert "throughput" not in {drawn.name for drawn in page.figures()}
     assert "throughput" in {drawn.name for drawn in benchmark_page(full).figures()}
     (table,) = (

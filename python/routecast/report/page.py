@@ -123,10 +123,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Short statements that must be made, one beneath the other."""
+    """Short statements that must be made, one beneath the other; closed until the reader opens it, if it is folded."""
 
     title: str
     entries: tuple[str, ...]
+    is_folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from routecast.quantity import format_bps, format_duration
 from routecast.quantity.whole_file import write_whole
 from routecast.report.benchmark.tables import deviations_table, not_run_table, procedure_table, trials_table
 from routecast.report.drawing import draw
-from routecast.report.page import Block, Facts, Folded, Listing, Notice, Page, Prose, Section, render_page
+from routecast.report.page import Block, Facts, Folded, Listing, Notice, Page, Prose, Section, Tiles, render_page
 from routecast.report.tables import Table
 
 __all__ = ["benchmark_page", "flattened", "write_report"]
@@ -151,6 +151,12 @@ def _text(value: object) -> str:
 
 _MOST_ROWS = 24
 
+_MOST_WORDS = 60
+"""Longer lists of statements are folded."""
+
+_OF_RATES = ("throughput", "frame_loss")
+"""Procedures whose figures show the answer best: what is forwarded of which rate."""
+
 _LEVELS = {
     "unconditional": ("good", "Unconditionally compliant"),
     "conditional": ("fair", "Conditionally compliant"),
@@ -159,14 +165,16 @@ _LEVELS = {
 
 
 def benchmark_page(result: BenchmarkResult) -> Page:
-    """Return the page: what was found in the order of RFC 2544's sections, then how far that complies with it."""
+    """Return the page: the answer and its figure, how far that complies with RFC 2544, then each procedure."""
+    opening = _opening(result)
     sections = [
         *_disturbed(result),
+        *([Section(anchor="found", title="", blocks=opening, is_listed=False)] if opening else []),
         *_contradictions(result),
         *_turned(result),
-        *(_procedure(result, name) for name in result.procedures),
         _compliance(result),
     ]
+    sections += [_procedure(result, name, opening) for name in result.procedures]
     if result.not_run:
         sections.append(_not_run(result))
     sections += [_setup(result), _trials(result)]
@@ -203,6 +211,20 @@ def _contradictions(result: BenchmarkResult) -> Iterator[Section]:
         )
 
 
+def _opening(result: BenchmarkResult) -> tuple[Block, ...]:
+    """Return what the page opens with: the first figure that shows a course, and the key numbers."""
+    blocks: list[Block] = []
+    for name in sorted(result.procedures, key=lambda name: name not in _OF_RATES):
+        figures = PROCEDURES[name].figures(result.found[name], result)
+        first = next((figure for figure in figures if not figure.is_one_point), None)
+        if first is not None:
+            blocks.append(first)
+            break
+    for name in result.procedures:
+        blocks += (one for one in PROCEDURES[name].opening(result.found[name], result) if isinstance(one, Tiles))
+    return tuple(blocks)
+
+
 def _turned(result: BenchmarkResult) -> Iterator[Section]:
     """Return the router to turn, calibrated from the rates in overload, where there is one at least."""
     points, _ = points_of(result, cores=None)
@@ -231,24 +253,34 @@ def _compliance(result: BenchmarkResult) -> Section:
             text=compliance.statement,
         ),
         bool(compliance.deviations) and deviations_table(result),
-        bool(result.notes) and Prose(tuple(f"**Note.** {ended(note)}" for note in result.notes)),
+        bool(result.notes) and _brief(Listing(title="Notes", entries=tuple(map(ended, result.notes)))),
     )
 
 
-def _procedure(result: BenchmarkResult, name: str) -> Section:
-    """Return the section of a procedure: its figures and its table, and what has no figure, with the reason."""
+def _procedure(result: BenchmarkResult, name: str, shown: Sequence[Block]) -> Section:
+    """Return the section of a procedure: its figures and its table, and what has no figure, with the reason.
+
+    What is ``shown`` at the top of the page does not stand here again.
+    """
     procedure, found = PROCEDURES[name], result.found[name]
     table, reasons = procedure_table(result, name), procedure.reasons(found.rows)
     return Section.of(
         table.name,
         procedure.title,
         procedure.lead,
-        *procedure.opening(found, result),
-        *procedure.figures(found, result),
+        *(block for block in procedure.opening(found, result) if block not in shown),
+        *(figure for figure in procedure.figures(found, result) if figure not in shown),
         _long(replace(table, caption=" ".join(filter(None, (table.caption, procedure.explained))))),
         bool(reasons) and Listing(title="Without a figure, and why", entries=reasons),
-        *procedure.closing(found, result),
+        *(_brief(block) for block in procedure.closing(found, result)),
     )
+
+
+def _brief(block: Block) -> Block:
+    """Fold a list of statements that would push what follows out of sight."""
+    if isinstance(block, Listing) and sum(len(entry.split()) for entry in block.entries) > _MOST_WORDS:
+        return replace(block, is_folded=True)
+    return block
 
 
 def _long(table: Table) -> Table | Folded:
