@@ -12,6 +12,7 @@ from typing import ClassVar
 
 __all__ = [
     "CriterionFailed",
+    "DeviceEnded",
     "EnvironmentProblem",
     "FileProblem",
     "FitProblem",
@@ -131,3 +132,7 @@ class EnvironmentProblem(RoutecastError):
     """Something of the machine is missing: a library, a right, a device (exit code 3)."""
 
     exit_code = 3
+
+
+class DeviceEnded(EnvironmentProblem):
+    """A process of the device under test ended by itself: no further trial can succeed, so none is tried."""

@@ -20,7 +20,7 @@ from routecast.benchmark.procedures.throughput import ThroughputRow, rate_text
 from routecast.benchmark.search import longest_burst
 from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts
-from routecast.errors import EnvironmentProblem
+from routecast.errors import DeviceEnded, EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.load import OfferedLoad
 from routecast.report.benchmark import benchmark_page
@@ -235,6 +235,20 @@ def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch
     assert result.throughput is not None
     assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.03)
     assert any("failed 1 time and was asked again: the tester failed: other work" in note for note in result.notes)
+
+
+def test_a_device_that_ends_is_not_asked_again() -> None:
+    class Dying(Fluid):
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            trial = Fluid.trial(self, load, duration_s)
+            if len(self.trials) >= 5:
+                raise DeviceEnded("zebra: ended by itself with signal 9: it says nothing")
+            return trial
+
+    dying = Dying(2e6)
+    with pytest.raises(DeviceEnded, match="zebra: ended by itself"):
+        run_benchmark(plan_of(profile_with(), procedures=["throughput"]), PlainRig(evaluator=dying, link=LINK_BPS))
+    assert len(dying.trials) == 5
 
 
 def test_a_goal_that_tolerates_more_is_never_below_a_stricter_one() -> None:

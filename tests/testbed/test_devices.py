@@ -18,7 +18,7 @@ import pytest
 from device_chain import D0_MAC, D1_MAC, GEN_MAC, SINK_MAC, Chain, udp4, udp6
 
 from routecast import _core
-from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.errors import DeviceEnded, EnvironmentProblem, FileProblem
 from routecast.testbed.devices import frr, make_device, openvswitch, testpmd
 from routecast.testbed.dut_host import Device
 
@@ -270,13 +270,13 @@ def test_what_a_process_cannot_take_in_time_is_counted_as_dropped(
     assert counts["drop"] == len(frames) - len(arrived)
 
 
-@pytest.mark.parametrize("kind", ["openvswitch", "testpmd"])
+@pytest.mark.parametrize("kind", ["openvswitch", "testpmd", "frr"])
 def test_a_process_that_dies_is_reported_with_what_it_said(kind: str, chain: Chain, device: list[Device]) -> None:
     under_test = make(device, *KINDS[kind])
     before = state_of(chain)
     under_test.start(chain.site)
     os.kill(max(chain.spawned), signal.SIGKILL)
-    with pytest.raises(EnvironmentProblem, match=r"ended by itself with signal 9: \S+"):
+    with pytest.raises(DeviceEnded, match=r"ended by itself with signal 9: \S+"):
         read_counters_for_a_while(under_test)
     under_test.stop()
     assert state_of(chain) == before

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from routecast import __version__
 from routecast.benchmark.journal import Journal, TrialRecord
 from routecast.benchmark.streams import Stream, load_of, quiet_after, sending_ports, theoretical_pps
-from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.errors import DeviceEnded, EnvironmentProblem, RoutecastError
 from routecast.evaluate.protocol import Evaluator, Resettable
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep
@@ -265,10 +265,18 @@ class Stage:
         return trial
 
     def _answered(self, run: Callable[[], Trial]) -> Trial:
-        """Ask again where the tester itself failed, as often as for an invalid trial: other work can starve it."""
+        """Ask again where the tester itself failed, as often as for an invalid trial: other work can starve it.
+
+        Raises
+        ------
+        routecast.errors.DeviceEnded
+            The device is gone, which no further attempt mends: it is not asked again.
+        """
         for _ in range(self.profile.trial.attempts - 1):
             try:
                 return run()
+            except DeviceEnded:
+                raise
             except EnvironmentProblem as problem:
                 self.failures.append(str(problem))
                 time.sleep(_AFTER_A_FAILURE_S)

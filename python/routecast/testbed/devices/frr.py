@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -71,6 +72,17 @@ class Frr(KernelRouter[FrrOptions]):
         self._daemons = Processes()
         self._process_ids: list[int] = []
         self._version_text = ""
+
+    def counters(self) -> Mapping[str, int]:
+        """Return the counts of the ports, of IP and of the XDP programs.
+
+        Raises
+        ------
+        routecast.errors.DeviceEnded
+            A daemon has ended by itself: the kernel may forward on, yet nobody keeps its routes.
+        """
+        self._daemons.check()
+        return super().counters()
 
     def _configure(self, site: DeviceSite) -> None:
         settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)

@@ -77,13 +77,12 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
         Raises
         ------
-        routecast.errors.EnvironmentProblem
+        routecast.errors.DeviceEnded
             The switch or its database has ended by itself.
         """
-        counts = interfaces.switch_counters(self.site, self._before)
         self._database.check()
         self._switch.check()
-        return counts
+        return interfaces.switch_counters(self.site, self._before)
 
     def _begin(self, site: DeviceSite) -> None:
         check_socket_path(self._folder(site) / f"{_BRIDGE}.mgmt")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from routecast.errors import EnvironmentProblem
+from routecast.errors import DeviceEnded, EnvironmentProblem
 from routecast.testbed.dut_host import DeviceSite
 
 __all__ = ["Processes", "accepts", "check_socket_path", "make_real_time"]
@@ -53,7 +53,8 @@ class Processes:
         Raises
         ------
         routecast.errors.EnvironmentProblem
-            A process ends meanwhile, or ``ready()`` stays false for ``longest_s``; with the last lines of the log.
+            A process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``ready()`` stays false for
+            ``longest_s``; with the last lines of the log.
         """
         until_s = time.monotonic() + longest_s
         while not ready():
@@ -64,16 +65,16 @@ class Processes:
             time.sleep(poll_s)
 
     def check(self) -> None:
-        """Refuse to go on if a process has ended.
+        """Refuse to go on if a process has ended by itself; one that :meth:`stop` has ended is not looked at.
 
         Raises
         ------
-        routecast.errors.EnvironmentProblem
+        routecast.errors.DeviceEnded
             With the last lines of its log.
         """
         for one in self._running:
             if one.process.poll() is not None:
-                raise EnvironmentProblem(f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}")
+                raise DeviceEnded(f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}")
 
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
         """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.

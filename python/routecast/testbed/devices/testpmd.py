@@ -224,7 +224,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
 
         Raises
         ------
-        routecast.errors.EnvironmentProblem
+        routecast.errors.DeviceEnded
             The process has ended by itself.
         """
         site = self.site
