@@ -72,6 +72,18 @@ def test_the_page_opens_with_the_answer_and_a_figure_and_deviations_come_before_
     assert len(names) == len(set(names))
 
 
+def test_the_answer_says_that_another_test_bed_worked_on_the_same_cores() -> None:
+    full = results.whole()
+    assert full.shared_cores == ""
+    note = "test bed 'other' of process 12 works on the same cores (cores 0, 1 since 2026-11-27 06:12:04 UTC)"
+    first, *others = full.trials
+    disturbed = replace(full, trials=(replace(first, trial=replace(first.trial, notes=(note,))), *others))
+    assert disturbed.shared_cores == f"1 of 6 trials are disturbed: {note}"
+    answer = re.search(r'<p class="answer">(.*?)</p>', render_page(benchmark_page(disturbed)), re.DOTALL)
+    assert answer
+    assert "1 of 6 trials are disturbed" in answer[1]
+
+
 def test_a_benchmark_of_one_size_opens_with_its_frame_loss() -> None:
     opening = benchmark_page(of_one_size()).sections[0]
     assert [type(block) for block in opening.blocks] == [Figure, Tiles]

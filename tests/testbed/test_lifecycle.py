@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -172,8 +173,10 @@ def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(up
 def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(up: Up, bed_file: str, name: str) -> None:
     process = up(bed_file)
     try:
-        with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}"), make_bed(bed_file):
+        with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}") as refused, make_bed(bed_file):
             pass
+        assert re.search(r"which holds cores? [\d, ]+ since 20\S+ \S+ UTC: wait for it, or end it", str(refused.value))
+        assert "a name and cores of its own" in str(refused.value)
         assert len(left(name)["namespaces"]) == 3, "the refused run must not touch the other's bed"
         with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}"):
             state.remove(name)
@@ -210,7 +213,10 @@ def test_a_bed_that_was_put_up_stays_until_it_is_taken_down(bed_file: str, name:
         bed.keep()
     assert len(left(name)["namespaces"]) == 3
     assert state.described(name)["state"] == "put up to stay"
-    with pytest.raises(EnvironmentProblem, match=f"testbed down {name}"), make_bed(bed_file):
+    with (
+        pytest.raises(EnvironmentProblem, match=rf"\(cores? .* since .* UTC\): .*testbed down {name}"),
+        make_bed(bed_file),
+    ):
         pass
     assert name not in state.clean_dead(said=lambda _: None)
     state.remove(name)
@@ -289,7 +295,8 @@ def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: 
     with make_bed(bed_file) as one, make_bed(str(other)) as two:
         assert len(one.device_threads()) == len(two.device_threads()) == 1
         assert one.device_threads() != two.device_threads()
-        assert any("works on the same cores" in line for line in one.neighbours())
+        (line,) = [line for line in one.neighbours() if two.name in line]
+        assert re.search(rf"process {os.getpid()} works on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line)
 
 
 def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:

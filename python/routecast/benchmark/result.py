@@ -19,6 +19,9 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["BenchmarkResult", "Compliance", "Setup"]
 
+_SAME_CORES = "works on the same cores"
+"""What a note of a trial says of another test bed that disturbs this one."""
+
 
 @value
 class Setup:
@@ -85,6 +88,15 @@ class BenchmarkResult:
     def procedures(self) -> tuple[str, ...]:
         """Names of the procedures that have a result, in the RFC's order."""
         return tuple(name for name in PROCEDURES if name in self.found)
+
+    @property
+    def shared_cores(self) -> str:
+        """Which other test bed worked on the same cores during how many trials; empty if none did."""
+        others = [note for one in self.trials for note in one.trial.notes if _SAME_CORES in note]
+        if not others:
+            return ""
+        disturbed = sum(any(_SAME_CORES in note for note in one.trial.notes) for one in self.trials)
+        return f"{disturbed} of {len(self.trials)} trials are disturbed: {'; '.join(dict.fromkeys(others))}"
 
     def __getattr__(self, name: str) -> Any:
         """Return what a procedure has found; None if it has no result."""

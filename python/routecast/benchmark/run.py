@@ -125,7 +125,7 @@ def run_benchmark(
         result,
         contradictions=contradictions(result),
         resumed_trials=known,
-        notes=(*result.notes, *_said(failures)),
+        notes=(*result.notes, *_said(failures), *filter(None, (result.shared_cores,))),
         started_utc=now.isoformat(timespec="seconds"),
         elapsed_s=time.monotonic() - started,
         command=command,

@@ -13,6 +13,7 @@ import platform
 import signal
 import struct
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -164,10 +165,15 @@ class Bed:
                 pid_start_ticks=state.start_ticks(os.getpid()),
                 namespaces=list(self._namespaces()),
                 cores=sorted({self.placement.tester, *self.placement.device_cores}),
+                since_s=time.time(),
                 pins=[str(state.PINS / self.name)],
                 folder=str(self.folder),
             )
             self._state.write()
+            for text in self.neighbours():
+                self.said(
+                    f"{text}: each disturbs the other; wait for it, or give this bed other cores ([cores] of its file)"
+                )
             self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             self._make(self._state)
             self._site = self._make_site(self._state)
@@ -215,7 +221,7 @@ class Bed:
         """Return what other test beds are in use on the same cores: each disturbs the other."""
         mine = {self.placement.tester, *self.placement.device_cores}
         return tuple(
-            f"test bed {other.bed!r} of process {other.pid} works on the same cores at the same time"
+            f"test bed {other.bed!r} of process {other.pid} works on the same cores ({other.hold})"
             for name in state.beds()
             if name != self.name
             and (other := state.BedState.read(name)) is not None
@@ -304,8 +310,8 @@ class Bed:
         mine = state.BedState.read(self.name)
         if mine is not None and mine.is_kept:
             raise EnvironmentProblem(
-                f"test bed {self.name!r} was put up to stay: take it down with "
-                f"`routecast testbed down {self.name}`, or give this one another name"
+                f"test bed {self.name!r} was put up to stay ({mine.hold or 'no cores are known'}): take it down with "
+                f"`routecast testbed down {self.name}`; {state.BESIDE}"
             )
         if mine is not None:
             self.said(f"removing what process {mine.pid} left of test bed {self.name!r}")

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +30,7 @@ from routecast.testbed import netns
 from routecast.testbed.dut_host import run_command
 
 __all__ = [
+    "BESIDE",
     "ENDING",
     "FOLDER",
     "PINS",
@@ -47,6 +49,9 @@ FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals, besides Ctrl-C, that end a process which does not listen to them."""
+
+BESIDE = "a second bed beside it needs a name and cores of its own (name and [cores] of its file)"
+"""What a message about a bed in use advises: a name alone would put both on the same cores."""
 
 _END_WITHIN_S = 2.0
 _TRIES = 100
@@ -67,6 +72,8 @@ class BedState:
         The bed is to stay without an owner (``routecast testbed up``).
     cores : list of int
         Cores that the bed works on.
+    since_s : float
+        When the bed was made, in seconds since 1970; 0 where that is not known.
     namespaces, pins : list of str
     mounts : list of str
         File systems of the bed's own.
@@ -83,6 +90,7 @@ class BedState:
     pid_start_ticks: int = 0
     is_kept: bool = False
     cores: list[int] = field(default_factory=list)
+    since_s: float = 0.0
     namespaces: list[str] = field(default_factory=list)
     processes: list[dict[str, Any]] = field(default_factory=list)
     settings: list[dict[str, Any]] = field(default_factory=list)
@@ -115,6 +123,13 @@ class BedState:
     def is_in_use(self) -> bool:
         """Whether the process that made the bed is there."""
         return not self.is_kept and self.pid_start_ticks != 0 and start_ticks(self.pid) == self.pid_start_ticks
+
+    @property
+    def hold(self) -> str:
+        """Which cores the bed holds, and since when: ``"cores 0, 1 since 2026-11-27 06:12:04 UTC"``."""
+        cores = f"core{'s' if len(self.cores) > 1 else ''} {', '.join(map(str, self.cores))}" if self.cores else ""
+        since = f"since {datetime.fromtimestamp(self.since_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since_s else ""
+        return " ".join(filter(None, (cores, since)))
 
     def add_process(self, pid: int, command: str) -> None:
         """Note a process that belongs to the bed."""
@@ -158,7 +173,7 @@ class BedLock:
                     time.sleep(_LOOKS_AGAIN_AFTER_S)
                     continue
                 raise EnvironmentProblem(
-                    f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, end it, or give this one another name"
+                    f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, or end it; {BESIDE}"
                 ) from problem
             # Whoever had it before may have removed the file between our opening and our locking it.
             with contextlib.suppress(FileNotFoundError):
@@ -366,4 +381,5 @@ def _owner(bed: str) -> str:
         command = Path(f"/proc/{state.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         command = ""
-    return f"process {state.pid}" + (f" ({command[:80]})" if command else "")
+    held = f", which holds {state.hold}" if state.hold else ""
+    return f"process {state.pid}" + (f" ({command[:80]})" if command else "") + held

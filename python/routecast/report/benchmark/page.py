@@ -183,7 +183,13 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         title=f"{title[:1].upper()}{title[1:]}: RFC 2544 benchmark",
         question=f"RFC 2544 and its updates, profile {result.profile_name}"
         + (f", {result.started_utc[:10]}" if result.started_utc else ""),
-        answer=f"{_answer(result)} {_LEVELS[result.compliance.level][1]} with RFC 2544.",
+        answer=" ".join(
+            (
+                _answer(result),
+                f"{_LEVELS[result.compliance.level][1]} with RFC 2544.",
+                *((f"**{ended(result.shared_cores)}**",) if result.shared_cores else ()),
+            )
+        ),
         sections=tuple(sections),
         made=_made(result),
         source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 renews sec. 26.4, RFC 6201 sec. 26.6, RFC "
