@@ -17,6 +17,7 @@ from benchmark_fakes import profile_with
 
 from routecast.benchmark import BenchmarkResult, Profile, Stream, plan_of, read_profile, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
+from routecast.benchmark.streams import BROADCAST
 from routecast.evaluate.trial import Trial
 
 pytestmark = pytest.mark.wire
@@ -92,6 +93,7 @@ def test_a_router_faster_than_its_wire_has_the_wires_rate(bed: Path, undisturbed
         Stream(name="256 networks", networks=256),
         Stream(name="both ways", bidirectional=True),
         Stream(name="bursts of 64", burst_frames=64),
+        Stream(name="broadcast", modifier=BROADCAST),
     ],
     ids=lambda stream: stream.name,
 )

@@ -52,6 +52,35 @@ def test_measure_is_all_that_an_evaluator_on_the_wire_can_be() -> None:
     assert isinstance(evaluator, Resettable)
 
 
+def test_broadcast_frames_are_sent_beside_and_counted_apart() -> None:
+    tester = FakeTester(loss_ratio=0.01)
+    with measure(tester) as evaluator:
+        trial = evaluator.with_broadcast(0.01).trial(load(), 0.5)
+        plain = evaluator.trial(load(), 0.5)
+    assert trial.is_valid
+    assert (trial.offered_frames, trial.dropped_frames) == (49_500, 495)
+    assert trial.loss_ratio == pytest.approx(0.01)
+    assert any("500 broadcast frames were sent besides (1.00% of all" in note for note in trial.notes)
+    assert [len(request["streams"]) for request in tester.counted] == [2, 1]
+    assert not any("broadcast" in note for note in plain.notes)
+
+
+def test_a_trial_without_its_broadcast_frames_is_no_result() -> None:
+    def lacking(outcome: dict[str, Any]) -> None:
+        outcome["streams"][1].update(sent_frames=400, intended_frames=500)
+
+    with measure(FakeTester(lacking)) as evaluator:
+        trial = evaluator.with_broadcast(0.01).trial(load(), 0.5)
+    assert trial.invalid == ("the tester sent 400 of 500 broadcast frames",)
+
+
+def test_a_burst_of_a_few_frames_has_no_broadcast_frame() -> None:
+    tester = FakeTester()
+    with measure(tester) as evaluator:
+        evaluator.with_broadcast(0.01).trial(load(), 20.5 / 1e5)
+    assert len(tester.counted[0]["streams"]) == 1
+
+
 def test_a_trial_conserves_frames_and_its_rates_follow_from_its_counts() -> None:
     with measure(FakeTester(loss_ratio=0.01)) as evaluator:
         trial = evaluator.trial(load(frames=FrameMix.fixed(512)), 0.5)

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.rig import medium_of
-from routecast.benchmark.streams import Stream
+from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile
@@ -102,7 +102,7 @@ class BedRig:
 
     def refuses(self, stream: Stream) -> str:
         """Say why a stream cannot be sent."""
-        if stream.modifier and self._under_test.name != _FILTERING:
+        if stream.modifier not in {"", BROADCAST} and self._under_test.name != _FILTERING:
             return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
         if isinstance(self._file, NamespacesFile):
             if stream.protocol == "IPv6" and not self._file.ipv6:
@@ -114,8 +114,11 @@ class BedRig:
     @contextmanager
     def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator for a stream, with the pauses of RFC 2544 sec. 23."""
-        measure = self._ready(stream.modifier)
+        is_broadcast = stream.modifier == BROADCAST
+        measure = self._ready("" if is_broadcast else stream.modifier)
         view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
+        if is_broadcast:
+            view = view.with_broadcast(BROADCAST_RATIO)
         yield view.with_phases(
             Phases(wait_before_s=phases.before, residual_wait_s=phases.residual, restabilise_s=phases.settle)
         )

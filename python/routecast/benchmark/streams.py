@@ -12,10 +12,25 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
 from routecast.quantity.schema import field, value
 
-__all__ = ["FEWEST_IPV6_BYTES", "Stream", "StreamProfile", "load_of", "sending_ports", "stream_of", "theoretical_pps"]
+__all__ = [
+    "BROADCAST",
+    "BROADCAST_RATIO",
+    "FEWEST_IPV6_BYTES",
+    "Stream",
+    "StreamProfile",
+    "load_of",
+    "sending_ports",
+    "stream_of",
+    "theoretical_pps",
+]
 
 FEWEST_IPV6_BYTES = 84
 """RFC 8219 sec. 5.1.1 has 84 bytes where 64 bytes of IPv4 stand: the IPv6 header is 20 bytes longer."""
+
+BROADCAST = "1 % broadcast frames"
+"""The modifier of a stream of which every 100th frame is a broadcast frame (RFC 2544 sec. 11.1)."""
+
+BROADCAST_RATIO = 0.01
 
 _QUIET_PPS = 1e-6
 
@@ -31,7 +46,9 @@ class Stream:
     )
     bidirectional: bool = field("RFC 2544 sec. 14: both ways at the same rate.", default=False)
     networks: int = field("Destination networks (sec. 12): 1, or 256.", default=1)
-    modifier: str = field('Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``.', default="")
+    modifier: str = field(
+        'Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``, ``"1 % broadcast frames"``.', default=""
+    )
     burst_frames: int = field("Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.", default=1)
 
 
@@ -52,6 +69,11 @@ class StreamProfile:
     filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = field(
         "Rules of the packet filter; sec. 11.4 wants 1, then 25.", default=0
     )
+    broadcast: bool = field("Sec. 11.1: every 100th frame is a broadcast frame.", default=False)
+
+    def __post_init__(self) -> None:
+        if self.broadcast and self.filters:
+            raise ValueError("broadcast frames and filters are conditions of their own: give them two streams")
 
 
 def stream_of(profile: StreamProfile) -> Stream:
@@ -66,6 +88,9 @@ def stream_of(profile: StreamProfile) -> Stream:
     modifier = ""
     if profile.filters:
         modifier = f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"
+        parts.append(modifier)
+    if profile.broadcast:
+        modifier = BROADCAST
         parts.append(modifier)
     return Stream(
         name=", ".join(parts),

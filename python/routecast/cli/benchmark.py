@@ -33,16 +33,22 @@ class EvaluatorName(StrEnum):
     SOLVE = "solve"
 
 
-def streams_asked(*, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int) -> Sequence[Stream]:
+def streams_asked(
+    *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int, broadcast: bool
+) -> Sequence[Stream]:
     """Return the stream that the options describe; none if there are none."""
     from routecast.benchmark.streams import StreamProfile, stream_of
+    from routecast.errors import QuantityProblem
 
+    if broadcast and filters:
+        raise QuantityProblem("", "--broadcast and --filters are conditions of their own: give one of them")
     stream = StreamProfile(
         protocol="IPv6" if ipv6 else "IPv4",
         bidirectional=bidirectional,
         networks=networks,
         filters=filters,
         burst_frames=burst,
+        broadcast=broadcast,
     )
     return () if stream == StreamProfile() else (stream_of(stream),)
 
@@ -226,6 +232,12 @@ def rfc2544(
             "--filters", min=0, max=1000, help="Filter conditions (sec. 11.4: 1, 25).", rich_help_panel=STREAMS
         ),
     ] = 0,
+    broadcast: Annotated[
+        bool,
+        typer.Option(
+            "--broadcast", help="Every 100th frame is a broadcast frame (sec. 11.1).", rich_help_panel=STREAMS
+        ),
+    ] = False,
     burst: Annotated[
         int,
         typer.Option(
@@ -265,7 +277,9 @@ def rfc2544(
         chosen,
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
         frame_bytes=[parse_frame_bytes(text) for text in frame or ()],
-        streams=streams_asked(bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst),
+        streams=streams_asked(
+            bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst, broadcast=broadcast
+        ),
         search=search.value if search else "",
         flows=flows,
     )

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -284,6 +284,15 @@ class Measure:
         """Return a view of this evaluator that sends IPv4 or IPv6."""
         return self._view(replace(self._addressing, version=version))
 
+    def with_broadcast(self, ratio: float) -> Measure:
+        """Return a view of this evaluator that sends such a share of each load as broadcast frames (sec. 11.1).
+
+        Its trials count the other frames alone, and say nothing of their course over time.
+        """
+        view = self._view(replace(self._addressing, broadcast_ratio=ratio))
+        view.over_time = False
+        return view
+
     def with_phases(self, phases: Phases) -> Measure:
         """Return a view of this evaluator with other pauses around each trial."""
         view = self._view(self._addressing)
@@ -499,6 +508,8 @@ class Measure:
         if len(pieces) > 1:
             notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
         trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))
+        if streams.beside:
+            trial = _with_broadcast(trial, slices)
         time.sleep(self.phases.restabilise_s)
         return trial
 
@@ -509,19 +520,40 @@ class Measure:
             if self.on_progress is not None:
                 self.on_progress((from_s + share * duration_s) / of_s)
 
+        # A burst of so few frames that not one of them is a broadcast frame has none.
+        broadcast = [stream for stream in streams.beside if stream["rate_pps"] * duration_s >= _ALMOST_RATIO]
         request = {
             "duration_s": duration_s,
             "warmup_s": self.phases.warmup_s,
             "wait_s": self.phases.residual_wait_s,
             "over_time": self.over_time,
-            "streams": list(streams.streams),
+            "streams": [*streams.streams, *broadcast],
         }
         if beside is not None:
             beside.start()
         outcome = self._sender.ask(request, seed=self._addressing.seed, progress=progress)
+        number = len(streams.streams)
         return {
             **outcome,
+            "streams": outcome["streams"][:number],
+            "beside": outcome["streams"][number:],
             "ports": [int(stream["port"]) for stream in streams.streams],
             "to_ports": stream_ports(streams.streams),
             "is_even": [stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams],
         }
+
+
+_SHORT_RATIO = 0.01
+
+
+def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
+    """Say how many broadcast frames were sent beside the test frames; a trial with too few of them is no result."""
+    found = [stream for part in slices for stream in part.outcome["beside"]]
+    sent, intended = (sum(int(stream[name]) for stream in found) for name in ("sent_frames", "intended_frames"))
+    share = sent / (sent + (trial.offered_frames or 0)) if sent else 0.0
+    note = f"{sent:,} broadcast frames were sent besides ({share:.2%} of all; RFC 2544 sec. 11.1); they are not counted"
+    few = intended - sent > max(float(len(found)), _SHORT_RATIO * intended)
+    reasons = (f"the tester sent {sent:,} of {intended:,} broadcast frames",) if few else ()
+    # Where nothing is lost, what the device dropped are the broadcast frames.
+    places = trial.drops_pps if trial.dropped_frames else {}
+    return replace(trial, drops_pps=places, notes=(*trial.notes, note), invalid=(*trial.invalid, *reasons))

@@ -22,6 +22,7 @@ __all__ = ["Addressing", "Streams", "learning_streams", "streams_of"]
 UDP_ECHO_PORT = 7
 """RFC 2544 appendix C.2.1: test frames are UDP echo requests."""
 
+_DISCARD_PORT = 9
 _SOURCE_PORT = 0xC020
 _SOURCE_PORTS = (1024, 65_535)
 _DESTINATION_PORTS = (1, 49_151)
@@ -44,19 +45,23 @@ class Addressing:
     # 1 is that of the link alone.
     networks: int = field("Destination networks over which frames are spread at random (RFC 2544 sec. 12)", default=1)
     seed: int = field("Of ports and destinations", default=1)
+    # They are evenly spread, go to no host, and are counted apart from the test frames.
+    broadcast_ratio: float = field("Share of broadcast frames in the load (RFC 2544 sec. 11.1)", default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
     """What the tester is asked to send, in the form of its requests.
 
-    ``intended_pps`` and ``wanted_pps`` are by stream: as the load says, and as the wire carries it.
+    ``intended_pps`` and ``wanted_pps`` are by stream: as the load says, and as the wire carries it. Streams ``beside``
+    are broadcast frames, which nobody awaits.
     """
 
     streams: tuple[Mapping[str, Any], ...]
     intended_pps: tuple[float, ...]
     wanted_pps: tuple[float, ...]
     notes: tuple[str, ...] = ()
+    beside: tuple[Mapping[str, Any], ...] = ()
 
 
 def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addressing) -> Streams:
@@ -93,7 +98,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     streams, intended, wanted = [], [], []
     many = len(load.flows.flows) > 1
     for pair, flows in groups.items():
-        share = shares[pair] / total
+        share = shares[pair] / total * (1.0 - addressing.broadcast_ratio)
         intended.append(load.rate_pps * share)
         wanted.append(load.rate_pps * share * cut[pair[0]])
         streams.append(
@@ -115,7 +120,30 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
         intended_pps=tuple(intended),
         wanted_pps=tuple(wanted),
         notes=tuple(dict.fromkeys(notes)),
+        beside=tuple(_broadcast(stream, ports, addressing) for stream in streams if addressing.broadcast_ratio),
     )
+
+
+def _broadcast(stream: Mapping[str, Any], ports: Sequence[TesterPort], addressing: Addressing) -> Mapping[str, Any]:
+    """Return the broadcast frames beside a stream: at equal gaps, to an address that no router forwards."""
+    sender = ports[stream["port"]]
+    factor = addressing.broadcast_ratio / (1.0 - addressing.broadcast_ratio)
+    is_ipv6 = addressing.version == 6
+    flow = {
+        "source_mac": sender.mac,
+        "destination_mac": "ff:ff:ff:ff:ff:ff",
+        "source_address": sender.ipv6 if is_ipv6 else sender.ipv4,
+        "destination_address": "ff02::1" if is_ipv6 else "255.255.255.255",
+        "source_port": _SOURCE_PORT,
+        "destination_port": _DISCARD_PORT,
+    }
+    return {
+        **stream,
+        "rate_pps": factor * stream["rate_pps"],
+        "schedule": {"kind": "cbr"},
+        "steps": [{**step, "rate_pps": factor * step["rate_pps"]} for step in stream["steps"]],
+        "flows": [flow],
+    }
 
 
 def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: int, rate_pps: float) -> list[Any]:
