@@ -13,6 +13,7 @@ from routecast.benchmark import BenchmarkResult, plan_of, run_benchmark
 from routecast.benchmark.overload import NoOverload, find_overload_pps, measure_forwarding_rate
 from routecast.benchmark.points import append_point, points_before, points_of, series_of, write_points
 from routecast.benchmark.rig import PlainRig
+from routecast.benchmark.streams import BROADCAST
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import Point, read_points
 from routecast.evaluate.trial import Trial
@@ -137,6 +138,14 @@ def test_points_of_a_benchmark_are_forwarding_rates_at_maximum_offered_load(tmp_
     assert len(reasons) == 1
     assert "1518 B: ≥ 812,7" in reasons[0]
     assert read_points(write_points(points, tmp_path)) == points
+
+
+def test_a_stream_with_broadcast_frames_gives_no_point() -> None:
+    result = measured(Fluid(capacity_pps=1e6))
+    streams = tuple(replace(stream, modifier=BROADCAST) for stream in result.setup.streams)
+    points, reasons = points_of(replace(result, setup=replace(result.setup, streams=streams)), cores=2)
+    assert points == ()
+    assert "broadcast frames to drop" in reasons[0]
 
 
 def test_a_benchmark_without_overload_or_number_of_cores_gives_no_points_and_says_why() -> None:
