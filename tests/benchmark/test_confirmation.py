@@ -148,6 +148,26 @@ def test_a_loss_of_the_latency_trials_lowers_the_throughput_to_what_they_confirm
     assert result.to_json()["throughput"]["rows"][0]["confirmed"] == "lowered"  # type: ignore[index]
 
 
+def test_one_stall_in_a_latency_trial_is_asked_about_again_and_lowers_nothing() -> None:
+    class Once(Tiring):
+        """Loses in its first long trial alone."""
+
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            made = super().trial(load, duration_s)
+            if duration_s > SHORT_S and made.dropped_frames and load.rate_pps <= CAPACITY_PPS:
+                self.chance = 0.0
+            return made
+
+    result = run(Once(CAPACITY_PPS), "latency", latency={"repeats": 1})
+    row = lossless(result)
+    assert row.confirmed == "yes"
+    assert row.throughput_pps == row.searched_pps
+    confirming = [record for record in result.trials if record.purpose == "confirm"]
+    assert confirming
+    assert {record.procedure for record in confirming} == {"latency"}
+    assert {record.trial.dropped_frames for record in confirming} == {0}
+
+
 def test_a_goal_with_loss_keeps_its_rate_where_the_loss_is_within_it() -> None:
     _, tolerant = run(Tiring(CAPACITY_PPS, share=0.0005), "latency").throughput.rows
     assert tolerant.loss_ratio == 0.001

@@ -125,9 +125,8 @@ def test_a_run_says_its_own() -> None:
         evaluator = Disturbed(2e6, chance_per_s=2.0)
         evaluator.random.seed(seed)
         seen += run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS)).contradictions
-    assert seen
-    # What was confirmed or lowered is no contradiction any more.
-    assert not [text for text in seen if "are said to be forwarded" in text]
+    # A loss that two more trials did not repeat lowers no rate, and is said all the same.
+    assert [text for text in seen if "are said to be forwarded" in text]
 
 
 def test_a_terminal_shows_them_before_the_tables(capsys: pytest.CaptureFixture[str]) -> None:

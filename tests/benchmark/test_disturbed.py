@@ -83,6 +83,8 @@ def test_a_disturbed_run_says_so_in_json_on_the_page_and_in_the_table_of_trials(
     assert disturbed[0].startswith(said)
     page = render_page(benchmark_page(result))
     assert page.index(said[1:]) < page.index("<table")
+    assert result.limits
+    assert "What limits" in page
     rows = read_rows(tmp_path, COLUMNS, table="trials")
     assert {row["notes"] for row in rows} == {TOOK.format(99.8)}
 

@@ -7,7 +7,7 @@ loss at that rate or below are as good a witness, so what they lost lowers the r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -19,12 +19,15 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 
-__all__ = ["CONFIRMING", "confirmed_rows"]
+__all__ = ["CONFIRM", "CONFIRMING", "again", "confirmed_rows"]
 
 CONFIRMING = ("latency", "frame_loss")
 """Procedures whose trials confirm a throughput or lower it."""
 
+CONFIRM = "confirm"
+"""What a trial is for that asks again about a loss."""
 _ALIKE = 1e-9
+_DECIDING_TRIALS = 3
 _NAMES = {"latency": "latency trial", "frame_loss": "loss trial"}
 
 
@@ -53,8 +56,9 @@ def confirmed_rows(
 ) -> tuple[ThroughputRow, ...]:
     """Return the rows of a stream and frame size with rates that the trials of latency and frame loss confirm.
 
-    A rate is confirmed if every valid trial at it or below met the row's goal. Else it is lowered to the greatest rate
-    of such a trial below which none missed the goal, or to the rate of a stricter goal if that is more.
+    A rate is confirmed if the valid trials at each rate up to it met the row's goal: all of one or two, most of three
+    and more (:func:`again`). Else it is lowered to the greatest rate of such trials below which none missed the goal,
+    or to the rate of a stricter goal if that is more.
 
     Parameters
     ----------
@@ -72,11 +76,7 @@ def confirmed_rows(
     tuple of ThroughputRow
         In the order of ``rows``.
     """
-    witnesses = [
-        _Witness.of(record)
-        for record in records
-        if record.procedure in CONFIRMING and record.purpose != GREATEST and record.trial.is_valid
-    ]
+    witnesses = [_Witness.of(record) for record in _witnesses(records)]
     none_asked = not any(name in CONFIRMING for name in asked)
     stricter_pps = math.nan
     found: dict[int, ThroughputRow] = {}
@@ -110,8 +110,33 @@ def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> li
     for rate_pps in sorted({one.rate_pps for one in below}):
         at = [one for one in below if one.rate_pps == rate_pps]
         over = [one for one in at if one.loss_ratio > loss_ratio]
-        missed += over if len(over) > may_miss * len(at) else []
+        allowed = max(may_miss, 0.5) if len(at) >= _DECIDING_TRIALS else may_miss
+        missed += over if len(over) > allowed * len(at) else []
     return missed
+
+
+def again(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord]) -> Iterator[tuple[TrialRecord, int]]:
+    """Yield each trial whose loss would lower a rate, and how many more like it are needed for most to decide.
+
+    A search asks again before a loss counts, so a witness is asked again, too: one stall of the machine is no finding.
+    """
+    found = [row for row in rows if math.isfinite(row.throughput_pps)]
+    by_rate: dict[float, list[TrialRecord]] = {}
+    for record in _witnesses(records):
+        by_rate.setdefault(record.rate_pps, []).append(record)
+    for rate_pps, some in sorted(by_rate.items()):
+        lost = [_Witness.of(record).loss_ratio for record in some]
+        doubts = any(rate_pps <= row.throughput_pps * (1.0 + _ALIKE) and max(lost) > row.loss_ratio for row in found)
+        if doubts and len(some) < _DECIDING_TRIALS:
+            yield some[lost.index(max(lost))], _DECIDING_TRIALS - len(some)
+
+
+def _witnesses(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    return [
+        record
+        for record in records
+        if record.procedure in CONFIRMING and record.purpose != GREATEST and record.trial.is_valid
+    ]
 
 
 def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.limits import Limit
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun
 from routecast.benchmark.streams import Stream
@@ -69,6 +70,9 @@ class BenchmarkResult:
     )
     trials: tuple[TrialRecord, ...] = ()
     resumed_trials: int = field("Trials that come from a run before, which was interrupted.", default=0)
+    limits: tuple[Limit, ...] = field(
+        "What limits each stream at each frame size, where trials lost frames.", default=()
+    )
     invalid_trials: int = 0
     invalid_reasons: tuple[str, ...] = field("Why trials were invalid, by kind, the most frequent first.", default=())
     disturbed: tuple[str, ...] = field(

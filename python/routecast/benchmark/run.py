@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -18,17 +19,18 @@ from typing import Any, cast
 
 from routecast import __version__
 from routecast.benchmark.compliance import compliance_of, modifiers_left_out
-from routecast.benchmark.disturbed import disturbances_of, reasons_of
-from routecast.benchmark.confirmation import CONFIRMING, confirmed_rows
+from routecast.benchmark.confirmation import CONFIRM, CONFIRMING, again, confirmed_rows
 from routecast.benchmark.contradictions import contradictions
+from routecast.benchmark.disturbed import disturbances_of, reasons_of
 from routecast.benchmark.journal import SUMMARY, TrialRecord, open_journal
+from routecast.benchmark.limits import limits_of
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
 from routecast.benchmark.procedures.procedure import LeftOut, NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
 from routecast.benchmark.result import BenchmarkResult, Setup
 from routecast.benchmark.rig import Rig
-from routecast.benchmark.stage import Stage
+from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.benchmark.streams import Stream
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
@@ -174,9 +176,17 @@ def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> Thr
     here = (stage.stream.name, stage.frame_bytes)
     throughput: list[ThroughputRow] = rows.of["throughput"]
     places = [place for place, row in enumerate(throughput) if (row.stream, row.frame_bytes) == here]
-    mine = [record for record in stage.records if (record.stream, record.frame_bytes) == here]
+
+    def mine() -> list[TrialRecord]:
+        return [record for record in stage.records if (record.stream, record.frame_bytes) == here]
+
+    for record, more in list(again([throughput[place] for place in places], mine())):
+        stage.procedure = record.procedure
+        for _ in range(more):
+            with contextlib.suppress(InvalidTrial):
+                stage.trial(record.rate_pps, record.trial.duration_s, CONFIRM)
     exceed_ratio = {goal.name: goal.exceed_ratio for goal in plan.profile.throughput.goal}
-    confirmed = confirmed_rows([throughput[place] for place in places], mine, asked=asked, exceed_ratio=exceed_ratio)
+    confirmed = confirmed_rows([throughput[place] for place in places], mine(), asked=asked, exceed_ratio=exceed_ratio)
     for place, row in zip(places, confirmed, strict=True):
         throughput[place] = row
     return _base(plan, confirmed)
@@ -260,6 +270,7 @@ def _result(
         trials=tuple(records),
         invalid_trials=sum(not record.trial.is_valid for record in records),
         invalid_reasons=reasons_of(records),
+        limits=limits_of(records),
         disturbed=disturbances_of(records),
         versions=_versions(),
         notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium), *_power_notes(records)),

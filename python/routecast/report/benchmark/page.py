@@ -16,7 +16,13 @@ from routecast.benchmark.result import BenchmarkResult
 from routecast.explore.views import live_of_points
 from routecast.quantity import format_bps, format_duration
 from routecast.quantity.whole_file import write_whole
-from routecast.report.benchmark.tables import deviations_table, not_run_table, procedure_table, trials_table
+from routecast.report.benchmark.tables import (
+    deviations_table,
+    limits_table,
+    not_run_table,
+    procedure_table,
+    trials_table,
+)
 from routecast.report.drawing import draw
 from routecast.report.page import Block, Facts, Folded, Listing, Notice, Page, Prose, Section, Tiles, render_page
 from routecast.report.tables import Table
@@ -171,6 +177,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         *_disturbed(result),
         *([Section(anchor="found", title="", blocks=opening, is_listed=False)] if opening else []),
         *_contradictions(result),
+        *([Section.of("limits", "What limits", "", _long(limits_table(result)))] if result.limits else []),
         *_turned(result),
         _compliance(result),
     ]

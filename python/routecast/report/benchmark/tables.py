@@ -36,6 +36,8 @@ def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
         table = procedure_table(result, name)
         reasons = PROCEDURES[name].reasons(result.found[name].rows)
         yield replace(table, caption=" ".join(filter(None, (table.caption, *reasons))))
+    if result.limits:
+        yield limits_table(result)
     if result.not_run:
         yield not_run_table(result)
     if result.compliance.deviations:
@@ -106,6 +108,21 @@ def not_run_table(result: BenchmarkResult) -> Table:
         Column.text("Why", "reason", wrap=True),
         name="not-run",
         title="Not run",
+    )
+
+
+def limits_table(result: BenchmarkResult) -> Table:
+    """Return what limits each stream at each frame size."""
+    return Table.of(
+        result.limits,
+        Column.text("Stream", "stream"),
+        Column("Frame", "B", "d", "frame_bytes"),
+        Column.text("What limits", "name"),
+        Column.text("Because it", "reason", wrap=True),
+        Column.text("Trials", lambda limit: f"{limit.trials} of {limit.of_trials}"),
+        name="limits",
+        title="What limits",
+        caption="What most valid trials with loss name, and what the last of them saw.",
     )
 
 
