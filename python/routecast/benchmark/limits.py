@@ -10,6 +10,9 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["Limit", "limits_of"]
 
+_STEADY = frozenset({"throughput", "latency", "frame_loss"})
+"""Procedures whose loss is the router's at a steady load; a reset or a burst loses for reasons of its own."""
+
 
 @value
 class Limit:
@@ -27,7 +30,8 @@ def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
     """Return for each stream and frame size what most of its valid trials with loss name, with the last reason."""
     lossy: dict[tuple[str, int], list[TrialRecord]] = {}
     for record in records:
-        if record.trial.is_valid and record.trial.loss_ratio > 0.0:
+        steady = record.procedure in _STEADY
+        if steady and record.trial.is_valid and record.trial.loss_ratio > 0.0:
             lossy.setdefault((record.stream, record.frame_bytes), []).append(record)
     found = []
     for (stream, frame_bytes), some in lossy.items():
