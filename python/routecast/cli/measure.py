@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from routecast.evaluate.ramp import Climb
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
+    from routecast.testbed.live import Second
     from routecast.testbed.measure import Measure
 
 __all__ = ["measure"]
@@ -195,6 +197,19 @@ def measure(
         str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
     ] = "auto",
     over_time: OverTimeOptions,
+    live: Annotated[
+        bool, typer.Option("--live", help="Say rates, loss and latency each second; the trial is sent in such slices.")
+    ] = False,
+    prometheus: Annotated[
+        int | None,
+        typer.Option(
+            "--prometheus",
+            metavar="PORT",
+            min=0,
+            max=65_535,
+            help="Serve them each second at http://127.0.0.1:PORT/metrics while the trial runs.",
+        ),
+    ] = None,
     ramp: Annotated[
         str | None,
         typer.Option(
@@ -245,6 +260,8 @@ def measure(
     from routecast.evaluate.ramp import Climb, Ramp
     from routecast.quantity import format_duration, parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
+    from routecast.testbed.live import Live
+    from routecast.testbed.metrics_server import MetricsServer
 
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
@@ -252,6 +269,10 @@ def measure(
     if climbing and (load.load or until_ratio is not None or over_time.is_asked or slices):
         raise QuantityProblem(str(ramp), "--ramp brings its own load: leave out --load, --until, --slices, --over-time")
     is_search = load.load is None and until_ratio is None and climbing is None
+    is_live = live or prometheus is not None
+    if is_live and (is_search or until_ratio is not None or climbing is not None):
+        raise QuantityProblem("", "--live and --prometheus are for one load: give a rate with --load")
+    slices = slices or ("1 s" if is_live else None)
     if is_search and over_time.is_asked:
         raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
     if is_search and (load.arrivals or "").endswith(".csv"):
@@ -303,7 +324,16 @@ def measure(
             over_time=over_time.is_asked or climbing is not None,
             back_end=back_end,
             on_progress=on_progress,
+            on_slice=(lambda part: show(seen.add(part))) if is_live else None,
         )
+
+    seen = Live()
+
+    def show(second: Second) -> None:
+        if seen.began_again:
+            remark("the trial was invalid and is run again")
+        if live:
+            remark(second.words)
 
     if is_search:
         measure_rates(
@@ -311,11 +341,16 @@ def measure(
         )
         return
     with (
+        contextlib.nullcontext()
+        if prometheus is None
+        else contextlib.closing(MetricsServer(prometheus, seen.exposition)) as pages,
         progress_bar("measure") as progress,
         opened({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
     ):
         for line in evaluator.announcement(offered):
             remark(f"{line}, {duration}")
+        if pages is not None:
+            remark(f"figures for Prometheus: http://127.0.0.1:{pages.port}/metrics")
         if until_ratio is not None:
             evaluator.on_progress = None
             known = run_until(

@@ -69,10 +69,11 @@ def _hold(router: Appliance, prometheus: int | None) -> None:
     import threading
 
     from routecast.multistage.control import ControlServer
-    from routecast.multistage.metrics import MetricsServer
+    from routecast.multistage.metrics import metrics
+    from routecast.testbed.metrics_server import MetricsServer
 
     ends = threading.Event()
-    pages = None if prometheus is None else MetricsServer(prometheus, router.status)
+    pages = None if prometheus is None else MetricsServer(prometheus, lambda: metrics(router.status()))
     server = ControlServer(router, ends.set)
     try:
         if pages is not None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from routecast.errors import EnvironmentProblem
-
-__all__ = ["MetricsServer", "metrics"]
+__all__ = ["metrics"]
 
 _COUNTERS = {
     "sent_frames": "Frames sent to a back-end router.",
@@ -49,42 +45,3 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield "# HELP routecast_multistage_epoch Of the table that is in force."
     yield "# TYPE routecast_multistage_epoch gauge"
     yield f"routecast_multistage_epoch{{{of}}} {status['epoch']}"
-
-
-class MetricsServer:
-    """Serves ``/metrics`` on 127.0.0.1 until it is closed.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The port is in use.
-    """
-
-    def __init__(self, port: int, status: Callable[[], Mapping[str, Any]]) -> None:
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path != "/metrics":
-                    self.send_error(404)
-                    return
-                body = metrics(status()).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        try:
-            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        except OSError as problem:
-            raise EnvironmentProblem(f"port {port} of 127.0.0.1: {problem.strerror}") from problem
-        self._server.daemon_threads = True
-        self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        """Serve no more."""
-        self._server.shutdown()
-        self._server.server_close()

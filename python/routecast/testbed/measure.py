@@ -226,6 +226,8 @@ class Measure:
         How frames are sent: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
     on_progress : callable, optional
         Told the finished share of a trial, 0..1.
+    on_slice : callable, optional
+        Told each slice of a trial as it ends.
     meter : PowerMeter, optional
         Read while frames are sent: trials carry watts.
     no_power : str
@@ -248,6 +250,7 @@ class Measure:
         over_time: bool = False,
         back_end: str = "auto",
         on_progress: Callable[[float], object] | None = None,
+        on_slice: Callable[[Slice], object] | None = None,
         meter: PowerMeter | None = None,
         no_power: str = "",
         tester: Callable[[Mapping[str, Any]], Tester] = open_tester,
@@ -265,6 +268,7 @@ class Measure:
         self.slice_s = slice_s
         self.over_time = over_time
         self.on_progress = on_progress
+        self.on_slice = on_slice
         self.meter = meter
         self.no_power = no_power
         self._addressing = Addressing(layer=bed.layer, version=version, networks=networks, seed=seed)
@@ -433,6 +437,7 @@ class Measure:
             slice_s=self.slice_s,
             over_time=self.over_time,
             on_progress=self.on_progress,
+            on_slice=self.on_slice,
             meter=self.meter,
             no_power=self.no_power,
         )
@@ -490,6 +495,8 @@ class Measure:
                 from_s = math.fsum(pieces[:number])
                 outcome = self._send(streams, piece_s, from_s=from_s, of_s=duration_s, beside=beside)
                 slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=piece_s))
+                if self.on_slice is not None:
+                    self.on_slice(slices[-1])
         seen = Seen(
             slices=slices,
             counted=counted(slices),

@@ -1,0 +1,78 @@
+"""A trial while it runs: a line a second, and a page for Prometheus."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from testbed_fakes import FakeBed, FakeTester, FakeWatch
+
+from routecast.errors import EnvironmentProblem
+from routecast.load import OfferedLoad
+from routecast.testbed.counted import Slice
+from routecast.testbed.live import Live
+from routecast.testbed.measure import Measure
+from routecast.testbed.metrics_server import MetricsServer
+
+
+@pytest.fixture(autouse=True)
+def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+
+
+def lossy(outcome: dict[str, Any]) -> None:
+    sent = outcome["streams"][0]["sent_frames"]
+    outcome["streams"][0].update(received_frames=sent - 10, lost_frames=10)
+
+
+def read(port: int, path: str = "/metrics") -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5.0) as page:
+        return str(page.read().decode())
+
+
+def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
+    live, told = Live(), []
+
+    def tell(part: Slice) -> None:
+        told.append(live.add(part))
+
+    with Measure(FakeBed(), slice_s=0.1, on_slice=tell, tester=FakeTester(lossy)) as evaluator:
+        trial = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.5)
+    assert [round(second.until_s, 3) for second in told] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert told[0].loss_ratio == pytest.approx(1e-3)
+    assert told[0].words.startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
+    assert not live.began_again
+    page = live.exposition()
+    assert f"routecast_measure_sent_frames_total {trial.offered_frames}" in page
+    assert f"routecast_measure_lost_frames_total {trial.dropped_frames}" in page
+    assert 'routecast_measure_latency_seconds{quantile="0.99"}' in page
+
+
+def test_a_trial_that_is_run_again_is_told() -> None:
+    tester = FakeTester(lambda outcome: outcome.update(stopped=True))
+    live, again = Live(), []
+
+    def tell(part: Slice) -> None:
+        live.add(part)
+        again.append(live.began_again)
+
+    with Measure(FakeBed(), slice_s=0.1, retries=1, on_slice=tell, tester=tester) as evaluator:
+        evaluator.trial(OfferedLoad(rate_pps=1e5), 0.2)
+    assert again == [False, False, True, False]
+
+
+def test_a_page_is_served_while_it_is_open_and_a_port_in_use_is_said() -> None:
+    live = Live()
+    server = MetricsServer(0, live.exposition)
+    try:
+        assert "routecast_measure_sent_frames_total 0" in read(server.port)
+        with pytest.raises(urllib.error.HTTPError):
+            read(server.port, "/other")
+        with pytest.raises(EnvironmentProblem, match=f"port {server.port}"):
+            MetricsServer(server.port, live.exposition)
+    finally:
+        server.close()
+    with pytest.raises(OSError, match="refused"):
+        read(server.port)
