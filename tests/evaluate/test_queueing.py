@@ -63,6 +63,14 @@ def test_a_long_finite_queue_is_an_infinite_one(load, servers):
     assert finite.waiting_tail(2.0) == pytest.approx(infinite.waiting_tail(2.0), rel=1e-6, abs=1e-12)
 
 
+def test_a_queue_close_to_saturation_has_its_percentiles():
+    # Kleinrock sec. 3.2: exponential with mean 1/(mu - lambda), here a million services; of two servers half as much.
+    for servers in (1, 2):
+        queue = MMc(arrival_pps=servers * (1.0 - 1e-6), service_s=1.0, servers=servers)
+        assert queue.sojourn().p999_s == pytest.approx(1e6 * math.log(1000.0) / servers, rel=1e-3)
+    assert MMc(arrival_pps=1.0 - 1e-6, service_s=1.0, servers=1).sojourn_tail(1e6) == pytest.approx(math.exp(-1.0))
+
+
 def test_mmc_sojourn_tail_is_continuous_where_its_formula_divides_by_zero():
     near = [MMc(arrival_pps=rate, service_s=1.0, servers=3).sojourn_tail(1.5) for rate in (2.0 - 1e-7, 2.0, 2.0 + 1e-7)]
     assert near[0] == pytest.approx(near[1], rel=1e-6) == pytest.approx(near[2], rel=1e-6)

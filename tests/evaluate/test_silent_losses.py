@@ -62,6 +62,7 @@ LATENCIES = {
     300888: "on-off bursts of mixed sizes",
     301063: "polls of a full ring, services that vary",
     301386: "mixed sizes at equal gaps, and an interrupt that lingers",
+    600509: "interruptions that overflow a ring of eight",
 }
 """Seeds whose latency lay outside what the closed form stated."""
 

@@ -185,11 +185,13 @@ class MMc(Queue):
         offered = self.arrival_pps * self.service_s
         x = time_s / self.service_s
         left = self.servers - 1 - offered
+        waits = erlang_c(offered, self.servers)
+        if abs(left * x) >= 1.0:
+            # Multiplied out, for near saturation the factor in brackets is beyond all numbers.
+            return math.exp(-x) + waits * (math.exp(-x) - math.exp(-x * (1.0 + left))) / left
         # (1 - exp(-x·left))/left, which goes to x as left goes to 0.
         growth = x if abs(left * x) < 1e-12 else -math.expm1(-x * left) / left
-        if not math.isfinite(growth):
-            return 0.0
-        return math.exp(-x) * (1.0 + erlang_c(offered, self.servers) * growth)
+        return math.exp(-x) * (1.0 + waits * growth)
 
 
 class MM1(MMc):

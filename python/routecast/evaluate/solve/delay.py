@@ -371,6 +371,8 @@ class _Walk:
         self.loss_unknown = ""
         """Why what is lost by chance is not known."""
         self.may_lose: list[str] = []
+        self.cut_short = False
+        """Whether interruptions overflow a queue, of which two moments say little."""
         self.by_chance = 0.0
         """What it is bounded by, of the offered load."""
         self.port_wait_s: dict[int, float] = {}
@@ -446,6 +448,7 @@ class _Walk:
                 self._may_lose(task.name, rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
             else:
                 self.queues[index] = self._polled(index, rate, queue, mix)
+                self.cut_short |= cost.scatter_s > 0.0 and queue.loss_ratio > _RARE_LOSS and rate * mix.mean_s < 1.0
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
                     chance = self._chance(index, rate, arriving, mix)
@@ -774,6 +777,8 @@ class _Walk:
         share = _LATENCY_ERROR
         if self.fluid.windows is not None:
             share = _LATENCY_ERROR_WINDOWS
+        if self.cut_short:
+            share = _LATENCY_ERROR_INTERRUPTED
         for queue in queues.values():
             sleeps = isinstance(queue, SetUpAdded)
             awake = queue.queue if isinstance(queue, SetUpAdded) else queue
@@ -785,7 +790,8 @@ class _Walk:
 
     def _loss_error(self, lost_ratio: float) -> float:
         load = self.fluid.load
-        error = _LOSS_ERROR if load.frames.is_fixed and load.arrivals.kind != "on_off" else _LOSS_ERROR_BURSTS
+        calm = load.frames.is_fixed and load.arrivals.kind != "on_off" and not self.cut_short
+        error = _LOSS_ERROR if calm else _LOSS_ERROR_BURSTS
         return error * min(1.0, lost_ratio / _LOSS_ERROR)
 
     def _work_ratio(self, index: int) -> float:
