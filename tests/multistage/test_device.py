@@ -76,13 +76,17 @@ def test_a_cap_is_what_it_forwards(bed: Path, undisturbed: Undisturbed) -> None:
         undisturbed(run, all_that_is_lost_is_over_the_cap)
 
 
+def something_is_lost(trial: Trial) -> None:
+    assert trial.dropped_frames is not None
+    assert trial.dropped_frames > 0, trial.notes
+
+
 @pytest.mark.wire
 def test_its_resets_are_failures_of_its_elements(bed: Path, undisturbed: Undisturbed) -> None:
     with open_testbed(bed, device="multistage", options={"balancers": 2, "away_ms": 200}) as evaluator:
         for kind in evaluator.reset_kinds:
-            trial = evaluator.reset_trial(load(5e3), 1.5, kind=kind, at_s=0.2)
-            assert trial.dropped_frames is not None
-            assert trial.dropped_frames > 0, kind
+            reset = partial(evaluator.reset_trial, load(5e3), 1.5, kind=kind, at_s=0.2)
+            undisturbed(reset, something_is_lost)
             undisturbed(partial(evaluator.trial, load(5e3), 0.2), nothing_is_lost)
     assert kind == "balancer-hang"
 

@@ -73,13 +73,13 @@ class LinkReader:
         self.close()
 
 
-def wait_for_frames(netns: str | None, interface: str, done: threading.Event) -> None:
-    """Return when an interface sends, or is gone, or ``done`` is set."""
+def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *, frames: int = 1) -> None:
+    """Return when an interface has sent so many frames, or is gone, or ``done`` is set."""
     with LinkReader(netns) as reader:
         before = reader.read().get(interface)
         while before is not None and not done.wait(_LOOK_S):
             now = reader.read().get(interface)
-            if now is None or now.tx_frames > before.tx_frames:
+            if now is None or now.tx_frames >= before.tx_frames + frames:
                 return
 
 
