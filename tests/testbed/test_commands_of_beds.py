@@ -136,7 +136,8 @@ def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
     arguments = ("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "300 s")
     process = start([sys.executable, "-m", "routecast", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stderr is not None
-    assert "sending from" in process.stderr.readline()
+    # Another bed on the same cores is said before.
+    assert any("sending from" in line for line in process.stderr)
     time.sleep(0.5)
     process.send_signal(number)
     # A trial of five minutes: what does not hear the signal takes longer.
