@@ -14,6 +14,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed.devices import make_device
 from routecast.testbed.devices.self_timed import SelfTimedCounts
+from routecast.testbed.encapsulation import Encapsulation
 from routecast.testbed.measure import Measure
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.timed import TimedMeasure, measure_of
@@ -37,7 +38,9 @@ class OneNanosecondPerByte:
 
 
 def timed(device: Any) -> TimedMeasure:
-    bed: Any = SimpleNamespace(device=device, layer=2, placement=SimpleNamespace(tester=0, dut=1))
+    bed: Any = SimpleNamespace(
+        device=device, layer=2, encapsulation=Encapsulation(), placement=SimpleNamespace(tester=0, dut=1)
+    )
     assert measure_of(bed) is TimedMeasure
     return TimedMeasure(bed)
 

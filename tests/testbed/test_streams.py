@@ -5,12 +5,13 @@ import ipaddress
 import pytest
 from testbed_fakes import port
 
-from routecast.errors import ModelProblem
+from routecast.errors import ModelProblem, QuantityProblem
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed.addresses import port_addresses
+from routecast.testbed.encapsulation import Encapsulation, parse_encapsulation
 from routecast.testbed.streams import Addressing, learning_streams, streams_of
 
 PORTS = (port("gen", 0), port("sink", 1))
@@ -116,6 +117,61 @@ def test_arrivals_become_schedules() -> None:
 def test_a_load_that_the_bed_cannot_send_is_refused(values: dict[str, object], version: int, words: str) -> None:
     with pytest.raises(ModelProblem, match=words):
         streams_of(load(**values), PORTS, Addressing(version=version))  # type: ignore[arg-type]  # 4 or 6
+
+
+@pytest.mark.parametrize(
+    ("text", "least_bytes", "most_bytes"),
+    [
+        # 64 B and 84 B hold the signature; 4 B a tag (IEEE 802.1Q), 24 B GRE over IPv4 (RFC 2784: 20 + 4), 50 B VXLAN
+        # over IPv4 (RFC 7348: 20 + 8 + 8 + 14), 20 B more over IPv6. An MTU counts the packet, not the tags.
+        ("vlan:10", (68, 88), 1522),
+        ("vlan:100.10", (72, 92), 1526),
+        ("gre", (88, 128), 1518),
+        ("vxlan:42", (114, 154), 1518),
+        ("vlan:10+vxlan:42", (118, 158), 1522),
+    ],
+)
+def test_frames_have_room_for_tags_and_tunnel_and_fit_the_mtu(
+    text: str, least_bytes: tuple[int, int], most_bytes: int
+) -> None:
+    around = parse_encapsulation(text)
+    assert str(around) == text
+    for version, least in zip((4, 6), least_bytes, strict=True):
+        addressing = Addressing(version=version, encapsulation=around)  # type: ignore[arg-type]  # 4 or 6
+        for size in (least, most_bytes):
+            (stream,) = streams_of(load(frames=FrameMix.fixed(size)), PORTS, addressing).streams
+            assert stream["encapsulation"] == around.request()
+        for size in (least - 1, most_bytes + 1):
+            with pytest.raises(ModelProblem, match=f"{size} B"):
+                streams_of(load(frames=FrameMix.fixed(size)), PORTS, addressing)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "vlan",
+        "vlan:0",
+        "vlan:4095",
+        "vlan:1.2.3",
+        "vxlan",
+        "vxlan:16777216",
+        "gre:1",
+        "gre+vlan:1",
+        "gre+gre",
+        "mpls",
+    ],
+)
+def test_an_encapsulation_that_is_none_is_refused_with_what_is_allowed(text: str) -> None:
+    with pytest.raises(QuantityProblem, match=r"vlan:OUTER\.INNER.*1 to 4094.*0 to 16777215"):
+        parse_encapsulation(text)
+
+
+def test_learning_frames_have_the_encapsulation_of_the_stream() -> None:
+    around = Encapsulation(vlan_ids=(10,), tunnel="vxlan", vni=42)
+    streams = streams_of(load(frames=FrameMix.fixed(128)), PORTS, Addressing(encapsulation=around))
+    (learning,) = learning_streams(streams, PORTS, frames=4, rate_pps=1e3)
+    assert learning["encapsulation"] == {"vlan_ids": [10], "tunnel": {"kind": "vxlan", "vni": 42}}
 
 
 def test_learning_frames_come_from_the_port_that_receives() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
@@ -187,6 +189,38 @@ def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened
             assert any("forwarded on the generator's core" in note for note in trial.notes)
         networks = evaluator.bed.site.run("cat", "/proc/net/route").count("\n") - 1
     assert networks >= 2 * 256
+
+
+@pytest.mark.parametrize("text", ["vlan:10", "vlan:100.10", "vxlan:42", "gre", "vlan:10+vxlan:42"])
+@pytest.mark.parametrize("device", ["xdp", "bridge"])
+def test_frames_with_tags_and_tunnels_are_forwarded_and_counted_to_the_frame_and_the_byte(
+    opened: Opened, device: str, text: str, undisturbed: Undisturbed
+) -> None:
+    def judge(trial: Trial) -> None:
+        forwarded_all(trial)
+        assert trial.l2_bps == pytest.approx(trial.forwarded_pps * trial_bytes * 8)  # S2
+
+    with opened(device, encapsulation=text, retries=0) as evaluator:
+        for way, trial_bytes in ((evaluator, 128), (evaluator.with_ip(6), 1518)):
+            of = load(size=trial_bytes, flows=BOTH)
+            undisturbed(lambda way=way, of=of: conserving(way, of, 0.1), judge)
+        assert evaluator.facts()["bed"]["encapsulation"] == text  # type: ignore[index]  # facts are plain data
+
+
+def test_the_kernels_router_forwards_tagged_frames_or_says_what_the_kernel_lacks(
+    opened: Opened, undisturbed: Undisturbed
+) -> None:
+    makes = "ip link add a type veth peer name b && ip link add link a name a.1 type vlan id 1"
+    if subprocess.run(["unshare", "-n", "sh", "-c", makes], capture_output=True, check=False).returncode == 0:
+        with opened(encapsulation="vlan:10", retries=0) as evaluator:
+            undisturbed(lambda: conserving(evaluator, load(size=128), 0.2), forwarded_all)
+    else:
+        with (
+            pytest.raises(EnvironmentProblem, match=r"needs VLAN sub-interfaces, .*8021q.*such as xdp, bridge"),
+            opened(encapsulation="vlan:10"),
+        ):
+            pass
+    assert not [name for name in os.listdir("/run/netns") if name.startswith(f"rc-w{os.getpid() % 100_000}-")]
 
 
 def test_a_port_that_goes_down_during_a_trial_makes_it_invalid(opened: Opened) -> None:

@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.dut_host import DeviceSite, Missing
+from routecast.testbed.encapsulation import Encapsulation
 from routecast.testbed.links import Link
 from routecast.testbed.placement import Placement
 from routecast.testbed.watch import Reading
@@ -66,6 +67,7 @@ class FakeBed:
     """As much of a bed as Measure needs."""
 
     layer: int = 3
+    encapsulation: Encapsulation = field(default_factory=Encapsulation)
     ports: tuple[TesterPort, ...] = (port("gen", 0), port("sink", 1))
     device: Any = field(default_factory=FakeDevice)
     placement: Placement = field(default_factory=lambda: Placement(tester=0, receiver=None, dut=0))

@@ -18,21 +18,39 @@ static __always_inline int settled(__u32 *what, __u32 outcome, int action)
 	return action;
 }
 
-/* What the kernel's FIB says becomes of a frame; `what` is the reason. What it does not decide the kernel gets. */
+#define SERVICE_VLAN 0x88a8
+
+/* What the kernel's FIB says becomes of a frame; `what` is the reason. What it does not decide the kernel gets. At most
+ * two VLAN tags stay as they are: the same networks have them on all ports.
+ */
 static __always_inline int by_fib(struct xdp_md *context, __u32 *what)
 {
 	void *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;
 	struct bpf_fib_lookup route = {};
 	struct ethhdr *ethernet = data;
-	struct ipv6hdr *ipv6 = data + sizeof(*ethernet);
-	struct iphdr *ipv4 = data + sizeof(*ethernet);
-	__u32 sum;
+	struct ipv6hdr *ipv6;
+	struct iphdr *ipv4;
+	__be16 type;
+	__u32 sum, tags = 0;
 
 	*what = OTHER;
 	if (data + sizeof(*ethernet) + sizeof(*ipv4) > end)
 		return XDP_PASS;
+	type = ethernet->h_proto;
+	if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(SERVICE_VLAN)) {
+		tags = 4;
+		type = *(__be16 *)(data + 16);
+		if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(SERVICE_VLAN)) {
+			tags = 8;
+			type = *(__be16 *)(data + 20);
+		}
+	}
+	ipv4 = data + sizeof(*ethernet) + tags;
+	ipv6 = data + sizeof(*ethernet) + tags;
+	if ((void *)(ipv4 + 1) > end)
+		return XDP_PASS;
 	route.ifindex = context->ingress_ifindex;
-	if (ethernet->h_proto == bpf_htons(ETH_P_IP)) {
+	if (type == bpf_htons(ETH_P_IP)) {
 		if (ipv4->ihl != 5)
 			return XDP_PASS;
 		if (ipv4->ttl <= 1)
@@ -43,7 +61,7 @@ static __always_inline int by_fib(struct xdp_md *context, __u32 *what)
 		route.tot_len = bpf_ntohs(ipv4->tot_len);
 		route.ipv4_src = ipv4->saddr;
 		route.ipv4_dst = ipv4->daddr;
-	} else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
+	} else if (type == bpf_htons(ETH_P_IPV6)) {
 		if ((void *)(ipv6 + 1) > end)
 			return XDP_PASS;
 		if (ipv6->hop_limit <= 1)

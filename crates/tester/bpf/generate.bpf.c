@@ -15,6 +15,9 @@
 /* Lateness in ns, a power of two, that measures how fast it is made up for. */
 #define ALL_GIVEN_UP (1ULL << 20)
 
+#define HEAD_ROOM 160
+#define MOST_OFFSET 127
+
 /* Mirrored in src/live/layout.rs. */
 struct stream {
 	/* from user space */
@@ -81,10 +84,17 @@ struct segment {
 
 /* Head of the frames of a flow; lengths, checksums and what changes in the signature are 0. */
 struct flow {
-	__u8 head[80];
+	__u8 head[HEAD_ROOM];
 	__u16 ipv4_sum;
 	__u16 udp_sum;
-	__u32 ipv6;
+	__u8 ipv6;
+	__u8 datagram;   /* where it begins: 14 without tags and tunnel */
+	__u8 head_bytes; /* with the signature */
+	__u8 outer;      /* where the IP header of a tunnel begins; 0: there is none */
+	__u16 outer_ipv4_sum;
+	__u8 outer_ipv6;
+	__u8 outer_udp;
+	__u32 spare;
 };
 
 struct {
@@ -211,6 +221,66 @@ inline_ __u64 pace_after_stall(struct generator *generator, struct stream *strea
 	return (least < wire ? wire : least) >> TICK_BITS;
 }
 
+/* Writes length and checksum of an IP header whose datagram has so many octets. */
+inline_ int write_length(void *ip, void *end, __u32 ipv6, __u16 ipv4_sum, __u32 octets)
+{
+	if (ip + 20 > end)
+		return 0;
+	if (ipv6) {
+		at16(ip, 4) = bpf_htons(octets - 40);
+	} else {
+		at16(ip, 2) = bpf_htons(octets);
+		at16(ip, 10) = ~fold((__u64)ipv4_sum + bpf_htons(octets));
+	}
+	return 1;
+}
+
+/* Writes the head of a frame with tags or a tunnel, as `write_head` does for a plain one. */
+inline_ int write_around(struct xdp_md *context, struct flow *flow, __u32 octets, __u32 pattern_sum, __u32 sequence,
+			 __u32 mark, __u64 now)
+{
+	__u32 number = bpf_htonl(sequence), head = flow->head_bytes, at = flow->datagram, udp_length;
+	__u64 time = bpf_cpu_to_be64(now), sum;
+	__u16 checksum;
+	void *data, *end, *udp, *signature;
+
+	if (head > HEAD_ROOM || head < IPV4_HEADERS + SIGNATURE_BYTES || head > octets)
+		return 0;
+	if (bpf_xdp_store_bytes(context, 0, flow->head, head))
+		return 0;
+	data = (void *)(long)context->data;
+	end = (void *)(long)context->data_end;
+	if (flow->outer) {
+		void *ip = data + (flow->outer & MOST_OFFSET);
+		__u32 datagram = octets - flow->outer, headers = flow->outer_ipv6 ? 40 : 20;
+
+		if (!write_length(ip, end, flow->outer_ipv6, flow->outer_ipv4_sum, datagram))
+			return 0;
+		if (flow->outer_udp) {
+			if (ip + headers + 8 > end)
+				return 0;
+			at16(ip + headers, 4) = bpf_htons(datagram - headers);
+		}
+	}
+	if (!write_length(data + (at & MOST_OFFSET), end, flow->ipv6, flow->ipv4_sum, octets - at))
+		return 0;
+	at += flow->ipv6 ? 40 : 20;
+	udp = data + (at & 0xff);
+	signature = udp + 8;
+	if (signature + SIGNATURE_BYTES > end)
+		return 0;
+	udp_length = octets - at;
+	at32(signature, SEQUENCE_AT) = number;
+	at64(signature, TIME_AT) = time;
+	at16(signature, TRIAL_AT) = mark;
+	sum = (__u64)flow->udp_sum + 2 * (__u32)bpf_htons(udp_length) + pattern_sum + number + (__u32)time +
+	      (time >> 32) + mark;
+	checksum = ~fold(sum);
+	at16(udp, 4) = bpf_htons(udp_length);
+	at16(udp, 6) = checksum ? checksum : 0xffff;
+	return 1;
+}
+
 /* Writes the head of a frame. Returns 0 if the frame is too short. */
 inline_ int write_head(void *data, void *end, struct flow *flow, __u32 octets, __u32 pattern_sum, __u32 sequence,
 		       __u32 mark, __u64 now)
@@ -256,7 +326,7 @@ inline_ int write_head(void *data, void *end, struct flow *flow, __u32 octets, _
 
 SEC("xdp") int generate(struct xdp_md *context)
 {
-	__u32 zero = 0, key, index, port, octets, pattern_sum, sequence, trial;
+	__u32 zero = 0, key, index, port, octets, pattern_sum, sequence, trial, mark;
 	struct generator *work = bpf_map_lookup_elem(&generator, &zero);
 	struct wait wait = {};
 	struct stream *stream;
@@ -337,8 +407,9 @@ SEC("xdp") int generate(struct xdp_md *context)
 	}
 	data = (void *)(long)context->data;
 	end = (void *)(long)context->data_end;
-	if (!write_head(data, end, flow, octets, pattern_sum, sequence, bpf_htons(trial << 8 | stream->number),
-			wait.now))
+	mark = bpf_htons(trial << 8 | stream->number);
+	if (flow->datagram == ETH_HLEN ? !write_head(data, end, flow, octets, pattern_sum, sequence, mark, wait.now)
+				       : !write_around(context, flow, octets, pattern_sum, sequence, mark, wait.now))
 		return XDP_ABORTED;
 
 	/* A port leaves the table with its interface. What was sent must stay the first frames of the plan. */

@@ -301,21 +301,33 @@ SEC("xdp") int receive(struct xdp_md *context)
 	__u64 now = bpf_ktime_get_ns(), latency, word_before, bit;
 	void *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;
 	__u32 headers = headers_of(data, end), zero = 0, sequence, word_key, flow_key, stream_key, flow_index;
+	__u32 outer_intact = 1;
 	struct expectation *expects;
 	struct expected *stream;
 	struct tally *tally;
 	struct flow *flow;
 	__u64 *word;
-	void *signature;
+	void *signature = NULL, *frame = data;
 
 	if (headers == IPV4_HEADERS)
 		signature = data + IPV4_HEADERS;
 	else if (headers == IPV6_HEADERS)
 		signature = data + IPV6_HEADERS;
-	else
-		return other(0);
-	if (signature + SIGNATURE_BYTES > end || at16(signature, MAGIC_AT) != MAGIC)
-		return other(0);
+	if (!signature || signature + SIGNATURE_BYTES > end || at16(signature, MAGIC_AT) != MAGIC) {
+		struct around found = around(data, end);
+
+		frame = data + (found.shift & MOST_SHIFT);
+		outer_intact = found.intact;
+		headers = headers_of(frame, end);
+		if (headers == IPV4_HEADERS)
+			signature = frame + IPV4_HEADERS;
+		else if (headers == IPV6_HEADERS)
+			signature = frame + IPV6_HEADERS;
+		else
+			return other(0);
+		if (signature + SIGNATURE_BYTES > end || at16(signature, MAGIC_AT) != MAGIC)
+			return other(0);
+	}
 
 	expects = bpf_map_lookup_elem(&expectation, &zero);
 	if (!expects)
@@ -335,7 +347,7 @@ SEC("xdp") int receive(struct xdp_md *context)
 	sequence = bpf_ntohl(at32(signature, SEQUENCE_AT));
 	flow_index = bpf_ntohs(at16(signature, FLOW_AT));
 	if (sequence >= stream->frames || flow_index >= stream->flows ||
-	    !intact(data, end, headers, (__u32)(sequence * 0x9e3779b1) < expects->check_below)) {
+	    !outer_intact || !intact(frame, end, headers, (__u32)(sequence * 0x9e3779b1) < expects->check_below)) {
 		tally->corrupted++;
 		return XDP_DROP;
 	}

@@ -68,8 +68,71 @@ inline_ __u32 headers_of(void *data, void *end)
 	return 0;
 }
 
-/* The signature of a test frame, NULL for any other frame. */
-inline_ void *signature_of(void *data, void *end)
+#define SERVICE_VLAN 0x88a8
+#define VXLAN_PORT 4789
+#define VXLAN_HAS_VNI 0x08
+#define MOST_SHIFT 127
+
+/* What stands around the datagram of a test, see src/frame/outer.rs. */
+struct around {
+	__u32 shift;  /* 14 octets before the datagram, the last two of which are its EtherType; 0: nothing is around */
+	__u32 intact; /* whether lengths and checksum of a tunnel's headers are right */
+};
+
+/* Looks behind tags and tunnel headers of a frame that is not a plain test frame. */
+inline_ struct around around(void *data, void *end)
+{
+	struct around found = {.shift = 0, .intact = 1};
+	__u32 at = 0, behind, protocol;
+	__u16 type;
+	__u64 sum;
+	void *ip, *next;
+
+	if (data + ETH_HLEN + 8 + 2 > end)
+		return found;
+	type = at16(data, 12);
+	if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(SERVICE_VLAN)) {
+		at = 4;
+		type = at16(data, 16);
+		if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(SERVICE_VLAN)) {
+			at = 8;
+			type = at16(data, 20);
+		}
+	}
+	ip = data + at + ETH_HLEN;
+	found.shift = at;
+	if (type == bpf_htons(ETH_P_IP)) {
+		if (ip + 20 + 16 > end || at8(ip, 0) != 0x45 || (at16(ip, 6) & bpf_htons(0x3fff)))
+			return found;
+		protocol = at8(ip, 9);
+		sum = (__u64)at32(ip, 0) + at32(ip, 4) + at32(ip, 8) + at32(ip, 12) + at32(ip, 16);
+		found.intact = fold(sum) == 0xffff && bpf_ntohs(at16(ip, 2)) == (__u64)(end - ip);
+		behind = at + ETH_HLEN + 20;
+	} else if (type == bpf_htons(ETH_P_IPV6)) {
+		if (ip + 40 + 16 > end || at8(ip, 0) >> 4 != 6)
+			return found;
+		protocol = at8(ip, 6);
+		found.intact = (__u64)bpf_ntohs(at16(ip, 4)) + 40 == (__u64)(end - ip);
+		behind = at + ETH_HLEN + 40;
+	} else {
+		return found;
+	}
+	next = data + behind;
+	if (next + 16 > end)
+		return found;
+	if (protocol == IPPROTO_GRE && !at16(next, 0)) {
+		found.shift = behind + 4 - ETH_HLEN;
+	} else if (protocol == IPPROTO_UDP && at16(next, 2) == bpf_htons(VXLAN_PORT) && at8(next, 8) == VXLAN_HAS_VNI) {
+		found.intact = found.intact && bpf_ntohs(at16(next, 4)) == (__u64)(end - next);
+		found.shift = behind + 16;
+	} else {
+		found.intact = 1;
+	}
+	return found;
+}
+
+/* The signature of a test frame without tags and tunnel, NULL for any other frame. */
+inline_ void *plain_signature_of(void *data, void *end)
 {
 	void *signature;
 
@@ -86,6 +149,14 @@ inline_ void *signature_of(void *data, void *end)
 	if (signature + SIGNATURE_BYTES > end)
 		return NULL;
 	return at16(signature, MAGIC_AT) == MAGIC ? signature : NULL;
+}
+
+/* The signature of a test frame, NULL for any other frame. */
+inline_ void *signature_of(void *data, void *end)
+{
+	void *signature = plain_signature_of(data, end);
+
+	return signature ? signature : plain_signature_of(data + (around(data, end).shift & MOST_SHIFT), end);
 }
 
 /* What user space sets in a program of a device under test; mirrored in src/device.rs. */

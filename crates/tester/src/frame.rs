@@ -5,6 +5,9 @@
 //!                                          │ magic sequence time flow trial stream │
 //! ```
 //!
+//! VLAN tags and a tunnel stand before the datagram, see [`outer`]; the two octets before it are its `EtherType` in
+//! any case, so that what reads a frame begins 14 octets before the datagram, wherever that is.
+//!
 //! The pattern is the offset in the UDP payload modulo 256 (incrementing octets; RFC 2544 app. C.2.1 wants neither all
 //! 0 nor all 1), so its octets from payload offset 18 on depend on nothing but their place.
 //!
@@ -29,9 +32,13 @@
 use std::net::IpAddr;
 
 use crate::error::{Result, TesterError};
-use crate::request;
+use crate::request::{self, Encapsulation};
 
+mod outer;
 mod verify;
+
+use outer::Outer;
+pub use outer::OuterIp;
 
 pub use verify::{Verdict, signature, verify};
 
@@ -45,8 +52,8 @@ pub const FCS_BYTES: usize = 4;
 pub const MAX_FRAME_BYTES: u16 = 16_384;
 /// Set in the trial number of frames that are sent before a trial and do not count.
 pub const WARM_UP: u8 = 0x80;
-/// Octets of the longer kind of headers, with the signature.
-pub const LONGEST_HEAD_BYTES: usize = ETHERNET_BYTES + 40 + UDP_BYTES + SIGNATURE_BYTES;
+/// Octets of the longest headers, those of IPv6 in VXLAN over IPv6 with two tags, with the signature.
+pub const LONGEST_HEAD_BYTES: usize = outer::MOST_BYTES + 40 + UDP_BYTES + SIGNATURE_BYTES;
 
 const ETHERNET_BYTES: usize = 14;
 const UDP_BYTES: usize = 8;
@@ -130,9 +137,9 @@ impl Templates {
     ///
     /// # Errors
     ///
-    /// An address cannot be read, or the two of a flow are of different IP versions.
-    pub fn new(flows: &[request::Flow]) -> Result<Self> {
-        let template = |(index, flow)| Template::new(flow, u16::try_from(index).unwrap_or(u16::MAX));
+    /// An address or an identifier cannot be read, or the addresses of a flow are of different IP versions.
+    pub fn new(flows: &[request::Flow], encapsulation: &Encapsulation) -> Result<Self> {
+        let template = |(index, flow)| Template::new(flow, u16::try_from(index).unwrap_or(u16::MAX), encapsulation);
         flows.iter().enumerate().map(template).collect::<Result<_>>().map(|flows| Self { flows })
     }
 }
@@ -142,6 +149,9 @@ impl Templates {
 pub struct Template {
     /// Headers and signature; lengths, checksums, sequence, time, trial and stream are 0.
     head: [u8; LONGEST_HEAD_BYTES],
+    /// Where the datagram of the test begins.
+    datagram: usize,
+    outer_ip: Option<OuterIp>,
     ipv6: bool,
     flow: u16,
     ipv4_sum: u16,
@@ -153,18 +163,14 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// An address cannot be read, or the two of the flow are of different IP versions.
-    pub fn new(flow: &request::Flow, index: u16) -> Result<Self> {
+    /// An address or an identifier cannot be read, or the addresses are of different IP versions.
+    pub fn new(flow: &request::Flow, index: u16, encapsulation: &Encapsulation) -> Result<Self> {
         let place = |field: &str| format!("flows[{index}].{field}");
         let mac = |field, text: &str| {
             mac(text).ok_or_else(|| TesterError::value(place(field), text, "six octets, as in 02:00:00:00:01:02"))
         };
-        let address = |field, text: &str| {
-            text.parse::<IpAddr>()
-                .map_err(|_| TesterError::value(place(field), text, "an IPv4 or IPv6 address, as in 198.18.1.2"))
-        };
-        let source = address("source_address", &flow.source_address)?;
-        let destination = address("destination_address", &flow.destination_address)?;
+        let source = address(&place("source_address"), &flow.source_address)?;
+        let destination = address(&place("destination_address"), &flow.destination_address)?;
         let ipv6 = source.is_ipv6();
         if destination.is_ipv6() != ipv6 {
             let allowed = format!("an address of the version of {source}");
@@ -173,32 +179,17 @@ impl Template {
         let mut head = [0; LONGEST_HEAD_BYTES];
         head[..6].copy_from_slice(&mac("destination_mac", &flow.destination_mac)?);
         head[6..12].copy_from_slice(&mac("source_mac", &flow.source_mac)?);
-        let ether_type: u16 = if ipv6 { 0x86dd } else { 0x0800 };
-        head[12..14].copy_from_slice(&ether_type.to_be_bytes());
-        let ip = &mut head[ETHERNET_BYTES..];
-        for (address, nth) in [(source, 0), (destination, 1)] {
-            match address {
-                IpAddr::V4(v4) => ip[12 + 4 * nth..16 + 4 * nth].copy_from_slice(&v4.octets()),
-                IpAddr::V6(v6) => ip[8 + 16 * nth..24 + 16 * nth].copy_from_slice(&v6.octets()),
-            }
-        }
-        let addresses_sum = if ipv6 {
-            (ip[0], ip[6], ip[7]) = (0x60, UDP_PROTOCOL, HOP_LIMIT);
-            sum16(&ip[8..40])
-        } else {
-            // An atomic datagram: DF is set and the identification means nothing (RFC 6864 sec. 4.1).
-            (ip[0], ip[6], ip[8], ip[9]) = (0x45, 0x40, HOP_LIMIT, UDP_PROTOCOL);
-            sum16(&ip[12..20])
-        };
-        let ipv4_sum = if ipv6 { 0 } else { fold(sum16(&ip[..20])) };
-        let udp = head_bytes(ipv6) - UDP_BYTES;
+        let Outer { datagram, ip: outer_ip } =
+            outer::write(&mut head, encapsulation, source, destination, flow.source_port)?;
+        let (ipv4_sum, addresses_sum) = write_ip(&mut head[datagram..], source, destination, UDP_PROTOCOL);
+        let udp = datagram + ip_bytes(ipv6);
         head[udp..udp + 2].copy_from_slice(&flow.source_port.to_be_bytes());
         head[udp + 2..udp + 4].copy_from_slice(&flow.destination_port.to_be_bytes());
         let signature = Signature { sequence: 0, sent_ns: 0, flow: index, trial: 0, stream: 0 };
         let end = udp + UDP_BYTES + SIGNATURE_BYTES;
         head[udp + UDP_BYTES..end].copy_from_slice(&signature.to_bytes());
         let udp_sum = fold(addresses_sum + u32::from(UDP_PROTOCOL) + sum16(&head[udp..end]));
-        Ok(Self { head, ipv6, flow: index, ipv4_sum, udp_sum })
+        Ok(Self { head, datagram, outer_ip, ipv6, flow: index, ipv4_sum, udp_sum })
     }
 
     /// Octets up to the end of the signature as every frame of the flow begins; what changes is 0.
@@ -207,10 +198,22 @@ impl Template {
         &self.head[..self.head_bytes() + SIGNATURE_BYTES]
     }
 
-    /// Octets of the headers: 42, with IPv6 62. The signature begins here.
+    /// Octets of the headers: 42, with IPv6 62, and what tags and tunnel add. The signature begins here.
     #[must_use]
     pub fn head_bytes(&self) -> usize {
-        head_bytes(self.ipv6)
+        self.datagram + ip_bytes(self.ipv6) + UDP_BYTES
+    }
+
+    /// Where the IP datagram of the test begins: 14, and what tags and tunnel add.
+    #[must_use]
+    pub fn datagram(&self) -> usize {
+        self.datagram
+    }
+
+    /// The IP header of the tunnel.
+    #[must_use]
+    pub fn outer_ip(&self) -> Option<OuterIp> {
+        self.outer_ip
     }
 
     /// Whether the frames are IPv6.
@@ -219,7 +222,8 @@ impl Template {
         self.ipv6
     }
 
-    /// The shortest frame that has room for the signature, FCS included: 64 B, with IPv6 84 B.
+    /// The shortest frame that has room for the signature, FCS included: 64 B, with IPv6 84 B, and what tags and tunnel
+    /// add.
     #[must_use]
     pub fn smallest_frame_bytes(&self) -> u16 {
         (self.head_bytes() + SIGNATURE_BYTES + FCS_BYTES) as u16
@@ -258,14 +262,10 @@ impl Template {
         let head = self.head_bytes();
         let udp = head - UDP_BYTES;
         let udp_length = (frame.len() - udp) as u16;
-        if self.ipv6 {
-            frame[18..20].copy_from_slice(&udp_length.to_be_bytes());
-        } else {
-            let total_length = udp_length + 20;
-            let checksum = !fold(u32::from(self.ipv4_sum) + u32::from(total_length));
-            frame[16..18].copy_from_slice(&total_length.to_be_bytes());
-            frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+        if let Some(outer) = self.outer_ip {
+            outer.stamp(frame);
         }
+        stamp_ip(&mut frame[self.datagram..], self.ipv6, self.ipv4_sum);
         let signature = Signature { flow: self.flow, ..signature };
         let sum = u32::from(self.udp_sum) + 2 * u32::from(udp_length) + u32::from(sum) + signature.sum();
         let checksum = match !fold(sum) {
@@ -284,15 +284,50 @@ pub fn pattern() -> &'static [u8] {
     &PATTERN
 }
 
-/// What the pattern adds to the UDP checksum of a frame of `frame_bytes`, FCS included.
+/// What the pattern adds to the UDP checksum of a frame of `frame_bytes`, FCS included, with headers of `head_bytes`.
 #[must_use]
-pub fn pattern_sum(frame_bytes: u16, ipv6: bool) -> u16 {
-    let payload = (frame_bytes as usize).saturating_sub(FCS_BYTES + head_bytes(ipv6));
+pub fn pattern_sum(frame_bytes: u16, head_bytes: usize) -> u16 {
+    let payload = (frame_bytes as usize).saturating_sub(FCS_BYTES + head_bytes);
     fold(sum16(&PATTERN[SIGNATURE_BYTES.min(payload)..payload]))
 }
 
-fn head_bytes(ipv6: bool) -> usize {
-    ETHERNET_BYTES + if ipv6 { 40 } else { 20 } + UDP_BYTES
+fn ip_bytes(ipv6: bool) -> usize {
+    if ipv6 { 40 } else { 20 }
+}
+
+fn address(place: &str, text: &str) -> Result<IpAddr> {
+    text.parse().map_err(|_| TesterError::value(place, text, "an IPv4 or IPv6 address, as in 198.18.1.2"))
+}
+
+/// Writes an IP header without its length and checksum: its folded sum (0 for IPv6), and the sum of the addresses.
+fn write_ip(ip: &mut [u8], source: IpAddr, destination: IpAddr, protocol: u8) -> (u16, u32) {
+    for (address, nth) in [(source, 0), (destination, 1)] {
+        match address {
+            IpAddr::V4(v4) => ip[12 + 4 * nth..16 + 4 * nth].copy_from_slice(&v4.octets()),
+            IpAddr::V6(v6) => ip[8 + 16 * nth..24 + 16 * nth].copy_from_slice(&v6.octets()),
+        }
+    }
+    if source.is_ipv6() {
+        (ip[0], ip[6], ip[7]) = (0x60, protocol, HOP_LIMIT);
+        (0, sum16(&ip[8..40]))
+    } else {
+        // An atomic datagram: DF is set and the identification means nothing (RFC 6864 sec. 4.1).
+        (ip[0], ip[6], ip[8], ip[9]) = (0x45, 0x40, HOP_LIMIT, protocol);
+        (fold(sum16(&ip[..20])), sum16(&ip[12..20]))
+    }
+}
+
+/// Writes length and checksum into the header of a datagram that ends with the frame.
+fn stamp_ip(datagram: &mut [u8], ipv6: bool, ipv4_sum: u16) {
+    if ipv6 {
+        let length = (datagram.len() - 40) as u16;
+        datagram[4..6].copy_from_slice(&length.to_be_bytes());
+    } else {
+        let length = datagram.len() as u16;
+        let checksum = !fold(u32::from(ipv4_sum) + u32::from(length));
+        datagram[2..4].copy_from_slice(&length.to_be_bytes());
+        datagram[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
 }
 
 fn mac(text: &str) -> Option<[u8; 6]> {

@@ -69,6 +69,41 @@ pub struct Stream {
     pub sizes: Vec<Size>,
     /// Flows, sent in turn.
     pub flows: Vec<Flow>,
+    /// What stands between a frame's Ethernet addresses and its IP datagram.
+    #[serde(default)]
+    pub encapsulation: Encapsulation,
+}
+
+/// VLAN tags and a tunnel around the datagrams of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Encapsulation {
+    /// Identifiers of at most two VLAN tags, the outer one first: of two it is a service tag (IEEE 802.1ad).
+    #[serde(default)]
+    pub vlan_ids: Vec<u16>,
+    /// The tunnel, if there is one.
+    #[serde(default)]
+    pub tunnel: Option<Tunnel>,
+}
+
+/// A tunnel whose outer source address is that of the flow.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Tunnel {
+    /// An Ethernet frame in UDP (RFC 7348), from the flow's source port, without an outer UDP checksum.
+    Vxlan {
+        /// VXLAN network identifier.
+        vni: u32,
+        /// Outer destination; `None`: the flow's own.
+        #[serde(default)]
+        destination_address: Option<String>,
+    },
+    /// An IP datagram behind a header of four octets (RFC 2784).
+    Gre {
+        /// Outer destination; `None`: the flow's own.
+        #[serde(default)]
+        destination_address: Option<String>,
+    },
 }
 
 /// When the frames of a stream leave.

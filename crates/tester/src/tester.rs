@@ -91,7 +91,7 @@ impl Tester {
         let mut templates = Vec::new();
         let mut plans = Vec::new();
         for (index, stream) in request.streams.iter().enumerate() {
-            let frames = Templates::new(&stream.flows)?;
+            let frames = Templates::new(&stream.flows, &stream.encapsulation)?;
             plans.push(Plan::new(&request, index, &frames)?);
             templates.push(frames);
         }

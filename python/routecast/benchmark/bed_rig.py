@@ -60,13 +60,14 @@ class BedRig:
         *,
         device: str | None = None,
         options: Mapping[str, object] | None = None,
+        encapsulation: str | None = None,
         own_network: bool = False,
         power: str | None = None,
         said: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._testbed, self._device, self._own_network, self._said = testbed, device, own_network, said
-        self._options, self._power = dict(options or {}), power
-        self._file = read_testbed(testbed, device=device, options=options)
+        self._options, self._power, self._encapsulation = dict(options or {}), power, encapsulation
+        self._file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
         self._under_test = make_device(self._file.dut.device, self._file.dut.options)
         self._open = ExitStack()
         self._measure: Measure | None = None
@@ -88,7 +89,8 @@ class BedRig:
     @property
     def medium(self) -> str:
         """The medium in words."""
-        return medium_of(self.link_bps, virtual=isinstance(self._file, NamespacesFile))
+        medium = medium_of(self.link_bps, virtual=isinstance(self._file, NamespacesFile))
+        return ", ".join(filter(None, [medium, self._file.encapsulation.title]))
 
     @property
     def identity(self) -> str:
@@ -156,6 +158,7 @@ class BedRig:
             self._testbed,
             device=self._device,
             options=options,
+            encapsulation=self._encapsulation,
             own_network=self._own_network,
             said=self._said,
             power=self._power,

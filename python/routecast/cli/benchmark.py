@@ -10,7 +10,7 @@ import typer
 
 from routecast.cli.console import data, print_json, print_table, print_table_to_stderr, progress_bar, remark
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts
-from routecast.cli.options import CoresOption, PowerOption
+from routecast.cli.options import CoresOption, EncapsulationOption, PowerOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +60,7 @@ def rig_asked(
     testbed: str | None,
     dut: str | None,
     options: Sequence[str],
+    encapsulation: str | None,
     outages: Sequence[str],
     own_network: bool,
     power: str | None,
@@ -93,6 +94,7 @@ def rig_asked(
             testbed or "namespaces",
             device=dut,
             options=pairs(options),
+            encapsulation=encapsulation,
             own_network=own_network,
             power=power,
             said=remark,
@@ -102,6 +104,8 @@ def rig_asked(
         raise QuantityProblem("", f"--evaluator {name} answers for a model: give a ROUTER.toml as argument")
     if testbed is not None or dut is not None:
         raise QuantityProblem("", f"--testbed and --dut are for --evaluator measure, not {evaluator.value}")
+    if encapsulation is not None:
+        raise QuantityProblem("", f"--encapsulation is for --evaluator measure: {evaluator.value} knows frames alone")
     if power is not None:
         text = f"--power {power}: a model's watts come from its power states; a meter is for --evaluator measure"
         raise QuantityProblem(power, text)
@@ -168,6 +172,7 @@ def rfc2544(
         list[str] | None,
         typer.Option("--dut-option", metavar="KEY=VALUE", help="Option of the device.", rich_help_panel=WHAT),
     ] = None,
+    encapsulation: EncapsulationOption = None,
     evaluator: Annotated[
         EvaluatorName, typer.Option("--evaluator", help="Who answers.", rich_help_panel=WHAT)
     ] = EvaluatorName.MEASURE,
@@ -290,6 +295,7 @@ def rfc2544(
             testbed=testbed,
             dut=dut,
             options=[*(dut_option or []), *(f"{name}={given}" for name, given in more.items())],
+            encapsulation=encapsulation,
             outages=outage or [],
             own_network=own_network,
             power=power,

@@ -312,6 +312,7 @@ def measure(
             testbed,
             device=device.dut,
             options={**device.settings(), **more},
+            encapsulation=device.encapsulation,
             own_network=device.own_network,
             said=remark,
             power=power,

@@ -268,6 +268,17 @@ CoresOption = Annotated[
 ]
 
 
+EncapsulationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encapsulation",
+        metavar="TAGS+TUNNEL",
+        help="VLAN tags and tunnel of test frames: vlan:10, vlan:100.10, vxlan:42, gre, vlan:10+gre.",
+        rich_help_panel=_BED,
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOptions:
     """The device under test, and whether the interfaces may carry what others send."""
@@ -284,6 +295,7 @@ class DeviceOptions:
             "--dut-option", metavar="KEY=VALUE", help="Option of the device; may be repeated.", rich_help_panel=_BED
         ),
     ] = None
+    encapsulation: EncapsulationOption = None
     own_network: Annotated[
         bool,
         typer.Option(
@@ -295,7 +307,12 @@ class DeviceOptions:
 
     def given(self) -> dict[str, object]:
         """Return what was given, by option."""
-        return {"--dut": self.dut, "--dut-option": self.dut_option, "--i-own-this-network": self.own_network}
+        return {
+            "--dut": self.dut,
+            "--dut-option": self.dut_option,
+            "--encapsulation": self.encapsulation,
+            "--i-own-this-network": self.own_network,
+        }
 
     def settings(self) -> dict[str, str]:
         """Return the options of the device by name.

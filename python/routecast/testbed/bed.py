@@ -116,6 +116,7 @@ class Bed:
         self.placement: Placement = place(given.tester, given.receiver, given.dut, cores=cores)
         self.priority = file.priority
         self.power = file.power
+        self.encapsulation = file.encapsulation
         self.ports: tuple[TesterPort, ...] = ()
         self.said = said
         self._state: state.BedState | None = None
@@ -271,6 +272,7 @@ class Bed:
                 **({"more_dut": list(self.placement.more_dut)} if self.placement.more_dut else {}),
             },
             "priority": self.priority,
+            "encapsulation": str(self.encapsulation),
             "idle": "poll" if self._idle.is_on else self._idle.refused or "sleep",
             "kernel": platform.release(),
             "machine": platform.machine(),

@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
 from pydantic_core import PydanticCustomError
 
-from routecast.quantity.fields import BitRate, Duration
+from routecast.quantity.fields import BitRate, Duration, Parsed
 from routecast.quantity.file_model import FileModel
 from routecast.testbed.addresses import MOST_NETWORKS
+from routecast.testbed.encapsulation import Encapsulation, parse_encapsulation
 
 __all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "NamespacesFile", "PowerTable", "TestbedFile"]
 
@@ -143,6 +144,12 @@ class _Bed(_Table):
         default="poll", description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever."
     )
     power: PowerTable | None = Field(default=None, description="The power meter; none if not given.")
+    encapsulation: Annotated[
+        Encapsulation, Parsed(parse_encapsulation, "VLAN tags, tunnel", "vlan:10", ready=Encapsulation)
+    ] = Field(
+        default=Encapsulation(),
+        description="VLAN tags and tunnel of every test frame: vlan:10, vlan:100.10, vxlan:42, gre, vlan:10+gre.",
+    )
 
 
 class NamespacesFile(_Bed):

@@ -57,6 +57,12 @@ class DevicePort:
     networks_ipv6: tuple[str, ...] = field(
         "Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).", default=()
     )
+    wire: str = field("Interface at the wire, where ``interface`` is its sub-interface for VLAN tags", default="")
+
+    @property
+    def link(self) -> str:
+        """Interface at the wire."""
+        return self.wire or self.interface
 
 
 def _forget(process: int, command: str) -> None:

@@ -272,7 +272,9 @@ class Measure:
         self.on_slice = on_slice
         self.meter = meter
         self.no_power = no_power
-        self._addressing = Addressing(layer=bed.layer, version=version, networks=networks, seed=seed)
+        self._addressing = Addressing(
+            layer=bed.layer, version=version, networks=networks, seed=seed, encapsulation=bed.encapsulation
+        )
         self._sender = Sender(bed, back_end=back_end, tester=tester)
         self._is_view = False
 
@@ -509,7 +511,7 @@ class Measure:
             receiving=sorted(set(stream_ports(streams.streams))),
             cores=self._sender.cores,
             device_netns=self.bed.site.netns,
-            device_ports=[port.interface for port in self.bed.site.ports],
+            device_ports=[port.link for port in self.bed.site.ports],
             beside_generator=self.bed.beside_generator(),
             limits=self.limits,
             is_reset=is_reset,

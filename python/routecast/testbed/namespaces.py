@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+from routecast.errors import EnvironmentProblem
 from routecast.testbed import napi
 from routecast.testbed.addresses import PortAddresses, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
@@ -29,6 +30,7 @@ _TESTER_MAC = ("02:00:00:00:01:02", "02:00:00:00:02:02")
 _DEVICE_MAC = ("02:00:00:00:01:01", "02:00:00:00:02:01")
 _TESTER_INTERFACE = ("g0", "s0")
 _DEVICE_INTERFACE = ("d0", "d1")
+_TAG_BYTES = 4
 
 
 End = tuple[str, str, str]
@@ -124,11 +126,13 @@ class Namespaces(Bed):
         )
 
     def _make_site(self, noted: BedState) -> DeviceSite:
+        is_tagged = self._has_sub_interfaces
         return DeviceSite(
             netns=self._dut,
             ports=tuple(
                 DevicePort(
-                    interface=_DEVICE_INTERFACE[side],
+                    interface=self._tagged(_DEVICE_INTERFACE[side]) if is_tagged else _DEVICE_INTERFACE[side],
+                    wire=_DEVICE_INTERFACE[side] if is_tagged else "",
                     mac=_DEVICE_MAC[side],
                     ipv4=addresses.router_ipv4,
                     ipv6=addresses.router_ipv6,
@@ -162,7 +166,7 @@ class Namespaces(Bed):
         _ip(None, [f"netns add {name}" for name in self._namespaces()])
         for name in self._namespaces():
             inside(name, self._quiet)
-        of_port = f"mtu {self._file.mtu} numtxqueues 1 numrxqueues 1"
+        of_port = f"mtu {self._file.mtu + self._file.encapsulation.tags_bytes} numtxqueues 1 numrxqueues 1"
         lines = []
         for (near, near_name, near_mac), (far, far_name, far_mac) in self._pairs():
             lines.append(
@@ -172,13 +176,53 @@ class Namespaces(Bed):
         _ip(None, lines)
         for ends in self._pairs():
             for name, interface, _ in ends:
-                for offload in ("rx", "tx", "tso", "gso", "gro"):
+                for offload in ("rx", "tx", "tso", "gso", "gro", *(("flags",) if self._tags else ())):
                     set_offload(name, interface, offload, on=False)
+                if len(self._tags) > 1:
+                    # The legacy flags know of no service tags; without ethtool these frames count four bytes less.
+                    command = ["ip", "netns", "exec", name, "ethtool", "-K", interface, "tx-vlan-stag-hw-insert", "off"]
+                    run_command(command, check=False)
                 if name == self._dut:
                     # Frames that a program sends into a veth pair arrive only at a peer with NAPI, which GRO brings.
                     set_offload(name, interface, "gro", on=True)
+        if self._has_sub_interfaces:
+            try:
+                _ip(self._dut, [line for interface in _DEVICE_INTERFACE for line in self._sub_interfaces(interface)])
+            except EnvironmentProblem as problem:
+                raise EnvironmentProblem(
+                    f"{self._file.encapsulation}: {self.device.title} needs VLAN sub-interfaces, and the kernel makes "
+                    f"none (module 8021q): take a device that forwards tagged frames by itself, such as xdp, bridge, "
+                    f"openvswitch or testpmd ({problem})"
+                ) from problem
         for side in (0, 1):
             self._tester_side(side)
+
+    @property
+    def _tags(self) -> tuple[int, ...]:
+        return self._file.encapsulation.vlan_ids
+
+    @property
+    def _has_sub_interfaces(self) -> bool:
+        """Whether the addresses of the device are those of sub-interfaces: of a router that is the kernel's own."""
+        device = self.device
+        is_kernel_router = device.data_path == "kernel" and device.layer == 3
+        return bool(self._tags) and is_kernel_router and not getattr(device, "keeps_tags", False)
+
+    def _tagged(self, interface: str) -> str:
+        """Return the sub-interface for the tags of test frames."""
+        return ".".join([interface, *map(str, self._tags)])
+
+    def _sub_interfaces(self, interface: str) -> list[str]:
+        """Return the ``ip`` lines that make the sub-interfaces of one that carries VLAN tags."""
+        lines = [f"link set {interface} up"]
+        for number, tag in enumerate(self._tags):
+            upper = ".".join([interface, *map(str, self._tags[: number + 1])])
+            protocol = "802.1ad" if number + 1 < len(self._tags) else "802.1Q"
+            below = ".".join([interface, *map(str, self._tags[:number])])
+            mtu = self._file.mtu + _TAG_BYTES * (len(self._tags) - number - 1)
+            lines.append(f"link add link {below} name {upper} mtu {mtu} type vlan protocol {protocol} id {tag}")
+            lines.append(f"link set {upper} up")
+        return lines
 
     def _quiet(self) -> None:
         """Keep a fresh namespace from sending frames of its own accord; runs inside it."""

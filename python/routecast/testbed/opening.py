@@ -51,6 +51,7 @@ def make_bed(
     *,
     device: str | None = None,
     options: Mapping[str, object] | None = None,
+    encapsulation: str | None = None,
     own_network: bool = False,
     said: Callable[[str], None] = lambda _: None,
 ) -> Bed:
@@ -63,6 +64,8 @@ def make_bed(
         The device under test, instead of the file's.
     options : mapping of str to object, optional
         Its options.
+    encapsulation : str, optional
+        VLAN tags and tunnel of test frames, instead of the file's: ``"vlan:10"``, ``"vxlan:42"``.
     own_network : bool
         Send on interfaces that carry other traffic or addresses as well.
     said : callable, optional
@@ -73,7 +76,7 @@ def make_bed(
     routecast.errors.FileProblem
         The file or an option is wrong.
     """
-    file = read_testbed(testbed, device=device, options=options)
+    file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
     under_test = make_device(file.dut.device, file.dut.options)
     if isinstance(file, NamespacesFile):
         return Namespaces(file, under_test, said=said)
@@ -86,6 +89,7 @@ def open_testbed(
     *,
     device: str | None = None,
     options: Mapping[str, object] | None = None,
+    encapsulation: str | None = None,
     own_network: bool = False,
     said: Callable[[str], None] = lambda _: None,
     power: str | None = None,
@@ -101,7 +105,9 @@ def open_testbed(
     routecast.errors.RoutecastError
         The file is wrong, or the machine lacks something.
     """
-    bed = make_bed(testbed, device=device, options=options, own_network=own_network, said=said)
+    bed = make_bed(
+        testbed, device=device, options=options, encapsulation=encapsulation, own_network=own_network, said=said
+    )
     meter, no_power = meter_for(bed.power, power)
     with bed, measure_of(bed)(bed, meter=meter, no_power=no_power, **measure) as evaluator:
         yield evaluator

@@ -20,7 +20,11 @@ BUILT_IN = "namespaces"
 
 
 def read_testbed(
-    name: str | Path, *, device: str | None = None, options: Mapping[str, object] | None = None
+    name: str | Path,
+    *,
+    device: str | None = None,
+    options: Mapping[str, object] | None = None,
+    encapsulation: str | None = None,
 ) -> NamespacesFile | InterfacesFile:
     """Read a test bed from a file, or return the one that is built in.
 
@@ -32,6 +36,8 @@ def read_testbed(
         The device under test, instead of the file's.
     options : mapping of str to object, optional
         Options of the device; they go before the file's, and replace all of them where ``device`` is another one.
+    encapsulation : str, optional
+        VLAN tags and tunnel of test frames, instead of the file's.
 
     Raises
     ------
@@ -40,18 +46,27 @@ def read_testbed(
     """
     if str(name) == BUILT_IN:
         return parse_testbed(
-            'name = "namespaces"\nkind = "namespaces"\n', subject=BUILT_IN, device=device, options=options
+            'name = "namespaces"\nkind = "namespaces"\n',
+            subject=BUILT_IN,
+            device=device,
+            options=options,
+            encapsulation=encapsulation,
         )
     path = Path(name)
     if not path.exists():
         hint = f'is not there; "{BUILT_IN}" is the test bed that needs no file'
         raise FileProblem(str(path), [Problem("", hint)])
     text = read_text(path, kind="test bed")
-    return parse_testbed(text, subject=str(path), device=device, options=options)
+    return parse_testbed(text, subject=str(path), device=device, options=options, encapsulation=encapsulation)
 
 
 def parse_testbed(
-    text: str, *, subject: str = "test bed", device: str | None = None, options: Mapping[str, object] | None = None
+    text: str,
+    *,
+    subject: str = "test bed",
+    device: str | None = None,
+    options: Mapping[str, object] | None = None,
+    encapsulation: str | None = None,
 ) -> NamespacesFile | InterfacesFile:
     r"""Read a test bed from the text of its file; see :func:`read_testbed`.
 
@@ -64,6 +79,8 @@ def parse_testbed(
 
     data = parse_toml(text, subject)
     _override(data, device, options or {})
+    if encapsulation is not None:
+        data["encapsulation"] = encapsulation
     kind = data.get("kind")
     models: dict[str, type[NamespacesFile] | type[InterfacesFile]] = {
         "namespaces": NamespacesFile,

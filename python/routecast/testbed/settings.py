@@ -33,8 +33,12 @@ OFFLOADS: Mapping[str, tuple[int, int]] = {
     "tso": (0x1E, 0x1F),
     "gso": (0x23, 0x24),
     "gro": (0x2B, 0x2C),
+    "flags": (0x25, 0x26),
 }
-"""Offloads as ethtool calls them, with the commands that get and set them (linux/ethtool.h)."""
+"""Offloads as ethtool calls them, with the commands that get and set them (linux/ethtool.h).
+
+``flags`` are several at once, off together: VLAN tags beside the frame (rxvlan, txvlan), LRO, n-tuple filters, hash.
+"""
 
 
 def set_offload(netns: str | None, interface: str, offload: str, *, on: bool) -> None:

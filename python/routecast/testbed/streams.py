@@ -16,6 +16,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.testbed.bed import TesterPort
+from routecast.testbed.encapsulation import Encapsulation
 
 __all__ = ["Addressing", "Streams", "learning_streams", "streams_of"]
 
@@ -45,6 +46,7 @@ class Addressing:
     # 1 is that of the link alone.
     networks: int = field("Destination networks over which frames are spread at random (RFC 2544 sec. 12)", default=1)
     seed: int = field("Of ports and destinations", default=1)
+    encapsulation: Encapsulation = field("VLAN tags and tunnel of every frame", default=Encapsulation())
     # They are evenly spread, go to no host, and are counted apart from the test frames.
     broadcast_ratio: float = field("Share of broadcast frames in the load (RFC 2544 sec. 11.1)", default=0.0)
 
@@ -113,6 +115,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
                 ],
                 "sizes": sizes,
                 "flows": _flows(flows, ports[pair[0]], ports[pair[1]], addressing, many=many, notes=notes),
+                "encapsulation": addressing.encapsulation.request(),
             }
         )
     return Streams(
@@ -161,6 +164,7 @@ def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: i
                 "rate_pps": rate_pps,
                 "frames": frames,
                 "sizes": [{"bytes": there["sizes"][0]["bytes"], "weight": 1.0}],
+                "encapsulation": there["encapsulation"],
                 "flows": [
                     {
                         "source_mac": ports[sender].mac,
@@ -197,13 +201,15 @@ def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
 def _frame_problems(frames: FrameMix, ports: Sequence[TesterPort], addressing: Addressing) -> list[Problem]:
     problems = []
     smallest, largest = min(frames.sequence_bytes), max(frames.sequence_bytes)
-    least = _SMALLEST_BYTES[addressing.version]
+    around = addressing.encapsulation
+    least = _SMALLEST_BYTES[addressing.version] + around.added_bytes(addressing.version)
     if smallest < least:
-        what = f"{smallest} B: the smallest IPv{addressing.version} test frame has {least} B"
+        within = f" in {around.title}" if around.title else ""
+        what = f"{smallest} B: the smallest IPv{addressing.version} test frame{within} has {least} B"
         problems.append(Problem("frames", f"{what} (headers, signature, FCS)"))
     for port in ports:
-        if largest - _FRAME_WITHOUT_PACKET_BYTES > port.mtu:
-            packet = largest - _FRAME_WITHOUT_PACKET_BYTES
+        packet = largest - _FRAME_WITHOUT_PACKET_BYTES - around.tags_bytes
+        if packet > port.mtu:
             what = f"{largest} B hold an IP packet of {packet} B, port {port.name} ({port.interface}) has an MTU of"
             problems.append(Problem("frames", f"{what} {port.mtu} B: send smaller frames or raise the MTU"))
     if addressing.version == 6 and not all(port.ipv6 for port in ports):

@@ -51,7 +51,7 @@ class TimedMeasure(Measure):
         Raises
         ------
         routecast.errors.ModelProblem
-            The load has steps: nothing happens in the course of such a trial.
+            The load has steps: nothing happens in the course of such a trial. Or frames are to have tags or a tunnel.
         routecast.errors.FileProblem
             The device cannot make frames of a size.
         routecast.errors.EnvironmentProblem
@@ -60,6 +60,9 @@ class TimedMeasure(Measure):
         if load.steps:
             what = "a device that makes its frames itself has no queue that a change of the rate could fill"
             raise ModelProblem("offered load", [Problem("steps", what)])
+        if self.bed.encapsulation.title:
+            what = "a device that makes its frames itself makes plain ones: leave the encapsulation out"
+            raise ModelProblem("offered load", [Problem("encapsulation", what)])
         capacity_pps = 1.0 / self._seconds_per_frame(load, duration_s)
         offered = round(load.rate_pps * duration_s)
         forwarded = min(offered, math.floor(capacity_pps * duration_s))

@@ -21,6 +21,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.testbed import parse_testbed
 from routecast.testbed.checks import Limits
+from routecast.testbed.encapsulation import Encapsulation
 from routecast.testbed.measure import Measure
 from routecast.testbed.power import MeteredTrial, Zone, with_power
 from routecast.testbed.power.of_file import meter_for
@@ -230,7 +231,9 @@ def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path
 
 
 def test_a_device_that_times_itself_is_not_metered_and_says_so() -> None:
-    bed: Any = SimpleNamespace(device=None, layer=2, placement=SimpleNamespace(tester=0, dut=1))
+    bed: Any = SimpleNamespace(
+        device=None, layer=2, encapsulation=Encapsulation(), placement=SimpleNamespace(tester=0, dut=1)
+    )
     meter = FakeMeter(())
     for wanted, words in ((meter, "power is not metered"), (None, "no power here")):
         evaluator = TimedMeasure(bed, meter=wanted, no_power="" if wanted else "no power here, because: …")

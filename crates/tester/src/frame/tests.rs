@@ -2,6 +2,7 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 
 use super::*;
+use crate::request::Tunnel;
 
 fn flow(ipv6: bool) -> request::Flow {
     let [source, destination] = if ipv6 { ["2001:2:0:1::2", "2001:2:0:8001::2"] } else { ["198.18.1.2", "198.19.1.2"] };
@@ -16,13 +17,13 @@ fn flow(ipv6: bool) -> request::Flow {
 }
 
 fn smallest(ipv6: bool) -> u16 {
-    Template::new(&flow(ipv6), 0).unwrap().smallest_frame_bytes()
+    Template::new(&flow(ipv6), 0, &Encapsulation::default()).unwrap().smallest_frame_bytes()
 }
 
 fn built(ipv6: bool, frame_bytes: u16, signature: Signature) -> Vec<u8> {
     let mut frame = vec![0xee; frame_bytes as usize - FCS_BYTES];
-    let template = Template::new(&flow(ipv6), signature.flow).unwrap();
-    template.write(&mut frame, pattern_sum(frame_bytes, ipv6), signature);
+    let template = Template::new(&flow(ipv6), signature.flow, &Encapsulation::default()).unwrap();
+    template.write(&mut frame, pattern_sum(frame_bytes, template.head_bytes()), signature);
     frame
 }
 
@@ -92,6 +93,99 @@ proptest! {
     }
 }
 
+fn encapsulations() -> impl Strategy<Value = Encapsulation> {
+    let tunnel = prop_oneof![
+        Just(None),
+        (0_u32..1 << 24).prop_map(|vni| Some(Tunnel::Vxlan { vni, destination_address: None })),
+        Just(Some(Tunnel::Gre { destination_address: None })),
+    ];
+    (prop::collection::vec(1_u16..4095, 0..3), tunnel).prop_map(|(vlan_ids, tunnel)| Encapsulation { vlan_ids, tunnel })
+}
+
+proptest! {
+    /// etherparse reads tags, the outer headers and, from where ours says that it begins, the datagram.
+    #[test]
+    fn another_library_finds_tags_and_outer_headers_right(
+        ipv6: bool, encapsulation in encapsulations(), extra in 0_u16..2_000, signature in signatures(),
+    ) {
+        let template = Template::new(&flow(ipv6), signature.flow, &encapsulation).unwrap();
+        let frame_bytes = template.smallest_frame_bytes() + extra;
+        let mut frame = vec![0xee; frame_bytes as usize - FCS_BYTES];
+        template.write(&mut frame, pattern_sum(frame_bytes, template.head_bytes()), signature);
+        let packet = SlicedPacket::from_ethernet(&frame).unwrap();
+        let ids: Vec<u16> = packet.vlan_ids().iter().map(|id| id.value()).collect();
+        prop_assert_eq!(&ids, &encapsulation.vlan_ids);
+        let outer = 14 + 4 * ids.len();
+        match &packet.net {
+            Some(NetSlice::Ipv4(ip)) => {
+                let ip = ip.header().to_header();
+                prop_assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+                prop_assert_eq!(usize::from(ip.total_len), frame.len() - outer);
+            }
+            Some(NetSlice::Ipv6(ip)) => {
+                prop_assert_eq!(usize::from(ip.header().payload_length()), frame.len() - outer - 40);
+            }
+            _ => panic!("no IP"),
+        }
+        if let (Some(Tunnel::Vxlan { vni, .. }), Some(TransportSlice::Udp(udp))) =
+            (&encapsulation.tunnel, &packet.transport)
+        {
+            prop_assert_eq!((udp.destination_port(), udp.checksum()), (4789, 0));
+            prop_assert_eq!(usize::from(udp.length()), udp.payload().len() + 8);
+            prop_assert_eq!(&udp.payload()[4..7], &vni.to_be_bytes()[1..]);
+            let inner = SlicedPacket::from_ethernet(&udp.payload()[8..]).unwrap();
+            prop_assert!(matches!(inner.transport, Some(TransportSlice::Udp(_))));
+        }
+        let inner = SlicedPacket::from_ip(&frame[template.datagram()..]).unwrap();
+        let Some(TransportSlice::Udp(udp)) = inner.transport else { panic!("no UDP") };
+        prop_assert_eq!(Signature::read(udp.payload()), Some(signature));
+        prop_assert_eq!(verify(&frame), Verdict::Intact(signature));
+        prop_assert_eq!(super::signature(&frame), Some(signature));
+    }
+
+    /// What a tunnel's headers say of their lengths and checksums is checked, what is beyond any checksum is not.
+    #[test]
+    fn a_frame_in_a_tunnel_with_lying_lengths_is_never_intact(
+        ipv6: bool, vxlan: bool, signature in signatures(), wrong in 1_u8..,
+    ) {
+        let tunnel = if vxlan {
+            Tunnel::Vxlan { vni: 5, destination_address: None }
+        } else {
+            Tunnel::Gre { destination_address: None }
+        };
+        let encapsulation = Encapsulation { vlan_ids: vec![10], tunnel: Some(tunnel) };
+        let template = Template::new(&flow(ipv6), signature.flow, &encapsulation).unwrap();
+        let mut frame = vec![0; 300];
+        template.write(&mut frame, pattern_sum(304, template.head_bytes()), signature);
+        for at in if ipv6 { [22, 23] } else { [20, 21] } {
+            let mut lying = frame.clone();
+            lying[at] ^= wrong;
+            prop_assert!(!matches!(verify(&lying), Verdict::Intact(_)));
+        }
+    }
+}
+
+#[test]
+fn wrong_identifiers_and_outer_addresses_are_refused() {
+    let refused = |encapsulation: &str| {
+        let encapsulation = serde_json::from_str(encapsulation).unwrap();
+        Template::new(&flow(false), 0, &encapsulation).unwrap_err().to_string()
+    };
+    let cases = [
+        (r#"{"vlan_ids": [0]}"#, "encapsulation.vlan_ids[0]: got 0; "),
+        (r#"{"vlan_ids": [10, 4095]}"#, "encapsulation.vlan_ids[1]: got 4095; "),
+        (r#"{"vlan_ids": [1, 2, 3]}"#, "encapsulation.vlan_ids: got 3; "),
+        (r#"{"tunnel": {"kind": "vxlan", "vni": 16777216}}"#, "encapsulation.tunnel.vni: got 16777216; "),
+        (
+            r#"{"tunnel": {"kind": "gre", "destination_address": "2001:2::1"}}"#,
+            "encapsulation.tunnel.destination_address: got 2001:2::1; ",
+        ),
+    ];
+    for (encapsulation, message) in cases {
+        assert!(refused(encapsulation).starts_with(message), "{}", refused(encapsulation));
+    }
+}
+
 #[test]
 fn a_frame_that_was_routed_and_tagged_is_intact() {
     let signature = Signature { sequence: 1, sent_ns: 2, flow: 3, trial: 4, stream: 5 };
@@ -132,6 +226,6 @@ fn an_ethernet_address_is_read_or_refused() {
 #[test]
 fn a_flow_between_two_ip_versions_is_refused() {
     let mixed = request::Flow { destination_address: "2001:2::1".into(), ..flow(false) };
-    let message = Template::new(&mixed, 3).unwrap_err().to_string();
+    let message = Template::new(&mixed, 3, &Encapsulation::default()).unwrap_err().to_string();
     assert!(message.starts_with("flows[3].destination_address: got 2001:2::1; "), "{message}");
 }

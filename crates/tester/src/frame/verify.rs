@@ -1,6 +1,7 @@
 //! What a received frame is: a test frame as sent, a damaged one, or somebody else's.
 
-use super::{ETHERNET_BYTES, PATTERN, SIGNATURE_BYTES, Signature, UDP_BYTES, UDP_PROTOCOL, fold, sum16};
+use super::outer::{GRE_BYTES, GRE_PROTOCOL, SERVICE_VLAN, VLAN, VXLAN_BYTES, VXLAN_HAS_VNI, VXLAN_PORT};
+use super::{ETHERNET_BYTES, PATTERN, SIGNATURE_BYTES, Signature, UDP_BYTES, UDP_PROTOCOL, fold, ip_bytes, sum16};
 
 /// What a received frame turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,20 @@ pub enum Verdict {
 /// Judges a frame as it was received, without FCS. Any octets at all are fine: nothing is trusted.
 #[must_use]
 pub fn verify(frame: &[u8]) -> Verdict {
-    let Some((datagram, ipv6)) = datagram(frame) else { return Verdict::Foreign };
+    let Some((outer, ipv6)) = datagram(frame) else { return Verdict::Foreign };
+    let direct = judge(outer, ipv6);
+    if direct != Verdict::Foreign {
+        return direct;
+    }
+    let Some((inner, ipv6, intact)) = tunnelled(outer, ipv6) else { return Verdict::Foreign };
+    match judge(inner, ipv6) {
+        Verdict::Intact(signature) if !intact => Verdict::Corrupted(signature),
+        verdict => verdict,
+    }
+}
+
+/// Judges the datagram of a test.
+fn judge(datagram: &[u8], ipv6: bool) -> Verdict {
     let Some(found) = udp_of(datagram, ipv6) else { return Verdict::Foreign };
     let payload = &found.segment[UDP_BYTES.min(found.segment.len())..];
     let Some(signature) = Signature::read(payload) else { return Verdict::Foreign };
@@ -33,9 +47,45 @@ pub fn verify(frame: &[u8]) -> Verdict {
 /// The signature of a frame, however much of it is there; nothing is checked.
 #[must_use]
 pub fn signature(frame: &[u8]) -> Option<Signature> {
-    let (datagram, ipv6) = datagram(frame)?;
-    Signature::read(udp_of(datagram, ipv6)?.segment.get(UDP_BYTES..)?)
+    let (outer, ipv6) = datagram(frame)?;
+    let read = |datagram, ipv6| Signature::read(udp_of(datagram, ipv6)?.segment.get(UDP_BYTES..)?);
+    read(outer, ipv6).or_else(|| tunnelled(outer, ipv6).and_then(|(inner, ipv6, _)| read(inner, ipv6)))
 }
+
+/// The datagram in a tunnel, whether it is IPv6, and whether the headers around it are right.
+fn tunnelled(outer: &[u8], ipv6: bool) -> Option<(&[u8], bool, bool)> {
+    let header = outer.get(..ip_bytes(ipv6))?;
+    let word = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
+    let (protocol, intact) = if ipv6 {
+        (header[6], header[0] >> 4 == 6 && word(4) + 40 == outer.len())
+    } else if header[0] == 0x45 && word(6) & FRAGMENTS == 0 {
+        (header[9], word(2) == outer.len() && fold(sum16(header)) == 0xffff)
+    } else {
+        return None;
+    };
+    let rest = &outer[header.len()..];
+    let (at, intact) = match protocol {
+        GRE_PROTOCOL if rest.get(..2)? == [0, 0] => (GRE_BYTES, intact),
+        UDP_PROTOCOL => {
+            let udp = rest.get(..UDP_BYTES + VXLAN_BYTES)?;
+            if udp[2..4] != VXLAN_PORT.to_be_bytes() || udp[UDP_BYTES] != VXLAN_HAS_VNI {
+                return None;
+            }
+            let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
+            (UDP_BYTES + VXLAN_BYTES + ETHERNET_BYTES, intact && length == rest.len())
+        }
+        _ => return None,
+    };
+    let inner = rest.get(at..)?;
+    match rest[at - 2..at] {
+        [0x08, 0x00] => Some((inner, false, intact)),
+        [0x86, 0xdd] => Some((inner, true, intact)),
+        _ => None,
+    }
+}
+
+/// Of an IPv4 header: "more fragments" and the offset, none of which a whole datagram has.
+const FRAGMENTS: usize = 0x3fff;
 
 struct Udp<'a> {
     segment: &'a [u8],
@@ -53,7 +103,7 @@ fn datagram(frame: &[u8]) -> Option<(&[u8], bool)> {
     for _ in 0..=2 {
         let ether_type = u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]);
         match ether_type {
-            0x8100 | 0x88a8 => at += 4,
+            VLAN | SERVICE_VLAN => at += 4,
             0x0800 => return Some((&frame[at + 2..], false)),
             0x86dd => return Some((&frame[at + 2..], true)),
             _ => return None,

@@ -1,6 +1,6 @@
 //! Memory shared with `bpf/generate.bpf.c`; each structure mirrors the one of its name there.
 
-use crate::frame::Template;
+use crate::frame::{LONGEST_HEAD_BYTES, Template};
 use crate::plan::{Segment, Slot};
 use crate::request::MOST_STREAMS;
 use crate::sys::mapping::Plain;
@@ -59,22 +59,40 @@ pub struct Generator {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Flow {
-    pub head: [u8; 80],
+    pub head: [u8; HEAD_ROOM],
     pub ipv4_sum: u16,
     pub udp_sum: u16,
-    pub ipv6: u32,
+    pub ipv6: u8,
+    pub datagram: u8,
+    pub head_bytes: u8,
+    pub outer: u8,
+    pub outer_ipv4_sum: u16,
+    pub outer_ipv6: u8,
+    pub outer_udp: u8,
+    pub spare: u32,
 }
+
+/// Room for the longest head, in whole words of eight octets.
+const HEAD_ROOM: usize = LONGEST_HEAD_BYTES.next_multiple_of(8);
 
 impl From<&Template> for Flow {
     fn from(template: &Template) -> Self {
-        let mut head = [0; 80];
+        let mut head = [0; HEAD_ROOM];
         head[..template.head().len()].copy_from_slice(template.head());
+        let outer = template.outer_ip();
         // The program adds words as they stand in memory; one's complement sums do not mind (RFC 1071 sec. 2 B).
         Self {
             head,
             ipv4_sum: template.ipv4_sum().to_be(),
             udp_sum: template.udp_sum().to_be(),
-            ipv6: u32::from(template.is_ipv6()),
+            ipv6: u8::from(template.is_ipv6()),
+            datagram: template.datagram() as u8,
+            head_bytes: template.head().len() as u8,
+            outer: outer.map_or(0, |ip| ip.at as u8),
+            outer_ipv4_sum: outer.map_or(0, |ip| ip.ipv4_sum.to_be()),
+            outer_ipv6: outer.map_or(0, |ip| u8::from(ip.ipv6)),
+            outer_udp: outer.map_or(0, |ip| u8::from(ip.udp)),
+            spare: 0,
         }
     }
 }
@@ -102,7 +120,7 @@ mod plain {
 const _: () = {
     assert!(size_of::<Stream>() == 144);
     assert!(size_of::<Generator>() == 80 + 8 * MOST_STREAMS + 144 * MOST_STREAMS);
-    assert!(size_of::<Flow>() == 88);
+    assert!(HEAD_ROOM == 160 && size_of::<Flow>() == 176);
     assert!(size_of::<Slot>() == 16);
     assert!(size_of::<Segment>() == 24);
 };

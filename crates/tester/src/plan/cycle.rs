@@ -128,7 +128,7 @@ fn mix(sizes: &[Size], index: usize, templates: &Templates) -> Result<Vec<Slot>>
     }
     let slot = |nth: usize, flow: usize| {
         let bytes = sizes[nth].bytes as u16;
-        let pattern_sum = pattern_sum(bytes, templates.flows[flow].is_ipv6());
+        let pattern_sum = pattern_sum(bytes, templates.flows[flow].head_bytes());
         Slot { gap: 0, bytes, pattern_sum, flow: flow as u16, spare: 0 }
     };
     let flows = templates.flows.len();

@@ -29,7 +29,7 @@ fn request(duration_s: f64, wire_bps: Option<f64>, streams: &[Value]) -> Request
 }
 
 fn plan_of(request: &Request, index: usize) -> Result<Plan> {
-    Plan::new(request, index, &Templates::new(&request.streams[index].flows)?)
+    Plan::new(request, index, &Templates::new(&request.streams[index].flows, &request.streams[index].encapsulation)?)
 }
 
 fn plan(duration_s: f64, wire_bps: Option<f64>, rate_pps: f64, more: &Value) -> Plan {

@@ -174,7 +174,7 @@ fn backlog_drops() -> u64 {
 }
 
 fn attempt(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Request) -> Seen {
-    let templates = Templates::new(&request.streams[0].flows).unwrap();
+    let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
     let plan = Plan::new(request, 0, &templates).unwrap();
     receiver
         .reset(request.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: templates.flows.len() as u32 }])
@@ -334,7 +334,7 @@ fn frames_that_the_ring_has_no_room_for_are_counted() {
     let mut receiver = bed.receiver();
     let mut sender = bed.sender("af_packet");
     let asked = request(0.3, 4e4, &json!({"sizes": [{"bytes": 9216}]}));
-    let templates = Templates::new(&asked.streams[0].flows).unwrap();
+    let templates = Templates::new(&asked.streams[0].flows, &asked.streams[0].encapsulation).unwrap();
     let plan = Plan::new(&asked, 0, &templates).unwrap();
     receiver.reset(asked.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: 1 }]).unwrap();
     let sending =
@@ -376,7 +376,7 @@ fn a_frame_longer_than_the_interface_carries_is_refused_before_anything_is_sent(
     for (back_end, most) in [("af_packet", 9218), ("af_xdp", 4100)] {
         let mut sender = bed.sender(back_end);
         let request = request(0.1, 1e3, &json!({"sizes": [{"bytes": 64}, {"bytes": most + 1}]}));
-        let templates = Templates::new(&request.streams[0].flows).unwrap();
+        let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
         let plan = Plan::new(&request, 0, &templates).unwrap();
         let sending =
             Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
@@ -392,7 +392,7 @@ fn sending_ends_when_it_is_told_to() {
     for back_end in BACK_ENDS {
         let mut sender = bed.sender(back_end);
         let request = request(3600.0, 1e3, &json!({}));
-        let templates = Templates::new(&request.streams[0].flows).unwrap();
+        let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
         let plan = Plan::new(&request, 0, &templates).unwrap();
         let sending =
             Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
@@ -417,7 +417,7 @@ fn an_interface_that_goes_down_is_an_error_or_leaves_frames_unsent() {
         let mut sender = bed.sender(back_end);
         ip(&["-n", &bed.netns_name("gen"), "link", "set", "g0", "down"]).unwrap();
         let request = request(0.05, 1e4, &json!({}));
-        let templates = Templates::new(&request.streams[0].flows).unwrap();
+        let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
         let plan = Plan::new(&request, 0, &templates).unwrap();
         let sending =
             Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::frame::{Signature, Template, pattern_sum};
-use crate::request::Flow as Addresses;
+use crate::request::{Encapsulation, Flow as Addresses, Tunnel};
 use crate::sys::{capabilities, test_run};
 
 const TRIAL: u8 = 5;
@@ -39,7 +39,7 @@ fn sink(frames: u64, flows: u32, check_below: u32) -> Option<Sink> {
     Some(sink)
 }
 
-fn template(ipv6: bool, flow: u16) -> Template {
+fn template(ipv6: bool, flow: u16, encapsulation: &Encapsulation) -> Template {
     let [source, destination] = if ipv6 { ["2001:2:0:1::2", "2001:2:0:8001::2"] } else { ["198.18.1.2", "198.19.1.2"] };
     let addresses = Addresses {
         source_mac: "02:00:00:00:01:02".to_owned(),
@@ -49,14 +49,19 @@ fn template(ipv6: bool, flow: u16) -> Template {
         source_port: 1024 + flow,
         destination_port: 7,
     };
-    Template::new(&addresses, flow).unwrap()
+    Template::new(&addresses, flow, encapsulation).unwrap()
 }
 
 fn frame(ipv6: bool, bytes: u16, flow: u16, sequence: u32) -> Vec<u8> {
+    encapsulated(ipv6, bytes, flow, sequence, &Encapsulation::default())
+}
+
+fn encapsulated(ipv6: bool, bytes: u16, flow: u16, sequence: u32, encapsulation: &Encapsulation) -> Vec<u8> {
     let mut frame = vec![0; usize::from(bytes) - 4];
     let sent_ns = crate::sys::clock::monotonic_ns();
     let signature = Signature { sequence, sent_ns, flow, trial: TRIAL, stream: 3 };
-    template(ipv6, flow).write(&mut frame, pattern_sum(bytes, ipv6), signature);
+    let template = template(ipv6, flow, encapsulation);
+    template.write(&mut frame, pattern_sum(bytes, template.head_bytes()), signature);
     frame
 }
 
@@ -108,6 +113,61 @@ fn any_changed_octet_makes_a_frame_corrupted_or_foreign_and_never_received() {
         }
     }
     assert!(sink.counted().corrupted > 1000);
+}
+
+/// No tags, one, two; no tunnel, VXLAN, GRE; each with each.
+fn encapsulations() -> Vec<Encapsulation> {
+    let tunnels = [
+        None,
+        Some(Tunnel::Vxlan { vni: 0x00ab_cdef, destination_address: None }),
+        Some(Tunnel::Gre { destination_address: None }),
+    ];
+    let tags: [&[u16]; 3] = [&[], &[10], &[100, 10]];
+    let each =
+        |tunnel: &Option<Tunnel>| tags.map(|ids| Encapsulation { vlan_ids: ids.to_vec(), tunnel: tunnel.clone() });
+    tunnels.iter().flat_map(each).collect()
+}
+
+#[test]
+fn frames_with_tags_and_tunnels_are_counted_whatever_their_length_and_a_changed_octet_is_found() {
+    for check_below in [0, u32::MAX] {
+        let Some(mut sink) = sink(50_000, 1, check_below) else { return };
+        let mut sequence = 0;
+        for encapsulation in encapsulations() {
+            for ipv6 in [false, true] {
+                let template = template(ipv6, 0, &encapsulation);
+                let least = template.smallest_frame_bytes();
+                for bytes in (least..least + 40).chain([512, 1518]) {
+                    let whole = encapsulated(ipv6, bytes, 0, sequence, &encapsulation);
+                    assert_eq!(sink.give(&whole), XDP_DROP, "{encapsulation:?} IPv6 {ipv6} {bytes} B");
+                    sequence += 1;
+                    if bytes == least {
+                        let mut changed = encapsulated(ipv6, bytes, 0, sequence, &encapsulation);
+                        // The last octet before the signature is the UDP checksum's.
+                        changed[template.head_bytes() - 1] ^= 0x20;
+                        let _ = sink.give(&changed);
+                    }
+                }
+            }
+        }
+        let counted = sink.counted();
+        assert_eq!((counted.frames, counted.duplicated), (u64::from(sequence), 0));
+        assert_eq!(counted.corrupted, 18);
+    }
+}
+
+#[test]
+fn headers_around_a_datagram_are_checked_too() {
+    let Some(mut sink) = sink(100, 1, u32::MAX) else { return };
+    let vxlan = Tunnel::Vxlan { vni: 7, destination_address: None };
+    let encapsulation = Encapsulation { vlan_ids: vec![], tunnel: Some(vxlan) };
+    // Total length and checksum of the outer IPv4 header, length of the outer UDP header.
+    for at in [16, 24, 38] {
+        let mut wrong = encapsulated(false, 200, 0, 1, &encapsulation);
+        wrong[at] ^= 0x01;
+        assert_eq!(sink.give(&wrong), XDP_DROP);
+    }
+    assert_eq!((sink.counted().frames, sink.counted().corrupted), (0, 3));
 }
 
 #[test]

@@ -149,6 +149,70 @@ fn damaged_frames_are_counted_and_lost() {
     }
 }
 
+/// VLAN, `QinQ`, VXLAN, GRE, and a tagged tunnel.
+fn encapsulations() -> [Value; 5] {
+    [
+        json!({"vlan_ids": [10]}),
+        json!({"vlan_ids": [100, 10]}),
+        json!({"tunnel": {"kind": "vxlan", "vni": 42}}),
+        json!({"tunnel": {"kind": "gre"}}),
+        json!({"vlan_ids": [10], "tunnel": {"kind": "vxlan", "vni": 7}}),
+    ]
+}
+
+#[test]
+fn frames_with_tags_and_tunnels_are_counted_to_the_frame_and_the_byte_by_every_back_end() {
+    let bed = bed!(Bed::pair("around"));
+    // Room for two tags, beyond the one that the kernel grants.
+    bed.exec(0, "ip link set g0 mtu 1508");
+    bed.exec(1, "ip link set s0 mtu 1508");
+    let mut tester = bed.tester();
+    for encapsulation in encapsulations() {
+        for flow in [flow(false, 0), flow_ipv6(false, 0)] {
+            for bytes in [160, 1518] {
+                // Below 1,000 frames a second another back end sends.
+                for rate_pps in [50_000.0, 800.0] {
+                    let mut asked = request(&flow, rate_pps, 0.05);
+                    asked["streams"][0]["encapsulation"] = encapsulation.clone();
+                    asked["streams"][0]["sizes"][0]["bytes"] = json!(bytes);
+                    let stream = trial(&mut tester, &asked)["streams"][0].clone();
+                    let frames = (rate_pps * 0.05) as u64;
+                    assert_clean(&stream, frames);
+                    assert_eq!(number(&stream["received_bytes"]), frames * bytes, "{encapsulation}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_device_drops_and_damages_of_tagged_and_tunnelled_frames_is_found_exactly() {
+    let bed = bed!(Bed::chain("wrong"));
+    // A bridge forwards tagged frames as they are; behind it a device does wrong.
+    bed.exec(1, "ip link add br0 type bridge");
+    for interface in ["d0", "d1"] {
+        bed.exec(1, &format!("ip link set {interface} master br0"));
+    }
+    bed.exec(1, "ip link set br0 up");
+    let mut tester = bed.tester();
+    let device = json!({
+        "program": "fault", "interface": "d0", "netns": bed.netns(1), "drop_every": 100, "corrupt_every": 70,
+    });
+    for encapsulation in encapsulations() {
+        let mut asked = request(&flow(false, 0), 50_000.0, 0.1);
+        asked["streams"][0]["encapsulation"] = encapsulation;
+        asked["streams"][0]["sizes"][0]["bytes"] = json!(200);
+        let outcome = all_sent(|| {
+            let _fault = Device::attach(&device.to_string()).unwrap();
+            one_trial(&mut tester, &asked)
+        });
+        let stream = &outcome["streams"][0];
+        // Of 5,000 every 100th is dropped, and of the rest every 70th damaged: the 700th, 1,400th, … are dropped.
+        assert_eq!((number(&stream["corrupted_frames"]), number(&stream["lost_frames"])), (71 - 7, 50 + 71 - 7));
+        assert_conserved(stream);
+    }
+}
+
 #[test]
 fn a_device_that_cannot_take_live_frames_is_an_error_and_no_loss() {
     let bed = bed!(Bed::chain("napi"));
@@ -184,6 +248,15 @@ fn the_forwarder_in_xdp_routes_both_ip_versions_past_the_kernel() {
         let (stream, forwarded) = counted("forwarded", &asked);
         assert_clean(&stream, 5_000);
         assert_eq!(forwarded, 5_000);
+    }
+    // Tags stay on the frames; the next hop is that of the datagram, or of the tunnel around it.
+    for encapsulation in encapsulations() {
+        let mut asked = request(&flow(true, 0), 50_000.0, 0.1);
+        asked["streams"][0]["encapsulation"] = encapsulation;
+        asked["streams"][0]["sizes"][0]["bytes"] = json!(200);
+        let (stream, forwarded) = counted("forwarded", &asked);
+        assert_clean(&stream, 5_000);
+        assert_eq!((forwarded, number(&stream["received_bytes"])), (5_000, 5_000 * 200));
     }
     // An address that nobody has: the kernel is asked, and has no route either.
     let mut nowhere = flow(true, 0);

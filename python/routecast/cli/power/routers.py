@@ -436,6 +436,7 @@ def measured_table(
             testbed,
             device=device.dut,
             options=named,
+            encapsulation=device.encapsulation,
             own_network=device.own_network,
             said=remark,
             power=power,

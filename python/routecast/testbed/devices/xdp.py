@@ -27,6 +27,8 @@ class Xdp(KernelRouter[XdpOptions]):
     name = "xdp"
     title = "XDP forwarder"
     options = XdpOptions
+    keeps_tags = True
+    """VLAN tags stay on the frames that it routes, so that it needs no sub-interfaces."""
 
     def missing(self) -> tuple[Missing, ...]:
         """Return the programs that are not there, and eBPF where this process cannot use it."""

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::frame::{Template, WARM_UP, pattern_sum};
-use crate::request::Flow;
+use crate::request::{Encapsulation, Flow};
 
 const TRIAL: u8 = 3;
 
@@ -17,7 +17,11 @@ fn frame(sequence: u32, flow: u16, trial: u8, stream: u8) -> Vec<u8> {
     };
     let mut frame = vec![0; 124];
     let signature = Signature { sequence, sent_ns: 1_000 * u64::from(sequence), flow, trial, stream };
-    Template::new(&addresses, flow).unwrap().write(&mut frame, pattern_sum(128, false), signature);
+    Template::new(&addresses, flow, &Encapsulation::default()).unwrap().write(
+        &mut frame,
+        pattern_sum(128, 42),
+        signature,
+    );
     frame
 }
 
