@@ -116,3 +116,17 @@ def test_filters_are_set_on_the_packet_filter(bed: Path) -> None:
     result = benchmark(bed, "throughput", dut="nftables", stream=stream)
     # Sec. 11.4: 25 conditions, the last of which accepts: 24 that match nothing.
     assert '"rules": 24' in json.dumps(result.to_json()["setup"])
+
+
+def test_the_wire_without_the_device_is_measured_beside_the_device(bed: Path, undisturbed: Callable[..., Any]) -> None:
+    def judge(result: BenchmarkResult) -> None:
+        assert result.throughput is not None
+        row = result.throughput.rows[0]
+        # A rate that was found has a floor, unless the tester did not reach it over the wire.
+        assert 0.0 <= row.floor_loss_ratio < 1.0 or row.floor_reason
+        floor = [record for record in result.trials if record.procedure == "floor"]
+        assert any(record.trial.is_valid and record.rate_pps == row.throughput_pps for record in floor)
+
+    result = undisturbed(lambda: benchmark(bed, "throughput"), judge, trials=trials_of, attempts=3)
+    # The bed of the wire stands beside that of the device, whose trials take no notice of it.
+    assert not any("works on the same cores" in note for trial in trials_of(result) for note in trial.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -12,13 +13,17 @@ from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.rig import medium_of
 from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, Stream
 from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import OfferedLoad
+from routecast.testbed.bed import Bed
 from routecast.testbed.devices import make_device
-from routecast.testbed.document import NamespacesFile
+from routecast.testbed.document import Cores, NamespacesFile
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.power.meter import tried
 from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
+from routecast.testbed.selftest import BackToBack, Wire
 
 __all__ = ["BedRig"]
 
@@ -117,13 +122,20 @@ class BedRig:
     def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator for a stream, with the pauses of RFC 2544 sec. 23."""
         is_broadcast = stream.modifier == BROADCAST
-        measure = self._ready("" if is_broadcast else stream.modifier)
-        view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
-        if is_broadcast:
-            view = view.with_broadcast(BROADCAST_RATIO)
-        yield view.with_phases(
-            Phases(wait_before_s=phases.before, residual_wait_s=phases.residual, restabilise_s=phases.settle)
-        )
+        view = _view(self._ready("" if is_broadcast else stream.modifier), stream)
+        yield view.with_phases(_phases(phases))
+
+    @property
+    def no_floor(self) -> str:
+        """Say that cables of a lab cannot be joined without the device."""
+        if isinstance(self._file, NamespacesFile):
+            return ""
+        return "the ports of this test bed are joined to the device; `routecast testbed selftest` measures the tester"
+
+    def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
+        """Return what sends the stream over one wire on the cores of this bed, beside the device that waits."""
+        assert isinstance(self._file, NamespacesFile)
+        return _Floor(file=self._file, beside=self._ready(self._modifier).bed, stream=stream, phases=phases)
 
     def device(self) -> Mapping[str, object]:
         """Return the facts of the device under test (RFC 2544 sec. 7)."""
@@ -178,3 +190,41 @@ class BedRig:
             tried(meter)
         elif no_power:
             self._said(no_power)
+
+
+def _view(measure: Measure, stream: Stream) -> Measure:
+    """Return the view of an evaluator that sends a stream."""
+    view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
+    return view.with_broadcast(BROADCAST_RATIO) if stream.modifier == BROADCAST else view
+
+
+def _phases(phases: TrialProfile) -> Phases:
+    return Phases(wait_before_s=phases.before, residual_wait_s=phases.residual, restabilise_s=phases.settle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Floor:
+    """Answers for a wire without a device, which is made for each trial and undone after it.
+
+    Frames are sent from the core of the bed's generator and received on the core where the bed receives: the device's,
+    if no receiver has its own. There the receiver goes before a device that polls.
+    """
+
+    file: NamespacesFile
+    beside: Bed
+    stream: Stream
+    phases: TrialProfile
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        placed = self.beside.placement
+        receiver = placed.receiver if placed.receiver is not None or placed.is_shared else placed.dut
+        changes = {
+            "name": f"{self.file.name}-floor",
+            "cores": Cores(tester=placed.tester, receiver=receiver, dut=placed.dut),
+            "priority": min(self.file.priority + 1, 98) if self.file.priority else 0,
+            "power": None,
+        }
+        bed = BackToBack(self.file.model_copy(update=changes), Wire())
+        bed.beside = self.beside.name
+        with bed, Measure(bed, retries=0, phases=replace(_phases(self.phases), learning_frames=0)) as measure:
+            return _view(measure, self.stream).trial(load, duration_s)

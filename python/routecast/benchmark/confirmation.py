@@ -171,6 +171,8 @@ def _lowered(
             outcome="undetermined",
             confirmed="lowered",
             confirmed_reason=reason,
+            missed_pps=decisive.rate_pps,
+            missed_loss_ratio=decisive.loss_ratio,
             reason=f"{reason}, and no latency or loss trial below it met the goal",
         )
     at = [one for one in met if one.rate_pps >= rate_pps * (1.0 - _ALIKE)]
@@ -184,6 +186,8 @@ def _lowered(
         power=max(reversed(metered), key=lambda trial: trial.duration_s).power if metered else None,
         confirmed="lowered",
         confirmed_reason=reason,
+        missed_pps=decisive.rate_pps,
+        missed_loss_ratio=decisive.loss_ratio,
     )
 
 

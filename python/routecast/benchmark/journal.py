@@ -18,10 +18,12 @@ from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial, TrialPower
 from routecast.quantity.schema import field, value
 
-__all__ = ["SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal", "read_trial"]
+__all__ = ["FLOOR", "SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal", "read_trial"]
 
 TABLE = "trials"
 SUMMARY = "benchmark.json"
+FLOOR = "floor"
+"""Procedure of the trials over a wire without a device: they are no results of the device."""
 
 COLUMNS: Columns = {
     "task": "text",

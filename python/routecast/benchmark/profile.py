@@ -39,6 +39,11 @@ class TrialProfile:
     residual: Span = field("Wait for residual frames after the trial (sec. 23 d).", default=2.0)
     settle: Span = field("Wait until the device has settled again (sec. 23 e).", default=5.0)
     attempts: Repeats = field("How often an invalid trial is run before it is given up.", default=3)
+    floor: bool = field(
+        "Whether a trial over a wire without a device follows each throughput, at the same rate: what it loses is the "
+        "machine's. Of beds of network namespaces alone.",
+        default=True,
+    )
 
 
 @value

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.journal import FLOOR, TrialRecord
 from routecast.benchmark.limits import Limit
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun
@@ -96,11 +96,12 @@ class BenchmarkResult:
     @property
     def shared_cores(self) -> str:
         """Which other test bed worked on the same cores during how many trials; empty if none did."""
-        others = [note for one in self.trials for note in one.trial.notes if _SAME_CORES in note]
+        trials = [one.trial for one in self.trials if one.procedure != FLOOR]
+        others = [note for trial in trials for note in trial.notes if _SAME_CORES in note]
         if not others:
             return ""
-        disturbed = sum(any(_SAME_CORES in note for note in one.trial.notes) for one in self.trials)
-        return f"{disturbed} of {len(self.trials)} trials are disturbed: {'; '.join(dict.fromkeys(others))}"
+        disturbed = sum(any(_SAME_CORES in note for note in trial.notes) for trial in trials)
+        return f"{disturbed} of {len(trials)} trials are disturbed: {'; '.join(dict.fromkeys(others))}"
 
     def __getattr__(self, name: str) -> Any:
         """Return what a procedure has found; None if it has no result."""

@@ -62,6 +62,15 @@ class Rig(Protocol):
         """Return the evaluator for a stream, ready while the context lasts."""
         ...
 
+    @property
+    def no_floor(self) -> str:
+        """Why no wire without a device can be measured here; empty if one can."""
+        ...
+
+    def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
+        """Return what answers for the same stream over a wire without a device, while the stream is prepared."""
+        ...
+
     def device(self) -> Mapping[str, object]:
         """Facts of the device under test (RFC 2544 sec. 7)."""
         ...
@@ -82,7 +91,16 @@ class Rig(Protocol):
 
 
 class _NothingToUndo:
-    """A rig that makes nothing."""
+    """A rig that makes nothing, and has no wire."""
+
+    @property
+    def no_floor(self) -> str:
+        """There is no machine whose loss could be measured."""
+        return "there is no machine that loses frames: nothing is sent over a wire"
+
+    def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
+        """Refuse."""
+        raise NotImplementedError(self.no_floor)
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +119,16 @@ class PlainRig(_NothingToUndo):
     link: float
     title: str = "evaluator"
     kind: Literal["measure", "simulate", "solve", "other"] = "other"
+    wire: Evaluator | None = None
+
+    @property
+    def no_floor(self) -> str:
+        """Say that there is no wire, unless one was given."""
+        return "" if self.wire is not None else super().no_floor
+
+    def floor(self, stream: Stream, phases: TrialProfile) -> Evaluator:
+        """Return the wire."""
+        return self.wire if self.wire is not None else super().floor(stream, phases)
 
     @property
     def link_bps(self) -> tuple[float, ...]:

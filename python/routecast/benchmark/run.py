@@ -22,7 +22,8 @@ from routecast.benchmark.compliance import compliance_of, modifiers_left_out
 from routecast.benchmark.confirmation import CONFIRM, CONFIRMING, again, confirmed_rows
 from routecast.benchmark.contradictions import contradictions
 from routecast.benchmark.disturbed import disturbances_of, reasons_of
-from routecast.benchmark.journal import SUMMARY, TrialRecord, open_journal
+from routecast.benchmark.floor import LEFT_OUT, with_floor
+from routecast.benchmark.journal import FLOOR, SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.limits import limits_of
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
@@ -34,6 +35,7 @@ from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.benchmark.streams import Stream
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
+from routecast.quantity import format_pps
 from routecast.quantity.whole_file import write_whole
 
 __all__ = ["run_benchmark"]
@@ -117,7 +119,7 @@ def run_benchmark(
                         on_trial=on_trial,
                         failures=failures,
                     )
-                    _run_size(plan, stream, size, stage, rows, clock)
+                    _run_size(plan, rig, stream, size, stage, rows, clock)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
     for name in plan.procedures:
@@ -137,7 +139,9 @@ def run_benchmark(
     return result
 
 
-def _run_size(plan: Plan, stream: Stream, size: int, make: Callable[..., Stage], rows: _Rows, clock: Clock) -> None:
+def _run_size(
+    plan: Plan, rig: Rig, stream: Stream, size: int, make: Callable[..., Stage], rows: _Rows, clock: Clock
+) -> None:
     """Run the procedures for one stream and frame size, whose stages share what the tester reaches.
 
     What follows latency and frame loss rests on the throughput that their trials confirm.
@@ -151,6 +155,7 @@ def _run_size(plan: Plan, stream: Stream, size: int, make: Callable[..., Stage],
         procedure = PROCEDURES[name]
         if base is not None and stage is not None and not is_confirmed and name not in CONFIRMING:
             base, is_confirmed = _confirm(plan, stage, asked, rows), True
+            _measure_floor(rig, stage, make, base, rows)
         clock.begin(stream, size, name)
         stage = make(procedure=name, most_pps=most_pps)
         if not procedure.rests_on_throughput and math.isinf(most_pps):
@@ -168,7 +173,24 @@ def _run_size(plan: Plan, stream: Stream, size: int, make: Callable[..., Stage],
                 base = _base(plan, found)
         clock.end()
     if base is not None and stage is not None and not is_confirmed:
-        _confirm(plan, stage, asked, rows)
+        _measure_floor(rig, stage, make, _confirm(plan, stage, asked, rows), rows)
+
+
+def _measure_floor(rig: Rig, stage: Stage, make: Callable[..., Stage], base: ThroughputRow, rows: _Rows) -> None:
+    """Set beside the base goal's throughput what a wire without a device loses at the same rate."""
+    found: list[ThroughputRow] = rows.of["throughput"]
+    trial = stage.profile.trial
+    reason = rig.no_floor or ("" if trial.floor else LEFT_OUT)
+    if reason:
+        found[found.index(base)] = replace(base, floor_reason=reason)
+        return
+    here = (stage.stream.name, stage.frame_bytes)
+    mine = [record for record in stage.records if (record.stream, record.frame_bytes) == here]
+
+    def open_stage() -> Stage:
+        return make(procedure=FLOOR, most_pps=stage.most_pps, evaluator=rig.floor(stage.stream, trial))
+
+    found[found.index(base)] = with_floor(base, open_stage, mine)
 
 
 def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> ThroughputRow:
@@ -232,6 +254,7 @@ def _result(
     plan: Plan, rig: Rig, rows: _Rows, records: list[TrialRecord], device: dict[str, object], tester: dict[str, object]
 ) -> BenchmarkResult:
     profile = plan.profile
+    of_device = [record for record in records if record.procedure != FLOOR]
     protocols = " and ".join(dict.fromkeys(stream.protocol for stream in plan.streams))
     setup = Setup(
         evaluator=rig.kind,
@@ -268,12 +291,12 @@ def _result(
         not_run=tuple(rows.not_run),
         search_statements=statements,
         trials=tuple(records),
-        invalid_trials=sum(not record.trial.is_valid for record in records),
-        invalid_reasons=reasons_of(records),
-        limits=limits_of(records),
-        disturbed=disturbances_of(records),
+        invalid_trials=sum(not record.trial.is_valid for record in of_device),
+        invalid_reasons=reasons_of(of_device),
+        limits=limits_of(of_device),
+        disturbed=disturbances_of(of_device),
         versions=_versions(),
-        notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium), *_power_notes(records)),
+        notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium), *_power_notes(of_device), *_floor_notes(rig, rows)),
     )
 
 
@@ -302,6 +325,18 @@ def _power_notes(records: list[TrialRecord]) -> list[str]:
     if not missing:
         return []
     return [f"{len(missing)} of {len(records)} trials have no watts: {missing[0]}"]
+
+
+def _floor_notes(rig: Rig, rows: _Rows) -> list[str]:
+    """Say why the floor of the machine is not known, where a machine was measured."""
+    if rig.kind != "measure":
+        return []
+    reasons: dict[str, None] = {}
+    for row in rows.of["throughput"]:
+        if row.floor_reason:
+            where = f" at {format_pps(row.missed_pps)}" if math.isfinite(row.floor_loss_ratio) else ""
+            reasons[f"the floor of the machine{where} is not known: {row.floor_reason}"] = None
+    return list(reasons)
 
 
 def _versions() -> dict[str, str]:

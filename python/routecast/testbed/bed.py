@@ -119,6 +119,8 @@ class Bed:
         self.encapsulation = file.encapsulation
         self.ports: tuple[TesterPort, ...] = ()
         self.said = said
+        self.beside = ""
+        """Name of a bed that stands on the same cores and waits while this one works; empty if there is none."""
         self._state: state.BedState | None = None
         self._lock: state.BedLock | None = None
         self._handlers: dict[int, Any] = {}
@@ -166,6 +168,7 @@ class Bed:
                 pid_start_ticks=state.start_ticks(os.getpid()),
                 namespaces=list(self._namespaces()),
                 cores=sorted({self.placement.tester, *self.placement.device_cores}),
+                beside=self.beside,
                 since_s=time.time(),
                 pins=[str(state.PINS / self.name)],
                 folder=str(self.folder),
@@ -227,6 +230,8 @@ class Bed:
             if name != self.name
             and (other := state.BedState.read(name)) is not None
             and other.is_in_use()
+            and not other.beside  # it waits for another bed, or that bed waits for it
+            and self.beside != name
             and mine & set(other.cores)
         )
 

@@ -72,6 +72,8 @@ class BedState:
         The bed is to stay without an owner (``routecast testbed up``).
     cores : list of int
         Cores that the bed works on.
+    beside : str
+        Name of the bed to which this one belongs: the two take turns on the same cores.
     since_s : float
         When the bed was made, in seconds since 1970; 0 where that is not known.
     namespaces, pins : list of str
@@ -90,6 +92,7 @@ class BedState:
     pid_start_ticks: int = 0
     is_kept: bool = False
     cores: list[int] = field(default_factory=list)
+    beside: str = ""
     since_s: float = 0.0
     namespaces: list[str] = field(default_factory=list)
     processes: list[dict[str, Any]] = field(default_factory=list)

@@ -122,21 +122,24 @@ def read_journal(path: Path) -> tuple[Record, ...]:
     """Read every trial of a benchmark's ``trials.parquet``.
 
     A search's trials are ``"search"``, those at the greatest rate of all ``"mrr"``, others what their procedure is
-    called. The goals of the searches are not in the file: a stream and size of which the greatest rate lost no more
-    than a PDR tolerates has the tester's limit, as far as this file can tell.
+    called; those over a wire without a device are left out. The goals of the searches are not in the file: a stream and
+    size of which the greatest rate lost no more than a PDR tolerates has the tester's limit, as far as this file can
+    tell.
 
     Raises
     ------
     routecast.errors.FileProblem
         The file, or a trial in it, cannot be read.
     """
-    from routecast.benchmark.journal import read_trial
+    from routecast.benchmark.journal import FLOOR, read_trial
     from routecast.benchmark.procedures.throughput import GREATEST
 
     table = read_parquet(path, kind="table of trials")
     records: list[Record] = []
     problems = []
     for number, row in enumerate(table.sort("number").to_dicts(), start=1):
+        if row["procedure"] == FLOOR:
+            continue
         try:
             trial = read_trial(str(row["trial"]))
         except (ValueError, KeyError, TypeError) as error:

@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile
     from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["PROCEDURE", "ThroughputProfile", "ThroughputResult", "ThroughputRow", "confirmation_text", "rate_text"]
+__all__ = [
+    "PROCEDURE",
+    "ThroughputProfile",
+    "ThroughputResult",
+    "ThroughputRow",
+    "confirmation_text",
+    "floor_text",
+    "rate_text",
+]
 
 
 @value
@@ -135,6 +143,21 @@ class ThroughputRow:
         "bound, since the router may forward more.",
         default="",
     )
+    missed_pps: float = field(
+        "Where the rate was lowered: the rate of the trial that lowered it.", default=float("nan")
+    )
+    missed_loss_ratio: float = field("Where the rate was lowered: what that trial lost.", default=float("nan"))
+    floor_loss_ratio: float = field(
+        "What a wire without a device lost at the throughput, for as long and in the same minutes: the floor of the "
+        "machine. NaN where no such trial was run, and ``floor_reason`` says why.",
+        default=float("nan"),
+    )
+    floor_missed_loss_ratio: float = field(
+        "What the wire lost at ``missed_pps``: where that is no less than ``missed_loss_ratio``, the loss is the "
+        "machine's and not the device's.",
+        default=float("nan"),
+    )
+    floor_reason: str = field("Why the floor is not known, in words.", default="")
 
     @property
     def of_theoretical_ratio(self) -> float:
@@ -164,6 +187,7 @@ _CEILING_MARGIN = 0.9
 _CLEAR_LOSS = 0.1
 _MOST_DOUBTS = 1
 _CEILING_ATTEMPTS = 8
+_TINY_LOSS = 1e-12
 GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find it."""
 
@@ -251,6 +275,24 @@ def confirmation_text(row: ThroughputRow) -> str:
         return f"lowered from {format_pps(row.searched_pps)}: {row.confirmed_reason}"
     said = "confirmed" if row.confirmed == "yes" else "not confirmed"
     return f"{said}: {row.confirmed_reason}" if row.confirmed_reason else said
+
+
+def floor_text(row: ThroughputRow) -> str:
+    """Say what a wire without a device lost at the rates of a row, and whose the device's loss is then; or nothing."""
+    parts = []
+    if math.isfinite(row.floor_loss_ratio):
+        lost = percent_of(row.floor_loss_ratio) if row.floor_loss_ratio else "nothing"
+        parts.append(f"a wire without a device lost {lost} at this rate in the same minutes")
+        device_loss_ratio = 1.0 - row.conditional_pps / row.throughput_pps
+        if _TINY_LOSS < device_loss_ratio <= row.floor_loss_ratio:
+            parts.append(f"the {percent_of(device_loss_ratio)} that were lost here are the machine's, not the device's")
+    if math.isfinite(row.floor_missed_loss_ratio):
+        floor = percent_of(row.floor_missed_loss_ratio) if row.floor_missed_loss_ratio else "nothing"
+        text = f"at {format_pps(row.missed_pps)} the wire lost {floor}"
+        if row.missed_loss_ratio <= row.floor_missed_loss_ratio:
+            text += f": the loss of {percent_of(row.missed_loss_ratio)} there is the machine's, not the device's"
+        parts.append(text)
+    return "; ".join(parts)
 
 
 def _search(stage: Stage) -> tuple[Bounds, ...]:
@@ -592,7 +634,7 @@ def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
         f"frames/s of {row.frame_bytes} bytes, {loss}",
         f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
         f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}; "
-        f"{confirmation_text(row)}",
+        f"{'; '.join(filter(None, (confirmation_text(row), floor_text(row))))}",
     )
 
 
@@ -624,10 +666,14 @@ def _closing(result: ThroughputResult, benchmark: BenchmarkResult) -> Iterator[B
 def _answers(result: ThroughputResult) -> tuple[str, ...]:
     if not _headlines(result):
         return ("**No throughput was found**: the reasons stand beneath the table.",)
-    said = (f" {ended(confirmation_text(row))}" for row in _best(result.rows))
+    said = (f" {' '.join(_sentences(row))}" for row in _best(result.rows))
     limited = (_AT_LEAST if row.limit == "tester" else "" for row in _best(result.rows))
     pairs = itertools.zip_longest(result.advertised, said, limited, fillvalue="")
     return tuple(f"Throughput: **{text}**.{limit}{words}" for text, words, limit in pairs if text)
+
+
+def _sentences(row: ThroughputRow) -> Iterator[str]:
+    yield from map(ended, filter(None, (confirmation_text(row), floor_text(row))))
 
 
 _AT_LEAST = " The tester offers no more: the router may forward more."
@@ -639,7 +685,16 @@ def _caption(result: ThroughputResult) -> str:
     search, limited = result.search and f"By {result.search}.", ""
     if any(row.limit == "tester" for row in result.rows):
         limited = "≥: the tester offers no more, the router may forward more."
-    return " ".join(filter(None, (search, final, limited, *_unconfirmed(result), result.watts)))
+    return " ".join(filter(None, (search, final, limited, *_unconfirmed(result), *_floors(result), result.watts)))
+
+
+def _floors(result: ThroughputResult) -> Iterator[str]:
+    """Say of each row that the answer does not name what a wire without a device lost, where it lost any."""
+    named = _best(result.rows)
+    several = len({row.stream for row in result.rows}) > 1
+    for row in result.rows:
+        if row not in named and (row.floor_loss_ratio > 0.0 or row.floor_missed_loss_ratio > 0.0):
+            yield f"{row.frame_bytes} B, {row.goal}{f', {row.stream}' if several else ''}: {floor_text(row)}."
 
 
 def _unconfirmed(result: ThroughputResult) -> Iterator[str]:
@@ -660,6 +715,7 @@ def _columns(result: ThroughputResult) -> tuple[Column | bool, ...]:
         Column.text("Goal", "goal"),
         rate_column("Throughput", lambda row: rate_text(row) if row.limit == "tester" else row.throughput_pps),
         Column.text("Confirmed", _confirmed_word, wide=True),
+        Column("Floor", "%", scaled(100.0, ".4g"), "floor_loss_ratio", wide=True),
         rate_column("Upper bound", "upper_pps"),
         rate_column("Theoretical", "theoretical_pps"),
         Column("Of it", "%", percent, "of_theoretical_ratio"),
@@ -701,7 +757,7 @@ PROCEDURE = Procedure(
     caption=_caption,
     explained="Rates count all ports together. Theoretical: the medium's maximum for the size (sec. 20). Upper bound: "
     "the least rate that failed, at the end of the search. Bit rates: of the frames, and with the 20 bytes that each "
-    "takes on the wire besides.",
+    "takes on the wire besides. Floor: what a wire without a device lost at the rate in the same minutes.",
     answers=_answers,
     opening=_opening,
     figures=_figures,
