@@ -106,7 +106,8 @@ def test_a_router_that_loses_in_half_of_its_long_trials_is_not_lossless() -> Non
     assert 0.0 in losses
     assert max(losses) > 0.0
     assert row.confirmed == "lowered"
-    assert row.throughput_pps == pytest.approx(0.5 * row.searched_pps)
+    # The search below the loss ends at or above what the router holds: there most of three trials decide.
+    assert 0.98 * evaluator.holds_pps <= row.throughput_pps < row.searched_pps
 
 
 def test_trials_without_loss_confirm_the_throughput() -> None:
@@ -146,6 +147,43 @@ def test_a_loss_of_the_latency_trials_lowers_the_throughput_to_what_they_confirm
     assert "the latency trial at that rate lost 0.5 %" in table.caption
     assert f"{row.throughput_pps:,.0f} frames/s" in result.throughput.advertised[0]
     assert result.to_json()["throughput"]["rows"][0]["confirmed"] == "lowered"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("holds", [0.9, 0.6, 0.3])
+def test_a_lowered_rate_is_searched_anew_with_trials_as_long_as_the_one_that_lost(holds: float) -> None:
+    result = run(Tiring(CAPACITY_PPS, holds_pps=holds * CAPACITY_PPS), "latency")
+    row = lossless(result)
+    width = row.resolution_ratio
+    assert row.confirmed == "lowered"
+    assert holds * CAPACITY_PPS * (1.0 - 2.0 * width) <= row.throughput_pps <= holds * CAPACITY_PPS < row.upper_pps
+    assert row.upper_pps - row.throughput_pps <= width * row.upper_pps
+    below = [record for record in result.trials if record.purpose.startswith("search below the loss")]
+    assert {record.trial.duration_s for record in below} == {0.3}
+    # Two goals, each halved to its width at most, three trials where most decide.
+    assert len(below) <= 2 * 3 * 8
+    assert any(record.purpose == "confirm" and record.rate_pps == row.throughput_pps for record in result.trials)
+    assert row.missed_loss_ratio == pytest.approx(0.005, rel=0.01)
+
+
+def test_a_rate_that_the_new_search_does_not_confirm_falls_to_what_was_confirmed() -> None:
+    class Fickle(Tiring):
+        """Loses in the second long trial at a rate above a half, and in all later ones there."""
+
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            is_second = duration_s > SHORT_S and (load.rate_pps, duration_s) in self.trials
+            self.holds_pps = (0.55 if is_second else 0.9) * CAPACITY_PPS
+            return Tiring.trial(self, load, duration_s)
+
+    result = run(Fickle(CAPACITY_PPS, share=0.0005), "latency", latency={"repeats": 1})
+    row = lossless(result)
+    assert row.confirmed == "lowered"
+    (fallen_pps,) = {
+        record.rate_pps
+        for record in result.trials
+        if record.purpose == "confirm" and 0.8 * CAPACITY_PPS < record.rate_pps < row.searched_pps
+    }
+    assert row.throughput_pps < fallen_pps == row.upper_pps
+    assert row.throughput_pps >= 0.49 * CAPACITY_PPS
 
 
 def test_one_stall_in_a_latency_trial_is_asked_about_again_and_lowers_nothing() -> None:

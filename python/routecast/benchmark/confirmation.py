@@ -1,11 +1,13 @@
 """Whether longer trials confirm a throughput: a rate at which the latency trials lose frames is not lossless.
 
 A search ends at the greatest rate that met its goal in trials that are often short. The trials of latency and frame
-loss at that rate or below are as good a witness, so what they lost lowers the rate.
+loss at that rate or below are as good a witness, so what they lost lowers the rate: to what a new search finds between
+the greatest rate that they confirm and the least that missed the goal.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,18 +16,20 @@ from types import MappingProxyType
 from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures.procedure import percent_of, plural
 from routecast.benchmark.procedures.throughput import GREATEST, ThroughputRow
-from routecast.benchmark.stage import counts_of
+from routecast.benchmark.search import binary_search, verified
+from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 
-__all__ = ["CONFIRM", "CONFIRMING", "again", "confirmed_rows"]
+__all__ = ["CONFIRM", "CONFIRMING", "again", "confirmed_rows", "longest_at", "search_below"]
 
 CONFIRMING = ("latency", "frame_loss")
 """Procedures whose trials confirm a throughput or lower it."""
 
 CONFIRM = "confirm"
 """What a trial is for that asks again about a loss."""
+_SEARCH = "search below the loss"
 _ALIKE = 1e-9
 _DECIDING_TRIALS = 3
 _NAMES = {"latency": "latency trial", "frame_loss": "loss trial"}
@@ -58,7 +62,7 @@ def confirmed_rows(
 
     A rate is confirmed if the valid trials at each rate up to it met the row's goal: all of one or two, most of three
     and more (:func:`again`). Else it is lowered to the greatest rate of such trials below which none missed the goal,
-    or to the rate of a stricter goal if that is more.
+    or to the rate of a stricter goal if that is more; :func:`search_below` makes more such trials.
 
     Parameters
     ----------
@@ -131,6 +135,47 @@ def again(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord]) -> Iter
             yield some[lost.index(max(lost))], _DECIDING_TRIALS - len(some)
 
 
+def longest_at(rate_pps: float, records: Iterable[TrialRecord]) -> TrialRecord:
+    """Return the longest trial at a rate that can lower a throughput."""
+    at = (record for record in _witnesses(records) if math.isclose(record.rate_pps, rate_pps, rel_tol=_ALIKE))
+    return max(at, key=lambda record: record.trial.duration_s)
+
+
+def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
+    """Search between the rate of a lowered row and the least that missed its goal; its trials confirm, or miss again.
+
+    The trials are as long as the one that lowered the rate: shorter ones have met the goal there already. Where a trial
+    loses little, most of three decide. The rate that the search ends at is tried once more.
+    """
+    goal = next(one for one in stage.profile.throughput.goal if one.name == row.goal)
+    whole = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
+    is_met = math.isfinite(row.throughput_pps)
+    least_pps = row.throughput_pps if is_met else stage.profile.throughput.least * stage.theoretical_pps
+    if row.upper_pps - least_pps <= goal.width * row.upper_pps:
+        return
+
+    def offer(per_port_pps: float, duration_s: float, purpose: str) -> Counts:
+        number = purpose.partition(",")[0].removeprefix("search ")
+        return counts_of(stage.trial(stage.ports * per_port_pps, duration_s, f"{_SEARCH} {number}"), duration_s)
+
+    found = binary_search(
+        verified(
+            offer,
+            repeats=_DECIDING_TRIALS - 1,
+            below_ratio=stage.profile.throughput.verify_below,
+            enough_ratio=goal.loss_ratio,
+        ),
+        whole,
+        least_pps=least_pps / stage.ports,
+        most_pps=row.upper_pps / stage.ports,
+        fails_at_most=True,
+        meets_at_least=is_met,
+    )
+    if found.lower_pps * stage.ports > least_pps * (1.0 + _ALIKE):
+        with contextlib.suppress(InvalidTrial):
+            stage.trial(found.lower_pps * stage.ports, duration_s, CONFIRM)
+
+
 def _witnesses(records: Iterable[TrialRecord]) -> list[TrialRecord]:
     return [
         record
@@ -157,9 +202,12 @@ def _lowered(
     rate_pps = max((one.rate_pps for one in met), default=math.nan)
     if stricter_pps < least_pps and not rate_pps >= stricter_pps:
         rate_pps = stricter_pps
-    # The trial at the least rate that missed the goal decides; of several there the one that lost most.
+    # The trial at the least rate that missed the goal decides; of several there the one that lost most. Trials of a
+    # search below the loss follow from one that decided before.
+    first = [one for one in missed if not one.record.purpose.startswith(_SEARCH)] or missed
+    decisive_pps = min(one.rate_pps for one in first)
     decisive = max(
-        (one for one in missed if one.rate_pps <= least_pps * (1.0 + _ALIKE)), key=lambda one: one.loss_ratio
+        (one for one in first if one.rate_pps <= decisive_pps * (1.0 + _ALIKE)), key=lambda one: one.loss_ratio
     )
     is_at = decisive.rate_pps >= row.throughput_pps * (1.0 - _ALIKE)
     where = "at that rate" if is_at else f"at {format_pps(decisive.rate_pps)}"
@@ -167,7 +215,7 @@ def _lowered(
     if math.isnan(rate_pps):
         return replace(
             _at(row, math.nan),
-            upper_pps=decisive.rate_pps,
+            upper_pps=least_pps,
             outcome="undetermined",
             confirmed="lowered",
             confirmed_reason=reason,
@@ -181,7 +229,7 @@ def _lowered(
     return replace(
         _at(row, rate_pps),
         conditional_pps=rate_pps * (1.0 - loss_ratio),
-        upper_pps=decisive.rate_pps,
+        upper_pps=least_pps,
         outcome="found",
         power=max(reversed(metered), key=lambda trial: trial.duration_s).power if metered else None,
         confirmed="lowered",

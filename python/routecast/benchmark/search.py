@@ -106,6 +106,7 @@ def binary_search(
     most_pps: float,
     hint_pps: float = math.nan,
     fails_at_most: bool = False,
+    meets_at_least: bool = False,
     doubts: int = 0,
 ) -> Bounds:
     """Halve the interval between a load that meets the goal and one that misses it until it is narrow enough.
@@ -125,13 +126,17 @@ def binary_search(
         A load that is expected to be near the result: the search opens there and goes on in growing steps until it has
         an interval to halve. NaN for none.
     fails_at_most : bool
-        The greatest load is known to miss the goal by far, and is not tried.
+        The greatest load is known to miss the goal, and is not tried.
+    meets_at_least : bool
+        The least load is known to meet the goal, and is not tried.
     doubts : int
         How often the upper bound is tried once more at the end: on a disturbed machine a load can miss the goal for
         reasons of the machine, and a search that believes each miss ends too low. A load that meets it after all is the
         new lower bound, and the search goes on above it.
     """
     search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
+    if meets_at_least:
+        search.lower = least_pps
     try:
         return search.run(hint_pps, fails_at_most=fails_at_most, doubts=doubts)
     except InvalidTrial as problem:
