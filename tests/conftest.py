@@ -41,6 +41,9 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
+# Processes of a run share the cores of the machine, and so do the test beds of their tests.
+os.environ.setdefault("ROUTECAST_SHARE_CORES", "1")
+
 PATIENCE_S = 120.0
 """No test waits for a tenth of this; the end of a wait that would have none."""
 

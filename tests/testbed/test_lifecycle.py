@@ -16,6 +16,7 @@ import pytest
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import make_bed, napi, netns, state
+from routecast.testbed.bed import SHARE_CORES
 from routecast.testbed.dut_host import Missing, run_command
 from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
 
@@ -296,7 +297,51 @@ def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: 
         assert len(one.device_threads()) == len(two.device_threads()) == 1
         assert one.device_threads() != two.device_threads()
         (line,) = [line for line in one.neighbours() if two.name in line]
-        assert re.search(rf"process {os.getpid()} works on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line)
+        assert re.search(
+            rf"process {os.getpid()} stands on the same cores \(cores? [\d, ]+ since 20\S+ \S+ UTC\)", line
+        )
+
+
+def test_a_bed_on_cores_where_another_one_measures_is_refused_unless_it_may_share_them(
+    bed_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(SHARE_CORES, raising=False)
+    other = tmp_path / "other.testbed.toml"
+    other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
+    # Beds of other programs on this machine are not the subject.
+    beds = state.beds
+    with make_bed(bed_file, share_cores=True) as one:
+        names = {one.name, f"n{os.getpid() % 100_000}"}
+        monkeypatch.setattr(state, "beds", lambda: tuple(name for name in beds() if name in names))
+        with make_bed(str(other)):
+            pass  # a bed that only stands is no reason to refuse
+        one.begin_measuring()
+        with pytest.raises(EnvironmentProblem, match="measures on the same cores") as refused, make_bed(str(other)):
+            raise AssertionError("the cores are not free")
+        message = str(refused.value)
+        assert repr(one.name) in message
+        assert re.search(r"\(cores? [\d, ]+ since 20", message)
+        assert "--share-cores" in message
+        assert "name" not in message
+        with make_bed(str(other), share_cores=True) as two:
+            two.begin_measuring()
+            assert any(f"test bed {one.name!r}" in line and "works on" in line for line in two.neighbours())
+            # Who measures already is not stopped by who came later.
+            assert any(f"test bed {two.name!r}" in line and "works on" in line for line in one.neighbours())
+
+
+def test_a_bed_that_was_put_up_to_stay_is_a_neighbour(bed_file: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.testbed.toml"
+    other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
+    with make_bed(str(other)) as kept:
+        kept.keep()
+    try:
+        with make_bed(bed_file) as bed:
+            (line,) = [line for line in bed.neighbours() if kept.name in line]
+            assert re.match(rf"test bed '{kept.name}' stands on the same cores \(cores? ", line)
+            assert any(kept.name in note for note in bed.notes_for((0,)))
+    finally:
+        state.remove(kept.name)
 
 
 def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:

@@ -46,6 +46,8 @@ class BedRig:
         Its options.
     own_network : bool
         Send on interfaces that carry other traffic as well.
+    share_cores : bool
+        Use cores on which another test bed measures.
     power : str or None
         The power meter, instead of the file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.
     said : callable
@@ -67,10 +69,12 @@ class BedRig:
         options: Mapping[str, object] | None = None,
         encapsulation: str | None = None,
         own_network: bool = False,
+        share_cores: bool = False,
         power: str | None = None,
         said: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._testbed, self._device, self._own_network, self._said = testbed, device, own_network, said
+        self._share_cores = share_cores
         self._options, self._power, self._encapsulation = dict(options or {}), power, encapsulation
         self._file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
         self._under_test = make_device(self._file.dut.device, self._file.dut.options)
@@ -172,6 +176,7 @@ class BedRig:
             options=options,
             encapsulation=self._encapsulation,
             own_network=self._own_network,
+            share_cores=self._share_cores,
             said=self._said,
             power=self._power,
             retries=0,  # the benchmark runs an invalid trial again itself, and keeps each
@@ -225,6 +230,6 @@ class _Floor:
             "power": None,
         }
         bed = BackToBack(self.file.model_copy(update=changes), Wire())
-        bed.beside = self.beside.name
+        bed.beside, bed.share_cores = self.beside.name, True
         with bed, Measure(bed, retries=0, phases=replace(_phases(self.phases), learning_frames=0)) as measure:
             return _view(measure, self.stream).trial(load, duration_s)

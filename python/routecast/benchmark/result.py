@@ -20,7 +20,7 @@ from routecast.quantity.schema import field, value
 
 __all__ = ["BenchmarkResult", "Compliance", "Setup"]
 
-_SAME_CORES = "works on the same cores"
+_SAME_CORES = "on the same cores ("
 """What a note of a trial says of another test bed that disturbs this one."""
 
 
@@ -95,7 +95,7 @@ class BenchmarkResult:
 
     @property
     def shared_cores(self) -> str:
-        """Which other test bed worked on the same cores during how many trials; empty if none did."""
+        """Which other test bed was on the same cores during how many trials; empty if none did."""
         trials = [one.trial for one in self.trials if one.procedure != FLOOR]
         others = [note for trial in trials for note in trial.notes if _SAME_CORES in note]
         if not others:

@@ -10,7 +10,7 @@ import typer
 
 from routecast.cli.console import data, print_json, print_table, print_table_to_stderr, progress_bar, remark
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts
-from routecast.cli.options import CoresOption, EncapsulationOption, PowerOption
+from routecast.cli.options import CoresOption, EncapsulationOption, PowerOption, ShareCoresOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +63,7 @@ def rig_asked(
     encapsulation: str | None,
     outages: Sequence[str],
     own_network: bool,
+    share_cores: bool,
     power: str | None,
     seed: int,
 ) -> Rig:
@@ -96,6 +97,7 @@ def rig_asked(
             options=pairs(options),
             encapsulation=encapsulation,
             own_network=own_network,
+            share_cores=share_cores,
             power=power,
             said=remark,
         )
@@ -191,6 +193,7 @@ def rfc2544(
             "--i-own-this-network", help="Send on interfaces that carry other traffic as well.", rich_help_panel=WHAT
         ),
     ] = False,
+    share_cores: ShareCoresOption = False,
     power: PowerOption = None,
     cores: CoresOption = None,
     profile: Annotated[
@@ -298,6 +301,7 @@ def rfc2544(
             encapsulation=encapsulation,
             outages=outage or [],
             own_network=own_network,
+            share_cores=share_cores,
             power=power,
             seed=seed,
         )

@@ -314,6 +314,7 @@ def measure(
             options={**device.settings(), **more},
             encapsulation=device.encapsulation,
             own_network=device.own_network,
+            share_cores=device.share_cores,
             said=remark,
             power=power,
             seed=seed,

@@ -36,6 +36,7 @@ __all__ = [
     "PowerOption",
     "RouterFile",
     "Seed",
+    "ShareCoresOption",
     "frames_asked",
     "grouped",
 ]
@@ -247,6 +248,15 @@ def frames_asked(frame: str | None) -> FrameMix | None:
 
 _BED = "Test bed"
 
+ShareCoresOption = Annotated[
+    bool,
+    typer.Option(
+        "--share-cores",
+        help="Use cores on which another test bed measures: each disturbs the other.",
+        rich_help_panel=_BED,
+    ),
+]
+
 PowerOption = Annotated[
     str | None,
     typer.Option(
@@ -304,6 +314,7 @@ class DeviceOptions:
             rich_help_panel=_BED,
         ),
     ] = False
+    share_cores: ShareCoresOption = False
 
     def given(self) -> dict[str, object]:
         """Return what was given, by option."""
@@ -312,6 +323,7 @@ class DeviceOptions:
             "--dut-option": self.dut_option,
             "--encapsulation": self.encapsulation,
             "--i-own-this-network": self.own_network,
+            "--share-cores": self.share_cores,
         }
 
     def settings(self) -> dict[str, str]:

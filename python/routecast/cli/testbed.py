@@ -35,14 +35,16 @@ def up(
     from routecast.testbed import make_bed
 
     options = device.settings()
-    with make_bed(
+    bed = make_bed(
         testbed,
         device=device.dut,
         options=options,
         encapsulation=device.encapsulation,
         own_network=device.own_network,
+        share_cores=device.share_cores,
         said=remark,
-    ) as bed:
+    )
+    with bed:
         if not wait and bed.has_programs():
             raise EnvironmentProblem(
                 f"device {bed.device.name} has XDP programs, which end with the process that attached them: add --wait"

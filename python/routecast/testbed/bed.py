@@ -26,7 +26,10 @@ from routecast.testbed.document import InterfacesFile, NamespacesFile
 from routecast.testbed.dut_host import Device, DeviceSite
 from routecast.testbed.placement import Placement, place
 
-__all__ = ["Bed", "IdlePolling", "TesterPort"]
+__all__ = ["SHARE_CORES", "Bed", "IdlePolling", "TesterPort"]
+
+SHARE_CORES = "ROUTECAST_SHARE_CORES"
+"""Environment variable that allows beds to measure on the same cores, as ``--share-cores`` does for a bed."""
 
 
 # What idle cores do while a test bed is up: sleep, as ever, or poll, so that they work at once.
@@ -121,6 +124,8 @@ class Bed:
         self.said = said
         self.beside = ""
         """Name of a bed that stands on the same cores and waits while this one works; empty if there is none."""
+        self.share_cores = False
+        """Whether this bed may measure although another one measures on the same cores."""
         self._state: state.BedState | None = None
         self._lock: state.BedLock | None = None
         self._handlers: dict[int, Any] = {}
@@ -160,6 +165,7 @@ class Bed:
         self._lock = state.BedLock(self.name)
         try:
             self._claim()
+            self._refuse_busy_cores(time.time())
             self._take_signals()
             if self._wants_polling:
                 self._idle.begin()
@@ -176,7 +182,8 @@ class Bed:
             self._state.write()
             for text in self.neighbours():
                 self.said(
-                    f"{text}: each disturbs the other; wait for it, or give this bed other cores ([cores] of its file)"
+                    f"{text}: each disturbs the other; wait for it or take it down, or give this bed other cores "
+                    "([cores] of its file)"
                 )
             self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             self._make(self._state)
@@ -221,19 +228,50 @@ class Bed:
         """Return the kernel threads that do the device's work, where the bed knows them."""
         return ()
 
+    def begin_measuring(self) -> None:
+        """Note that trials are sent over this bed from now on.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            Another bed measures on the same cores, which this bed may not share.
+        """
+        assert self._state is not None
+        self._state.measuring_since_s = time.time()
+        self._state.write()
+        self._refuse_busy_cores(self._state.measuring_since_s)
+
     def neighbours(self) -> tuple[str, ...]:
-        """Return what other test beds are in use on the same cores: each disturbs the other."""
-        mine = {self.placement.tester, *self.placement.device_cores}
+        """Return what other test beds are on the same cores, those that only stand as well: each disturbs the other."""
         return tuple(
-            f"test bed {other.bed!r} of process {other.pid} works on the same cores ({other.hold})"
+            f"test bed {other.bed!r}{f' of process {other.pid}' if other.is_in_use() else ''} "
+            f"{'works' if other.is_measuring() else 'stands'} on the same cores ({other.hold})"
+            for other in self._on_same_cores()
+        )
+
+    def _on_same_cores(self) -> list[state.BedState]:
+        mine = {self.placement.tester, *self.placement.device_cores}
+        return [
+            other
             for name in state.beds()
             if name != self.name
             and (other := state.BedState.read(name)) is not None
-            and other.is_in_use()
+            and (other.is_in_use() or other.is_kept)
             and not other.beside  # it waits for another bed, or that bed waits for it
             and self.beside != name
             and mine & set(other.cores)
-        )
+        ]
+
+    def _refuse_busy_cores(self, since_s: float) -> None:
+        if self.share_cores or os.environ.get(SHARE_CORES) == "1":
+            return
+        for other in self._on_same_cores():
+            if other.is_measuring() and other.measuring_since_s <= since_s:
+                raise EnvironmentProblem(
+                    f"test bed {other.bed!r} of process {other.pid} measures on the same cores ({other.hold}), and "
+                    "each would disturb the other: wait for it, give this bed other cores ([cores] of its file), or "
+                    f"allow it with --share-cores ({SHARE_CORES}=1 for commands without that option)"
+                )
 
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         """Return what a reader must know of trials whose frames enter the device by these ports."""

@@ -53,6 +53,7 @@ def make_bed(
     options: Mapping[str, object] | None = None,
     encapsulation: str | None = None,
     own_network: bool = False,
+    share_cores: bool = False,
     said: Callable[[str], None] = lambda _: None,
 ) -> Bed:
     """Return the test bed of a file, or the built-in ``"namespaces"``; it is up while its context lasts.
@@ -68,6 +69,8 @@ def make_bed(
         VLAN tags and tunnel of test frames, instead of the file's: ``"vlan:10"``, ``"vxlan:42"``.
     own_network : bool
         Send on interfaces that carry other traffic or addresses as well.
+    share_cores : bool
+        Use cores on which another test bed measures.
     said : callable, optional
         Told what the user should know, line by line.
 
@@ -78,9 +81,13 @@ def make_bed(
     """
     file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
     under_test = make_device(file.dut.device, file.dut.options)
+    bed: Bed
     if isinstance(file, NamespacesFile):
-        return Namespaces(file, under_test, said=said)
-    return Interfaces(file, under_test, own_network=own_network, said=said)
+        bed = Namespaces(file, under_test, said=said)
+    else:
+        bed = Interfaces(file, under_test, own_network=own_network, said=said)
+    bed.share_cores = share_cores
+    return bed
 
 
 @contextmanager
@@ -91,6 +98,7 @@ def open_testbed(
     options: Mapping[str, object] | None = None,
     encapsulation: str | None = None,
     own_network: bool = False,
+    share_cores: bool = False,
     said: Callable[[str], None] = lambda _: None,
     power: str | None = None,
     **measure: Any,
@@ -106,8 +114,15 @@ def open_testbed(
         The file is wrong, or the machine lacks something.
     """
     bed = make_bed(
-        testbed, device=device, options=options, encapsulation=encapsulation, own_network=own_network, said=said
+        testbed,
+        device=device,
+        options=options,
+        encapsulation=encapsulation,
+        own_network=own_network,
+        share_cores=share_cores,
+        said=said,
     )
     meter, no_power = meter_for(bed.power, power)
     with bed, measure_of(bed)(bed, meter=meter, no_power=no_power, **measure) as evaluator:
+        bed.begin_measuring()
         yield evaluator

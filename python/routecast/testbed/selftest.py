@@ -144,6 +144,7 @@ def self_test(
     facts: Mapping[str, Any] = {}
     for place, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
         with BackToBack(beside if place == "other core" else unlimited, Wire(), said=said) as bed:
+            bed.begin_measuring()
             measure = Measure(bed, back_end=back_end, retries=1, phases=Phases(learning_frames=0))
             try:
                 with measure:

@@ -74,6 +74,8 @@ class BedState:
         Cores that the bed works on.
     beside : str
         Name of the bed to which this one belongs: the two take turns on the same cores.
+    measuring_since_s : float
+        Since when trials are sent over the bed, in seconds since 1970; 0 for a bed that only stands.
     since_s : float
         When the bed was made, in seconds since 1970; 0 where that is not known.
     namespaces, pins : list of str
@@ -93,6 +95,7 @@ class BedState:
     is_kept: bool = False
     cores: list[int] = field(default_factory=list)
     beside: str = ""
+    measuring_since_s: float = 0.0
     since_s: float = 0.0
     namespaces: list[str] = field(default_factory=list)
     processes: list[dict[str, Any]] = field(default_factory=list)
@@ -126,6 +129,10 @@ class BedState:
     def is_in_use(self) -> bool:
         """Whether the process that made the bed is there."""
         return not self.is_kept and self.pid_start_ticks != 0 and start_ticks(self.pid) == self.pid_start_ticks
+
+    def is_measuring(self) -> bool:
+        """Whether a process sends trials over the bed."""
+        return self.measuring_since_s > 0.0 and self.is_in_use()
 
     @property
     def hold(self) -> str:

@@ -438,6 +438,7 @@ def measured_table(
             options=named,
             encapsulation=device.encapsulation,
             own_network=device.own_network,
+            share_cores=device.share_cores,
             said=remark,
             power=power,
             seed=seed,
