@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,15 @@ from testbed_fakes import FakeBed, FakeDevice, FakeTester, FakeWatch, port
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
+from routecast.evaluate.trial import Trial
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed.checks import Limits, disturbances
+from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
+from routecast.testbed.watch import Core
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
 BOTH = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1, ingress=1, egress=0)))
@@ -416,6 +420,51 @@ def test_a_receive_ring_that_drops_what_is_lost_is_the_bottleneck() -> None:
         trial = evaluator.trial(load(), 0.5)
     assert trial.bottleneck.name == "receive ring of d0"
     assert "9,000 of 10,000 lost frames" in trial.bottleneck.reason
+
+
+def lossy_trial(monkeypatch: pytest.MonkeyPatch, more: Callable[[int], dict[str, Any]]) -> Trial:
+    """Return a trial that loses 30 % at a device on core 1 of which the readings say more."""
+    monkeypatch.setattr(FakeWatch, "more", staticmethod(more))
+    site = DeviceSite(netns=None, ports=(), cpu=1, priority=0, folder=Path("/nonexistent"))
+    with measure(FakeTester(loss_ratio=0.3), FakeBed(site=site)) as evaluator:
+        return evaluator.trial(load(), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("softirq_s", "irq_s", "words"),
+    [(0.97, 0.0, "(softirq 97 % of the time)"), (0.5, 0.45, "(softirq 50 %, irq 45 % of the time)")],
+)
+def test_a_core_that_is_full_of_interrupts_is_the_bottleneck(
+    softirq_s: float, irq_s: float, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(number: int) -> dict[str, Any]:
+        parts = {"softirq_s": softirq_s * number, "irq_s": irq_s * number, "squeezes": 5 * number}
+        return {"cores": {1: Core(total_s=float(number), busy_s=float(number), steal_s=0.0, **parts)}}
+
+    bottleneck = lossy_trial(monkeypatch, more).bottleneck
+    assert (bottleneck.name, bottleneck.kind) == ("core 1, in interrupts", "pool")
+    assert words.replace(" %", "%") in bottleneck.reason
+    assert "its polling was cut short 5 times" in bottleneck.reason
+
+
+def test_a_core_whose_backlog_drops_what_is_lost_is_the_bottleneck(monkeypatch: pytest.MonkeyPatch) -> None:
+    def more(number: int) -> dict[str, Any]:
+        dropped = 10**9 * number
+        return {"cores": {1: Core(total_s=float(number), busy_s=0.5, steal_s=0.0, dropped_frames=dropped)}}
+
+    bottleneck = lossy_trial(monkeypatch, more).bottleneck
+    assert bottleneck.name == "backlog of core 1"
+    assert "had no room for 1,000,000,000 of" in bottleneck.reason
+
+
+@pytest.mark.parametrize(("queues", "name"), [(2, "receive ring of d0, queue 1"), (1, "device under test")])
+def test_the_queue_that_drops_what_is_lost_is_named_where_there_are_several(
+    queues: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(number: int) -> dict[str, Any]:
+        return {"queue_drops": {("d0", queue): 10**9 * number * (queue == 1) for queue in range(queues)}}
+
+    assert lossy_trial(monkeypatch, more).bottleneck.name == name
 
 
 def test_a_wire_at_its_line_rate_is_the_bottleneck() -> None:

@@ -105,9 +105,13 @@ class FakeWatch:
     clock_step_s: ClassVar[float] = 0.0
     waiting_s: ClassVar[float] = 0.0
     """How long the device's one thread waits for other work between two readings a second apart."""
+    more: ClassVar[Callable[[int], dict[str, Any]]] = staticmethod(lambda number: {})
+    """Further fields of a reading, by its number from 1."""
     bend: ClassVar[Callable[[dict[str, Any]], None]] = staticmethod(lambda links: None)
 
-    def __init__(self, namespaces: Sequence[str | None], cores: Sequence[int]) -> None:
+    def __init__(
+        self, namespaces: Sequence[str | None], cores: Sequence[int], *, device_netns: str | None = None
+    ) -> None:
         self.reads = 0
 
     def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> Reading:
@@ -121,10 +125,13 @@ class FakeWatch:
             at_s=float(self.reads),
             realtime_offset_s=FakeWatch.clock_step_s * self.reads,
             links={(None, name): link(name, **values) for name, values in links.items()},
-            cores={},
-            threads_s={},
-            waiting_s={1: FakeWatch.waiting_s * self.reads},
-            device=device or {},
+            **{
+                "cores": {},
+                "threads_s": {},
+                "waiting_s": {1: FakeWatch.waiting_s * self.reads},
+                "device": device or {},
+                **FakeWatch.more(self.reads),
+            },
         )
 
     def close(self) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from routecast.testbed.napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
 from routecast.testbed.netns import inside
+from routecast.testbed.queues import queue_drops
 
 __all__ = ["Link", "LinkReader", "wait_for_frames"]
 
@@ -59,6 +61,10 @@ class LinkReader:
             link = _link(body)
             found[link.name] = link
         return found
+
+    def queue_drops(self, interface: str) -> Mapping[int, int]:
+        """Return the frames that each receive queue of an interface dropped; empty where it does not say."""
+        return queue_drops(self._socket, interface)
 
     def close(self) -> None:
         """Close the socket."""

@@ -123,7 +123,11 @@ class Sender:
             self._tester = self._opener(self._bed.tester_configuration(self._back_end))
             try:
                 self._bed.settle()
-                self._watch = Watch([*(port.netns for port in ports), self._bed.site.netns], list(self.cores.values()))
+                self._watch = Watch(
+                    [*(port.netns for port in ports), self._bed.site.netns],
+                    list(self.cores.values()),
+                    device_netns=self._bed.site.netns,
+                )
             except BaseException:
                 self.close()
                 raise

@@ -11,6 +11,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_p
 from routecast.testbed.checks import Seen, notes_of, reasons_against
 from routecast.testbed.counted import Slice
 from routecast.testbed.streams import Streams
+from routecast.testbed.watch import Core
 
 __all__ = ["over_time_of", "trial_of"]
 
@@ -60,6 +61,7 @@ _DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
 _RX_DROPPED = "_rx_dropped"
 _FULL_RATIO = 0.9
 _AT_LINE_RATE_RATIO = 0.995
+_WORTH_A_WORD = 0.005
 
 
 def trial_of(load: OfferedLoad, duration_s: float, streams: Streams, seen: Seen, *, notes: Sequence[str] = ()) -> Trial:
@@ -204,7 +206,63 @@ def _full_ring(seen: Seen) -> tuple[str, int] | None:
             interface, count = name.removesuffix(_RX_DROPPED), now - seen.before.device.get(name, 0)
             dropped[interface] = max(dropped.get(interface, 0), count)
     name = max(dropped, key=lambda one: dropped[one], default="")
-    return (name, dropped[name]) if name and 2 * dropped[name] > seen.counted.lost_frames else None
+    if not name or 2 * dropped[name] <= seen.counted.lost_frames:
+        return _full_queue(seen)
+    queue = _full_queue(seen)
+    return queue if queue and queue[0].startswith(f"{name}, ") else (name, dropped[name])
+
+
+def _full_queue(seen: Seen) -> tuple[str, int] | None:
+    """Return the receive queue that dropped most of what was lost, of an interface with several; or None."""
+    dropped = {key: now - seen.before.queue_drops.get(key, 0) for key, now in seen.after.queue_drops.items()}
+    interfaces = [interface for interface, _ in dropped]
+    for (interface, queue), count in dropped.items():
+        if interfaces.count(interface) > 1 and 2 * count > seen.counted.lost_frames:
+            return f"{interface}, queue {queue}", count
+    return None
+
+
+def _full_backlog(seen: Seen) -> Bottleneck | None:
+    """Return the device's core whose backlog had no room for most of what was lost; or None."""
+    lost = seen.counted.lost_frames
+    for core, (before, after) in _device_cores(seen).items():
+        dropped = after.dropped_frames - before.dropped_frames
+        if 2 * dropped > lost:
+            reason = f"had no room for {dropped:,} of {lost:,} lost frames{_squeezed(before, after)}"
+            return Bottleneck(name=f"backlog of core {core}", kind="task", reason=reason)
+    return None
+
+
+def _full_of_interrupts(seen: Seen) -> Bottleneck | None:
+    """Return the device's core that spends its time in interrupts; or None."""
+    for core, (before, after) in _device_cores(seen).items():
+        whole_s = after.total_s - before.total_s
+        softirq = (after.softirq_s - before.softirq_s) / whole_s
+        irq = (after.irq_s - before.irq_s) / whole_s
+        if softirq + irq > _FULL_RATIO:
+            parts = f"softirq {softirq:.0%}" + (f", irq {irq:.0%}" if irq >= _WORTH_A_WORD else "")
+            reason = f"is busy with them ({parts} of the time) and loses frames{_squeezed(before, after)}"
+            return Bottleneck(name=f"core {core}, in interrupts", kind="pool", reason=reason)
+    return None
+
+
+def _device_cores(seen: Seen) -> Mapping[int, tuple[Core, Core]]:
+    """Return what the device's cores counted before and after; cores that the generator does not use."""
+    tester = seen.cores.get("tester")
+    return {
+        core: (seen.before.cores[core], seen.after.cores[core])
+        for role, core in seen.cores.items()
+        if role.startswith("dut")
+        and core != tester
+        and core in seen.before.cores
+        and core in seen.after.cores
+        and seen.after.cores[core].total_s > seen.before.cores[core].total_s
+    }
+
+
+def _squeezed(before: Core, after: Core) -> str:
+    times = after.squeezes - before.squeezes
+    return f"; its polling was cut short {times:,} times" if times else ""
 
 
 def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
@@ -216,6 +274,8 @@ def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) ->
     if counts.lost_frames == 0:
         # A thread that is woken for every frame fills its core long before its capacity, so being busy says nothing.
         return Bottleneck(name="offered load", kind="load", reason="is carried without loss")
+    if interrupts := _full_of_interrupts(seen):
+        return interrupts
     if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
         reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"
         return Bottleneck(name=busiest.name, kind="pool", reason=reason)
@@ -224,6 +284,8 @@ def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) ->
         busy = f", while {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time" if busiest else ""
         reason = f"had no room for {dropped:,} of {counts.lost_frames:,} lost frames{busy}"
         return Bottleneck(name=f"receive ring of {name}", kind="task", reason=reason)
+    if backlog := _full_backlog(seen):
+        return backlog
     reason = "loses frames; what limits it cannot be seen from outside"
     if busiest is not None:
         reason = f"loses frames although {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time only"

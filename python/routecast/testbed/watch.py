@@ -19,11 +19,20 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """Seconds that a core spent since boot (``/proc/stat``, a hundredth of a second fine): all, not idle, stolen."""
+    """Seconds that a core spent since boot (``/proc/stat``, a hundredth of a second fine): all, not idle, stolen.
+
+    ``irq_s`` and ``softirq_s`` are the parts of ``busy_s`` in interrupts and in what they leave to be done (the kernel
+    receives frames there). ``dropped_frames`` had no room in the core's backlog, and ``squeezes`` counts how often its
+    polling ended with frames left (``/proc/net/softnet_stat``).
+    """
 
     total_s: float
     busy_s: float
     steal_s: float
+    irq_s: float = 0.0
+    softirq_s: float = 0.0
+    dropped_frames: int = 0
+    squeezes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +50,8 @@ class Reading:
     waiting_s: Mapping[int, float] = field(default_factory=dict)
     """How long these threads were ready to run and others had their core."""
     device: Mapping[str, int] = field(default_factory=dict)
+    queue_drops: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Frames that the receive queues of the device's interfaces dropped, by interface and queue."""
 
 
 class Watch:
@@ -51,11 +62,16 @@ class Watch:
     namespaces : sequence of str or None
         Whose interfaces are read.
     cores : sequence of int
+    device_netns : str or None
+        Of whose interfaces each receive queue is read; None for none.
     """
 
-    def __init__(self, namespaces: Sequence[str | None], cores: Sequence[int]) -> None:
+    def __init__(
+        self, namespaces: Sequence[str | None], cores: Sequence[int], *, device_netns: str | None = None
+    ) -> None:
         self._readers: dict[str | None, LinkReader] = {}
         self._cores = tuple(cores)
+        self._device_netns = device_netns
         try:
             for name in dict.fromkeys(namespaces):
                 self._readers[name] = LinkReader(name)
@@ -77,6 +93,12 @@ class Watch:
             threads_s={pid: ran_s for pid, (ran_s, _) in times.items()},
             waiting_s={pid: waited_s for pid, (_, waited_s) in times.items()},
             device=device or {},
+            queue_drops={
+                (interface, queue): count
+                for netns, interface in links
+                if netns is not None and netns == self._device_netns
+                for queue, count in self._readers[netns].queue_drops(interface).items()
+            },
         )
 
     def close(self) -> None:
@@ -96,6 +118,7 @@ def _realtime_offset_s() -> float:
 
 def _cores() -> dict[int, Core]:
     found = {}
+    backlogs = _backlogs()
     with contextlib.suppress(OSError):
         for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
             name, *counts = line.split()
@@ -103,11 +126,29 @@ def _cores() -> dict[int, Core]:
                 ticks = [int(count) for count in counts]
                 # user nice system idle iowait irq softirq steal; guest time is part of user time.
                 total, idle, steal = sum(ticks[:8]), ticks[3] + ticks[4], ticks[7]
+                dropped, squeezes = backlogs.get(int(name[3:]), (0, 0))
                 found[int(name[3:])] = Core(
                     total_s=total / _TICKS_PER_S,
                     busy_s=(total - idle - steal) / _TICKS_PER_S,
                     steal_s=steal / _TICKS_PER_S,
+                    irq_s=ticks[5] / _TICKS_PER_S,
+                    softirq_s=ticks[6] / _TICKS_PER_S,
+                    dropped_frames=dropped,
+                    squeezes=squeezes,
                 )
+    return found
+
+
+def _backlogs() -> dict[int, tuple[int, int]]:
+    """Return by core how many frames its backlog had no room for, and how often its polling was cut short."""
+    found = {}
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/net/softnet_stat").read_text(encoding="utf-8").splitlines()
+        for place, line in enumerate(lines):
+            counts = [int(text, 16) for text in line.split()]
+            # Rows are of the cores that are online, and name them since Linux 5.10.
+            core = counts[12] if len(counts) > 12 else place
+            found[core] = (counts[1], counts[2])
     return found
 
 
