@@ -83,8 +83,12 @@ def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsy
         (("--evaluator", "solve", str(ROUTER), "--frame", ""), "frame"),
         (("--evaluator", "solve", str(ROUTER), "--ipv6"), "not protocols"),
         (("--evaluator", "solve", str(ROUTER), "--filters", "25"), "no packet filter"),
-        (("--evaluator", "solve", str(ROUTER), "--broadcast"), "a model knows no broadcast frames"),
+        (("--evaluator", "solve", str(ROUTER), "--broadcast"), "a model knows no frames beside the test stream"),
         (("--evaluator", "solve", str(ROUTER), "--broadcast", "--filters", "25"), "conditions of their own"),
+        (
+            ("--testbed", "namespaces", "--dut", "linux", "--routing-updates"),
+            "are static: run a device that learns them",
+        ),
         (("--evaluator", "simulate", str(ROUTER), "--outage", "process"), "KIND=TIME"),
         (("--testbed", "nowhere.testbed.toml"), "nowhere.testbed.toml"),
         (("--testbed", "namespaces", "--dut", "linx"), 'did you mean "linux"'),

@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,67 @@ def test_broadcast_frames_are_sent_beside_and_counted_apart() -> None:
     assert any("500 broadcast frames were sent besides (1.00% of all" in note for note in trial.notes)
     assert [len(request["streams"]) for request in tester.counted] == [2, 1]
     assert not any("broadcast" in note for note in plain.notes)
+
+
+class Counting:
+    """A condition that counts how often it is called, and says what was due."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def begin(self) -> None:
+        self.calls.append("begin")
+
+    def each_second(self) -> None:
+        self.calls.append("send")
+
+    def onto(self, trial: Trial, due: int) -> Trial:
+        return replace(trial, notes=(*trial.notes, f"{due} due"))
+
+
+def test_a_condition_sends_before_the_first_frame_and_once_a_second() -> None:
+    condition = Counting()
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.with_condition(condition).trial(load(), 0.5)
+        evaluator.trial(load(), 0.5)
+    assert condition.calls == ["begin", "send"]
+    assert trial.notes[-1] == "1 due"
+
+
+def test_a_condition_that_fails_ends_the_trial() -> None:
+    class Failing(Counting):
+        def each_second(self) -> None:
+            raise EnvironmentProblem("on purpose")
+
+    with measure(FakeTester()) as evaluator, pytest.raises(EnvironmentProblem, match="on purpose"):
+        evaluator.with_condition(Failing()).trial(load(), 0.5)
+
+
+class LearningDevice(FakeDevice):
+    """A device that learns its routes, and notes each routing update."""
+
+    learns_routes = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.updates = 0
+
+    def announce(self) -> None:
+        self.updates += 1
+
+    def routing_updates(self) -> Counting:
+        return Counting()
+
+
+def test_each_trial_of_a_device_that_learns_its_routes_begins_with_a_routing_update() -> None:
+    device = LearningDevice()
+    with measure(FakeTester(), FakeBed(device=device)) as evaluator:
+        evaluator.trial(load(), 0.5)
+        evaluator.over_networks(2).trial(load(), 0.5)
+        # What the device learnt is behind the link, not on it.
+        (text,) = evaluator.announcement(load())
+    assert device.updates == 2
+    assert "198.19.64.2" in text
 
 
 def test_a_trial_without_its_broadcast_frames_is_no_result() -> None:

@@ -11,11 +11,12 @@ from typing import Literal, Self
 
 from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.rig import medium_of
-from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, Stream
+from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, ROUTING_UPDATES, SECTIONS, Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.testbed.bed import Bed
+from routecast.testbed.conditions import RoutingDevice
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import Cores, NamespacesFile
 from routecast.testbed.measure import Measure, Phases
@@ -28,6 +29,7 @@ from routecast.testbed.selftest import BackToBack, Wire
 __all__ = ["BedRig"]
 
 _FILTERING = "nftables"
+_ROUTING = "frr"
 
 
 class BedRig:
@@ -35,6 +37,9 @@ class BedRig:
 
     All streams are sent to the device as it was started (RFC 2544 sec. 7: no reconfiguration between tests), save those
     with filters: they are sent to the same device with so many conditions, the last of which accepts (sec. 11.4).
+
+    Device ``frr`` on a test bed of namespaces learns its routes from neighbours, so that each trial begins with a
+    routing update (sec. 13), unless its option ``routing`` is given.
 
     Parameters
     ----------
@@ -77,6 +82,10 @@ class BedRig:
         self._share_cores = share_cores
         self._options, self._power, self._encapsulation = dict(options or {}), power, encapsulation
         self._file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
+        can_learn = isinstance(self._file, NamespacesFile) and self._file.networks > 1
+        if self._file.dut.device == _ROUTING and can_learn and "routing" not in self._file.dut.options:
+            self._options["routing"] = "bgp"
+            self._file = read_testbed(testbed, device=device, options=self._options, encapsulation=encapsulation)
         self._under_test = make_device(self._file.dut.device, self._file.dut.options)
         self._open = ExitStack()
         self._measure: Measure | None = None
@@ -111,9 +120,17 @@ class BedRig:
         """Kinds of reset that make no sense for the device, with the reason."""
         return dict(getattr(self._under_test, "resets_not_run", {}))
 
+    @property
+    def sends_routing_updates(self) -> bool:
+        """Whether each trial begins with a routing update that has all its networks (RFC 2544 sec. 13)."""
+        return isinstance(self._under_test, RoutingDevice) and self._under_test.learns_routes
+
     def refuses(self, stream: Stream) -> str:
         """Say why a stream cannot be sent."""
-        if stream.modifier not in {"", BROADCAST} and self._under_test.name != _FILTERING:
+        if stream.modifier == ROUTING_UPDATES and not self.sends_routing_updates:
+            with_ = f"--dut {_ROUTING} --dut-option routing=bgp"
+            return f"the routes of {self.title} are static: run a device that learns them from a neighbour ({with_})"
+        if stream.modifier and stream.modifier not in SECTIONS and self._under_test.name != _FILTERING:
             return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
         if isinstance(self._file, NamespacesFile):
             if stream.protocol == "IPv6" and not self._file.ipv6:
@@ -125,8 +142,12 @@ class BedRig:
     @contextmanager
     def prepared(self, stream: Stream, phases: TrialProfile) -> Iterator[Evaluator]:
         """Return the evaluator for a stream, with the pauses of RFC 2544 sec. 23."""
-        is_broadcast = stream.modifier == BROADCAST
-        view = _view(self._ready("" if is_broadcast else stream.modifier), stream)
+        measure = self._ready("" if stream.modifier in SECTIONS else stream.modifier)
+        view = _view(measure, stream)
+        if stream.modifier == ROUTING_UPDATES:
+            device = measure.bed.device
+            assert isinstance(device, RoutingDevice)
+            view = view.with_condition(device.routing_updates())
         yield view.with_phases(_phases(phases))
 
     @property

@@ -16,13 +16,13 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun, deviation, span
 from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Compliance
-from routecast.benchmark.streams import BROADCAST, Stream
+from routecast.benchmark.streams import SECTIONS, Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
 __all__ = ["CONDITIONS", "compliance_of", "modifiers_left_out"]
 
 CONDITIONS = frozenset({"11.1", "11.2", "11.3", "13"})
-"""Sections of RFC 2544 that ask for frames beside the test stream; of them, 11.1 can be run today."""
+"""Sections of RFC 2544 that ask for frames beside the test stream."""
 
 
 def compliance_of(
@@ -47,9 +47,9 @@ def compliance_of(
     short_of_medium : sequence of str
         Where the tester did not reach the medium's maximum rate.
     ran : frozenset of str
-        Which of the :data:`CONDITIONS` were run, by section; a stream with broadcast frames says so by itself.
+        Which of the :data:`CONDITIONS` were run, by section; streams say by themselves which of sec. 11 they are.
     """
-    ran = ran | {"11.1" for stream in streams if stream.modifier == BROADCAST}
+    ran = ran | {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     found = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium, ran))
     musts = sum(one.requirement == "MUST" for one in found)
     level: Literal["unconditional", "conditional", "not compliant"]
@@ -82,7 +82,7 @@ def deviations_of(
     yield from _directions(streams)
     if short_of_medium:
         yield deviation("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
-    yield from _phases(profile)
+    yield from _phases(profile, has_update="13" in ran)
     for procedure in PROCEDURES.values():
         if procedure.name in procedures:
             yield from procedure.deviations(profile)
@@ -136,10 +136,11 @@ def _directions(streams: Sequence[Stream]) -> Iterator[Deviation]:
         yield deviation("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
 
 
-def _phases(profile: Profile) -> Iterator[Deviation]:
+def _phases(profile: Profile, *, has_update: bool) -> Iterator[Deviation]:
     trial = profile.trial
+    before = ("23 a and b", "after the routing update and after the learning frames") if has_update else _LEARNING
     for section, wanted_s, got_s, what in (
-        ("23 b", 2.0, trial.before, "after the learning frames"),
+        (before[0], 2.0, trial.before, before[1]),
         ("23 d", 2.0, trial.residual, "for residual frames"),
         ("23 e", 5.0, trial.settle, "for the device to restabilise"),
     ):
@@ -157,22 +158,22 @@ def _listed(values: Iterable[int]) -> str:
 _MODIFIERS = (
     ("11.1", "tests repeated with 1 % broadcast frames in the stream"),
     ("11.2", "tests repeated with a management query as the first frame of each second"),
-    ("11.3", "tests repeated with a routing update as the first frame of each trial"),
+    ("11.3", "tests repeated with routing updates during each trial, which alternate between two states"),
 )
 _LEFT_OUT = (
     ("11.1", "1 % broadcast frames", "no stream asks for them: give one with broadcast frames (--broadcast)"),
     ("11.2", "SNMP queries", "no management agent runs on the device, so there is nothing to ask"),
-    ("11.3", "routing updates", "routes are static: no routing protocol runs that an update could change"),
+    ("11.3", "routing updates", "no stream asks for them: give one with routing updates (--routing-updates)"),
 )
 
 
 def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
     """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate."""
-    has_broadcast = any(stream.modifier == BROADCAST for stream in streams)
+    ran = {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     found = [
         NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why)
         for section, what, why in _LEFT_OUT
-        if not (section == "11.1" and has_broadcast)
+        if section not in ran
     ]
     if not any("filter" in stream.modifier for stream in streams):
         reason = "the device filters nothing: run a packet filter as the device (--dut nftables --filters 25)"
@@ -180,6 +181,7 @@ def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
     return found
 
 
+_LEARNING = ("23 b", "after the learning frames")
 _FEWEST_SIZES = 5
 _BURSTS = (16, 64, 256, 1024)
 _IPV6_SMALLEST = 84

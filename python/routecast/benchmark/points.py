@@ -14,7 +14,7 @@ from pathlib import Path
 from routecast.benchmark.overload import CLEAR_LOSS_RATIO
 from routecast.benchmark.procedures.frame_loss import FrameLossRow
 from routecast.benchmark.result import BenchmarkResult
-from routecast.benchmark.streams import BROADCAST, sending_ports
+from routecast.benchmark.streams import SECTIONS, sending_ports
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.points import Point, points_text, read_points
 from routecast.load.frames import FrameMix
@@ -135,8 +135,8 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
         where = f"{stream_name}, {frame_bytes} B"
         if stream.bidirectional and _is_on_this_machine(result):
             reasons.append(f"{where}: frames of the other way are forwarded on the generator's core")
-        elif stream.modifier == BROADCAST:
-            reasons.append(f"{where}: the device had broadcast frames to drop besides")
+        elif stream.modifier in SECTIONS:
+            reasons.append(f"{where}: the device had other frames besides ({stream.modifier})")
         elif row.outcome != "found":
             reasons.append(f"{where}: the trial at the maximum offered load is invalid")
         elif row.loss_ratio <= CLEAR_LOSS_RATIO:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from routecast.benchmark.profile import TrialProfile
-from routecast.benchmark.streams import BROADCAST, Stream
+from routecast.benchmark.streams import SECTIONS, Stream
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
@@ -146,9 +146,9 @@ class PlainRig(_NothingToUndo):
         return f"{type(self.evaluator).__qualname__}/{self.link}"
 
     def refuses(self, stream: Stream) -> str:
-        """Refuse packet filters and broadcast frames."""
-        if stream.modifier == BROADCAST:
-            return "this evaluator sends no broadcast frames"
+        """Refuse packet filters and frames beside the stream."""
+        if stream.modifier in SECTIONS:
+            return f"this evaluator sends no frames beside the test stream ({stream.modifier})"
         return "this evaluator has no packet filter to configure" if stream.modifier else ""
 
     @contextmanager
@@ -203,8 +203,8 @@ class ModelRig(_NothingToUndo):
 
     def refuses(self, stream: Stream) -> str:
         """Refuse what a model does not know."""
-        if stream.modifier == BROADCAST:
-            return "a model knows no broadcast frames: run it on a test bed"
+        if stream.modifier in SECTIONS:
+            return f"a model knows no frames beside the test stream ({stream.modifier}): run it on a test bed"
         if stream.modifier:
             return "a model has no packet filter to configure: describe the filtering router as a model of its own"
         if stream.protocol == "IPv6":

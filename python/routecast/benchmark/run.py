@@ -302,6 +302,7 @@ def _result(
             streams=plan.streams,
             evaluator=rig.kind,
             short_of_medium=rows.short_of_medium,
+            ran=frozenset({"13"} if getattr(rig, "sends_routing_updates", False) else ()),
         ),
         found=found,
         not_run=tuple(rows.not_run),

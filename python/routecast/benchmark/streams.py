@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,6 +18,8 @@ __all__ = [
     "BROADCAST",
     "BROADCAST_RATIO",
     "FEWEST_IPV6_BYTES",
+    "ROUTING_UPDATES",
+    "SECTIONS",
     "Stream",
     "StreamProfile",
     "load_of",
@@ -32,6 +36,12 @@ BROADCAST = "1 % broadcast frames"
 
 BROADCAST_RATIO = 0.01
 
+ROUTING_UPDATES = "a routing update each second"
+"""The modifier of a stream beside which a neighbour changes a route of the device each second (sec. 11.3)."""
+
+SECTIONS: Mapping[str, str] = MappingProxyType({BROADCAST: "11.1", ROUTING_UPDATES: "11.3"})
+"""Section of RFC 2544 of each modifier that sends frames beside the test stream."""
+
 _QUIET_PPS = 1e-6
 
 
@@ -47,7 +57,9 @@ class Stream:
     bidirectional: bool = field("RFC 2544 sec. 14: both ways at the same rate.", default=False)
     networks: int = field("Destination networks (sec. 12): 1, or 256.", default=1)
     modifier: str = field(
-        'Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``, ``"1 % broadcast frames"``.', default=""
+        'Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``, ``"1 % broadcast frames"``, '
+        '``"a routing update each second"``.',
+        default="",
     )
     burst_frames: int = field("Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.", default=1)
 
@@ -71,9 +83,11 @@ class StreamProfile:
     )
     broadcast: bool = field("Sec. 11.1: every 100th frame is a broadcast frame.", default=False)
 
+    routing_updates: bool = field("Sec. 11.3: a neighbour changes a route of the device each second.", default=False)
+
     def __post_init__(self) -> None:
-        if self.broadcast and self.filters:
-            raise ValueError("broadcast frames and filters are conditions of their own: give them two streams")
+        if len(_modifiers(self)) > 1:
+            raise ValueError(f"{' and '.join(_modifiers(self))} are conditions of their own: give each its stream")
 
 
 def stream_of(profile: StreamProfile) -> Stream:
@@ -85,12 +99,8 @@ def stream_of(profile: StreamProfile) -> Stream:
         parts.append(f"{profile.networks} networks")
     if profile.burst_frames > 1:
         parts.append(f"bursts of {profile.burst_frames}")
-    modifier = ""
-    if profile.filters:
-        modifier = f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"
-        parts.append(modifier)
-    if profile.broadcast:
-        modifier = BROADCAST
+    modifier = "".join(_modifiers(profile))
+    if modifier:
         parts.append(modifier)
     return Stream(
         name=", ".join(parts),
@@ -100,6 +110,13 @@ def stream_of(profile: StreamProfile) -> Stream:
         modifier=modifier,
         burst_frames=profile.burst_frames,
     )
+
+
+def _modifiers(profile: StreamProfile) -> list[str]:
+    found = [f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"] if profile.filters else []
+    found += [BROADCAST] if profile.broadcast else []
+    found += [ROUTING_UPDATES] if profile.routing_updates else []
+    return found
 
 
 def sending_ports(stream: Stream) -> int:

@@ -13,7 +13,7 @@ from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts
 from routecast.cli.options import CoresOption, EncapsulationOption, PowerOption, ShareCoresOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
@@ -34,21 +34,23 @@ class EvaluatorName(StrEnum):
 
 
 def streams_asked(
-    *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int, broadcast: bool
+    *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int, conditions: Mapping[str, bool]
 ) -> Sequence[Stream]:
-    """Return the stream that the options describe; none if there are none."""
+    """Return the stream that the options describe; none if there are none. Conditions are by field of the stream."""
     from routecast.benchmark.streams import StreamProfile, stream_of
     from routecast.errors import QuantityProblem
 
-    if broadcast and filters:
-        raise QuantityProblem("", "--broadcast and --filters are conditions of their own: give one of them")
+    given = [name for name, is_on in {**conditions, "filters": filters > 0}.items() if is_on]
+    if len(given) > 1:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise QuantityProblem("", f"{options} are conditions of their own: give one of them")
     stream = StreamProfile(
         protocol="IPv6" if ipv6 else "IPv4",
         bidirectional=bidirectional,
         networks=networks,
         filters=filters,
         burst_frames=burst,
-        broadcast=broadcast,
+        **conditions,
     )
     return () if stream == StreamProfile() else (stream_of(stream),)
 
@@ -246,6 +248,14 @@ def rfc2544(
             "--broadcast", help="Every 100th frame is a broadcast frame (sec. 11.1).", rich_help_panel=STREAMS
         ),
     ] = False,
+    routing_updates: Annotated[
+        bool,
+        typer.Option(
+            "--routing-updates",
+            help="A neighbour changes a route of the device each second (sec. 11.3).",
+            rich_help_panel=STREAMS,
+        ),
+    ] = False,
     burst: Annotated[
         int,
         typer.Option(
@@ -286,7 +296,12 @@ def rfc2544(
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
         frame_bytes=[parse_frame_bytes(text) for text in frame or ()],
         streams=streams_asked(
-            bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst, broadcast=broadcast
+            bidirectional=bidirectional,
+            ipv6=ipv6,
+            networks=networks,
+            filters=filters,
+            burst=burst,
+            conditions={"broadcast": broadcast, "routing_updates": routing_updates},
         ),
         search=search.value if search else "",
         flows=flows,

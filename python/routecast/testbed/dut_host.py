@@ -57,6 +57,9 @@ class DevicePort:
     networks_ipv6: tuple[str, ...] = field(
         "Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).", default=()
     )
+    neighbour_netns: str | None = field(
+        "Namespace of the tester's port, where a routing neighbour may run", default=None
+    )
     wire: str = field("Interface at the wire, where ``interface`` is its sub-interface for VLAN tags", default="")
 
     @property

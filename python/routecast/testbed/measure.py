@@ -20,6 +20,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import BEFORE_THE_RESET, Limits, Seen, stream_ports
+from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.counted import Slice, counted, windows
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
@@ -276,9 +277,16 @@ class Measure:
         self.on_slice = on_slice
         self.meter = meter
         self.no_power = no_power
+        self._routing = device if isinstance(device := bed.device, RoutingDevice) and device.learns_routes else None
         self._addressing = Addressing(
-            layer=bed.layer, version=version, networks=networks, seed=seed, encapsulation=bed.encapsulation
+            layer=bed.layer,
+            version=version,
+            networks=networks,
+            seed=seed,
+            encapsulation=bed.encapsulation,
+            are_learnt=self._routing is not None,
         )
+        self._condition: Condition | None = None
         self._sender = Sender(bed, back_end=back_end, tester=tester)
         self._is_view = False
 
@@ -302,6 +310,12 @@ class Measure:
         """
         view = self._view(replace(self._addressing, broadcast_ratio=ratio))
         view.over_time = False
+        return view
+
+    def with_condition(self, condition: Condition) -> Measure:
+        """Return a view of this evaluator that sends something to the device each second (sec. 11.2, 11.3)."""
+        view = self._view(self._addressing)
+        view._condition = condition
         return view
 
     def with_phases(self, phases: Phases) -> Measure:
@@ -450,7 +464,7 @@ class Measure:
             meter=self.meter,
             no_power=self.no_power,
         )
-        view._addressing = addressing
+        view._addressing, view._condition = addressing, self._condition
         view._sender, view._is_view = self._sender, True
         return view
 
@@ -491,6 +505,9 @@ class Measure:
     ) -> Trial:
         self.open()
         self.bed.settle_again()
+        if self._routing is not None:
+            self._routing.announce()  # RFC 2544 sec. 13, 23 a
+            time.sleep(self.phases.wait_before_s)
         self._sender.learn(streams, self.phases, seed=self._addressing.seed)
         time.sleep(self.phases.wait_before_s)
         before = self._sender.read()
@@ -499,7 +516,7 @@ class Measure:
             number = math.ceil(duration_s / self.slice_s)
             pieces = [duration_s / number] * number
         slices: list[Slice] = []
-        with MeteredTrial(self.meter, self.no_power) as metered:
+        with MeteredTrial(self.meter, self.no_power) as metered, during(self._condition) as ticks:
             for number, piece_s in enumerate(pieces):
                 from_s = math.fsum(pieces[:number])
                 outcome = self._send(streams, piece_s, from_s=from_s, of_s=duration_s, beside=beside)
@@ -526,6 +543,8 @@ class Measure:
         trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))
         if streams.beside:
             trial = _with_broadcast(trial, slices)
+        if self._condition is not None:
+            trial = self._condition.onto(trial, ticks.due)
         time.sleep(self.phases.restabilise_s)
         return trial
 

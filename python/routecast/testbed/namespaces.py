@@ -137,6 +137,7 @@ class Namespaces(Bed):
                     ipv4=addresses.router_ipv4,
                     ipv6=addresses.router_ipv6,
                     neighbour_mac=_TESTER_MAC[side],
+                    neighbour_netns=(self._gen, self._sink)[side],
                     neighbour_ipv4=addresses.tester_ipv4,
                     neighbour_ipv6=addresses.tester_ipv6,
                     networks_ipv4=addresses.networks_ipv4,

@@ -49,6 +49,7 @@ class Addressing:
     encapsulation: Encapsulation = field("VLAN tags and tunnel of every frame", default=Encapsulation())
     # They are evenly spread, go to no host, and are counted apart from the test frames.
     broadcast_ratio: float = field("Share of broadcast frames in the load (RFC 2544 sec. 11.1)", default=0.0)
+    are_learnt: bool = field("Destinations are networks that the device learns from its neighbour", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,13 +290,15 @@ def _flows(
 
 
 def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:
-    """Return one host in each destination network, the tester's own port first."""
+    """Return one host in each destination network, the tester's own port first; last where routes are learnt."""
     here = receiver.ipv6 if addressing.version == 6 else receiver.ipv4
     further = receiver.networks_ipv6 if addressing.version == 6 else receiver.networks_ipv4
     if addressing.networks > 1 + len(further):
         what = f"{addressing.networks} networks: port {receiver.name} has {1 + len(further)}"
         raise ModelProblem("offered load", [Problem("networks", f"{what}; give more in the test bed's file")])
-    return [here, *(str(ipaddress.ip_network(text)[2]) for text in further[: addressing.networks - 1])]
+    behind = [str(ipaddress.ip_network(text)[2]) for text in further[: addressing.networks]]
+    found = [*behind, here] if addressing.are_learnt else [here, *behind]
+    return found[: addressing.networks]
 
 
 def _repeats(weights: Sequence[float], notes: list[str]) -> list[int]:

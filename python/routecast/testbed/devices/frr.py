@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import pwd
 import shutil
+import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.conditions import Condition
 from routecast.testbed.devices import interfaces
+from routecast.testbed.devices.bgp_neighbour import (
+    DAEMONS,
+    USER,
+    BgpNeighbour,
+    RoutingUpdates,
+    Vty,
+    bgp_of_device,
+    remove_crash_logs,
+    updates_received,
+)
 from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, SteeredOptions, first_and_last
 from routecast.testbed.devices.options import option
 from routecast.testbed.devices.processes import Processes, accepts, check_socket_path
@@ -19,18 +30,17 @@ from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["Frr", "FrrOptions"]
 
-_DAEMONS = Path("/usr/lib/frr")
-_CRASH_LOGS = Path("/var/tmp/frr")
-_USER = "frr"
 _LONGEST_ROUTING_S = 60.0
+_LONGEST_UPDATE_S = 10.0
 _POLL_S = 0.1
-_ROUTE_WORDS = ("ip route ", "ipv6 route ", "… ")
 _MOST_ROUTES = 5000  # staticd takes about 1.5 ms for each
 # Not taken away at the end, and at the start not before staticd has had 60 s to claim them.
 _RETAINING = ["--retain", "--graceful_restart", "60"]
 # The file is one transaction: committed line by line, it takes time with the square of its length.
 _AT_ONCE = ["--tcli"]
 _PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
+_BGP = "bgp"
+_ROUTING_TEXT = "static: staticd sets the routes; bgp: the device learns them from a neighbour at each port"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +54,14 @@ class FrrOptions(SteeredOptions):
     retain : bool
         Leave the routes in the kernel while ``zebra`` is being restarted (its options ``--retain`` and
         ``--graceful_restart``), so that forwarding goes on; otherwise ``zebra`` takes them away as it ends.
+    routing : {"static", "bgp"}
+        Whether ``staticd`` sets the routes, or ``bgpd`` learns them from a neighbour at each port of the tester, which
+        sends an update before each trial (RFC 2544 sec. 13).
     """
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
     retain: bool = option(False, "leave the routes in the kernel while zebra is restarted")
+    routing: str = option("static", _ROUTING_TEXT, choices=("static", _BGP))
 
 
 class Frr(KernelRouter[FrrOptions]):
@@ -60,18 +74,64 @@ class Frr(KernelRouter[FrrOptions]):
     Its ``process`` reset ends both daemons and starts them again. What is sent to hosts of the directly connected
     networks is forwarded all the while; what is sent to the routed networks is lost until the routes are back, unless
     ``retain`` is on. Sockets, process ids and configuration lie in the site's folder.
+
+    With ``routing = "bgp"`` the routes come from a :class:`BgpNeighbour` at each port, which outlives the resets of the
+    device.
     """
 
     name = "frr"
     title = "FRR routes, Linux IP forwarding"
     options = FrrOptions
-    programs = tuple(Missing(program=str(_DAEMONS / daemon), package="frr") for daemon in ("zebra", "staticd"))
+    programs = tuple(Missing(program=str(DAEMONS / daemon), package="frr") for daemon in ("zebra", "staticd", "bgpd"))
 
     def __init__(self, options: FrrOptions | None = None) -> None:
         super().__init__(options)
         self._daemons = Processes()
         self._process_ids: list[int] = []
         self._version_text = ""
+        self._neighbours: list[BgpNeighbour] = []
+        self._vty: Vty | None = None
+        self._of_kernel = 0
+
+    @property
+    def learns_routes(self) -> bool:
+        """Whether its routes come from neighbours."""
+        return self.chosen.routing == _BGP
+
+    def announce(self) -> None:
+        """Let each neighbour send a routing update, and wait until the device has received it and has the routes.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            An update does not arrive, or a route is not in the kernel's table.
+        """
+        received = {one.address: self._updates_from(one.address) for one in self._neighbours}
+        for one in self._neighbours:
+            one.announce()
+        until_s = time.monotonic() + _LONGEST_UPDATE_S
+        while True:
+            late = [address for address, number in received.items() if self._updates_from(address) <= number]
+            lacking = sorted({network for one in self._neighbours for network in one.networks} - self._learnt())
+            if not late and not lacking:
+                return
+            if time.monotonic() > until_s:
+                what = [f"no routing update of neighbour {address} arrived" for address in late]
+                what += [f"{len(lacking)} networks have no route, the first is {lacking[0]}"] if lacking else []
+                message = f"device {self.name}: {'; '.join(what)} within {_LONGEST_UPDATE_S:g} s (RFC 2544 sec. 13)"
+                raise EnvironmentProblem(message)
+            time.sleep(_POLL_S)
+
+    def routing_updates(self) -> Condition:
+        """Return the condition of RFC 2544 sec. 11.3: the first port's neighbour sends an update each second."""
+        first = self._neighbours[0]
+        return RoutingUpdates(first, lambda: self._updates_from(first.address), self._learnt)
+
+    def stop(self) -> None:
+        """End the device and its neighbours; a second call does nothing."""
+        super().stop()
+        while self._neighbours:
+            self._neighbours.pop().stop()
 
     def counters(self) -> Mapping[str, int]:
         """Return the counts of the ports, of IP and of the XDP programs.
@@ -82,6 +142,8 @@ class Frr(KernelRouter[FrrOptions]):
             A daemon has ended by itself: the kernel may forward on, yet nobody keeps its routes.
         """
         self._daemons.check()
+        for neighbour in self._neighbours:
+            neighbour.check()
         return super().counters()
 
     def _configure(self, site: DeviceSite) -> None:
@@ -90,13 +152,27 @@ class Frr(KernelRouter[FrrOptions]):
         lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6)
         of_kernel = [line for line in lines if not line.startswith("route ")]
         self._configuration += interfaces.ip_batch(site, of_kernel)
+        self._of_kernel = len(self._configuration)
         interfaces.wait_until_up(site)
+        if self.learns_routes and not self._neighbours:
+            self._start_neighbours(site)
         self._start_daemons(site)
+
+    def _start_neighbours(self, site: DeviceSite) -> None:
+        for port in site.ports:
+            if port.neighbour_netns is None or not port.networks_ipv4:
+                needs = (
+                    "a namespace of the tester and a network behind it at each port: networks >= 2 in the bed's file"
+                )
+                raise EnvironmentProblem(f"device {self.name}: routing = bgp needs {needs}")
+            # It is in the list before it starts, so that a start that fails is undone.
+            self._neighbours.append(BgpNeighbour(site, port, ipv6=self.chosen.ipv6))
+            self._neighbours[-1].start()
 
     def _end(self, site: DeviceSite) -> None:
         self._stop_daemons(site)
         shutil.rmtree(self._folder(site), ignore_errors=True)
-        for daemon in ("zebra", "staticd"):
+        for daemon in ("zebra", "staticd", "bgpd"):
             (site.folder / f"{daemon}.log").unlink(missing_ok=True)
         super()._end(site)
 
@@ -117,34 +193,39 @@ class Frr(KernelRouter[FrrOptions]):
         check_socket_path(folder / "staticd.vty")
         _check_reachable(site.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        user = pwd.getpwnam(_USER)
+        user = pwd.getpwnam(USER)
         shutil.chown(folder, user.pw_uid, user.pw_gid)
         wanted = self._route_lines(site)
+        if self.learns_routes:
+            router_id = site.ports[0].ipv4.partition("/")[0]
+            wanted += bgp_of_device(self._neighbours, router_id, ipv6=self.chosen.ipv6)
         file = folder / "frr.conf"
         file.write_text("\n".join([*wanted, ""]), encoding="utf-8")
-        kept = [line for line in self._configuration if not line.startswith(_ROUTE_WORDS)]
-        self._configuration = kept + first_and_last(wanted)
-        for daemon, more in (("zebra", _RETAINING if self.chosen.retain else []), ("staticd", _AT_ONCE)):
+        self._configuration = self._configuration[: self._of_kernel] + first_and_last(wanted)
+        daemons = [("zebra", _RETAINING if self.chosen.retain else []), ("staticd", _AT_ONCE)]
+        daemons += [("bgpd", [])] if self.learns_routes else []
+        for daemon, more in daemons:
             command = [
-                str(_DAEMONS / daemon),
+                str(DAEMONS / daemon),
                 *("-f", str(file), "-i", str(folder / f"{daemon}.pid"), "-z", str(folder / "zserv.api")),
-                *("--vty_socket", str(folder), "-u", _USER, "-g", _USER, "-P", "0", *more),
+                *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0", *more),
             ]
             # A crash log, and vtysh's history, go where HOME says.
             process = self._daemons.spawn(site, daemon, *command, environment={"HOME": str(folder)})
             self._process_ids.append(process.pid)
             self._daemons.wait_for(partial(accepts, folder / f"{daemon}.vty"), daemon)
+        if self.learns_routes:
+            self._vty = Vty(folder / "bgpd.vty")
         self._wait_for_routes(site)
 
     def _stop_daemons(self, site: DeviceSite) -> None:
         # A zebra that outlives staticd takes its routes away, retained or not.
+        if self._vty is not None:
+            self._vty.close()
+            self._vty = None
         self._daemons.stop(first_first=True)
-        for number in self._process_ids:
-            for folder in _CRASH_LOGS.glob(f"*.{number}"):
-                shutil.rmtree(folder, ignore_errors=True)
+        remove_crash_logs(self._process_ids)
         self._process_ids.clear()
-        with suppress(OSError):  # others' logs, or no folder
-            _CRASH_LOGS.rmdir()
         for socket in self._folder(site).glob("*.[va][tp][yi]"):
             socket.unlink(missing_ok=True)
 
@@ -154,14 +235,28 @@ class Frr(KernelRouter[FrrOptions]):
         def are_there() -> bool:
             found = site.run("ip", "route", "show", "proto", _PROTOCOL).splitlines()
             found6 = site.run("ip", "-6", "route", "show", "proto", _PROTOCOL).splitlines()
-            return len(found) + len(found6) >= wanted
+            if len(found) + len(found6) < wanted:
+                return False
+            return self._learnt().issuperset(network for one in self._neighbours for network in one.networks)
 
         self._daemons.wait_for(are_there, f"the kernel's {wanted} routes of FRR", longest_s=_LONGEST_ROUTING_S)
 
     def _route_lines(self, site: DeviceSite) -> list[str]:
-        lines = [line for line in interfaces.port_lines(site, ipv6=self.chosen.ipv6) if line.startswith("route ")]
+        lines = []
+        if not self.learns_routes:
+            lines = [line for line in interfaces.port_lines(site, ipv6=self.chosen.ipv6) if line.startswith("route ")]
         lines += interfaces.extra_routes(site, self.chosen.routes, ipv6=self.chosen.ipv6)
         return [_static_route(line) for line in lines]
+
+    def _learnt(self) -> set[str]:
+        """Return the networks in the kernel's table that the device learnt from its neighbours."""
+        lines = [self.site.run("ip", *family, "route", "show", "proto", _BGP) for family in ((), ("-6",))]
+        return {line.split(maxsplit=1)[0] for line in "".join(lines).splitlines() if line.strip()}
+
+    def _updates_from(self, neighbour: str) -> int:
+        self._daemons.check()
+        assert self._vty is not None
+        return updates_received(self._vty, neighbour)
 
     @staticmethod
     def _folder(site: DeviceSite) -> Path:
@@ -169,7 +264,7 @@ class Frr(KernelRouter[FrrOptions]):
 
     def _version(self) -> str:
         if not self._version_text:
-            said = self.site.run(str(_DAEMONS / "zebra"), "--version").splitlines()[0]
+            said = self.site.run(str(DAEMONS / "zebra"), "--version").splitlines()[0]
             self._version_text = said.removeprefix("zebra version").strip()
         return f"FRR {self._version_text}, {super()._version()}"
 
@@ -186,4 +281,4 @@ def _check_reachable(folder: Path) -> None:
     """Refuse a folder that the daemons' user cannot enter."""
     for one in (folder, *folder.parents):
         if not one.stat().st_mode & 0o001:
-            raise EnvironmentProblem(f"{one}: user {_USER} cannot enter it; chmod o+x {one}")
+            raise EnvironmentProblem(f"{one}: user {USER} cannot enter it; chmod o+x {one}")
