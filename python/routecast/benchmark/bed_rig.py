@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -11,14 +11,16 @@ from typing import Literal, Self
 
 from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.rig import medium_of
-from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, ROUTING_UPDATES, SECTIONS, Stream
+from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, MANAGEMENT, ROUTING_UPDATES, SECTIONS, Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.testbed.addresses import port_addresses
 from routecast.testbed.bed import Bed
 from routecast.testbed.conditions import RoutingDevice
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import Cores, NamespacesFile
+from routecast.testbed.management import ManagementQueries, is_answered
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.power.meter import tried
@@ -82,7 +84,9 @@ class BedRig:
         self._share_cores = share_cores
         self._options, self._power, self._encapsulation = dict(options or {}), power, encapsulation
         self._file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
-        can_learn = isinstance(self._file, NamespacesFile) and self._file.networks > 1
+        # Routing neighbours speak without tags.
+        is_plain = not self._file.encapsulation.vlan_ids
+        can_learn = isinstance(self._file, NamespacesFile) and self._file.networks > 1 and is_plain
         if self._file.dut.device == _ROUTING and can_learn and "routing" not in self._file.dut.options:
             self._options["routing"] = "bgp"
             self._file = read_testbed(testbed, device=device, options=self._options, encapsulation=encapsulation)
@@ -91,6 +95,8 @@ class BedRig:
         self._measure: Measure | None = None
         self._modifier = ""
         self._facts: Mapping[str, object] = {}
+        self._agent_answers: bool | None = None
+        self._agent_address = ""
 
     @property
     def title(self) -> str:
@@ -130,6 +136,8 @@ class BedRig:
         if stream.modifier == ROUTING_UPDATES and not self.sends_routing_updates:
             with_ = f"--dut {_ROUTING} --dut-option routing=bgp"
             return f"the routes of {self.title} are static: run a device that learns them from a neighbour ({with_})"
+        if stream.modifier == MANAGEMENT and (reason := self._no_agent()):
+            return reason
         if stream.modifier and stream.modifier not in SECTIONS and self._under_test.name != _FILTERING:
             return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
         if isinstance(self._file, NamespacesFile):
@@ -148,7 +156,11 @@ class BedRig:
             device = measure.bed.device
             assert isinstance(device, RoutingDevice)
             view = view.with_condition(device.routing_updates())
-        yield view.with_phases(_phases(phases))
+        with ExitStack() as of_stream:
+            if stream.modifier == MANAGEMENT:
+                queries = ManagementQueries(measure.bed.ports[0].netns, _first_address(measure))
+                view = view.with_condition(of_stream.enter_context(closing(queries)))
+            yield view.with_phases(_phases(phases))
 
     @property
     def no_floor(self) -> str:
@@ -191,7 +203,13 @@ class BedRig:
         options = dict(self._options)
         if modifier:
             options["rules"] = int(modifier.split(maxsplit=1)[0]) - 1  # the last condition accepts
-        bed = open_testbed(
+        self._measure, self._modifier = self._open.enter_context(self._opened(options)), modifier
+        if not self._facts:
+            self._facts = self._measure.facts()
+        return self._measure
+
+    def _opened(self, options: Mapping[str, object]) -> AbstractContextManager[Measure]:
+        return open_testbed(
             self._testbed,
             device=self._device,
             options=options,
@@ -202,10 +220,25 @@ class BedRig:
             power=self._power,
             retries=0,  # the benchmark runs an invalid trial again itself, and keeps each
         )
-        self._measure, self._modifier = self._open.enter_context(bed), modifier
-        if not self._facts:
-            self._facts = self._measure.facts()
-        return self._measure
+
+    def _no_agent(self) -> str:
+        """Say that no SNMP agent answers at the device; empty if one does."""
+        if isinstance(self._file, NamespacesFile):
+            # The option starts an agent, and the device does not start without its answer.
+            chosen = getattr(self._under_test, "chosen", None)
+            if getattr(chosen, "snmp", False):
+                return ""
+            address = port_addresses(0).router_ipv4.partition("/")[0]
+            advice = ": let the device run one (--dut-option snmp=true)" if hasattr(chosen, "snmp") else ""
+            return f"no SNMP agent answers at {address}{advice}"
+        if self._agent_answers is None:
+            with self._opened(self._options) as measure:
+                address = _first_address(measure)
+                self._agent_answers = bool(address) and is_answered(measure.bed.ports[0].netns, address)
+                self._agent_address = (
+                    address or "the device, whose address the test bed's file does not give (dut_ipv4)"
+                )
+        return "" if self._agent_answers else f"no SNMP agent answers at {self._agent_address}"
 
     def _try_meter(self) -> None:
         """Refuse a meter that cannot be read before the test bed is up, and say once why there is none."""
@@ -216,6 +249,11 @@ class BedRig:
             tried(meter)
         elif no_power:
             self._said(no_power)
+
+
+def _first_address(measure: Measure) -> str:
+    """Return the device's address at the port where test frames enter it."""
+    return measure.bed.site.ports[0].ipv4.partition("/")[0]
 
 
 def _view(measure: Measure, stream: Stream) -> Measure:

@@ -162,7 +162,7 @@ _MODIFIERS = (
 )
 _LEFT_OUT = (
     ("11.1", "1 % broadcast frames", "no stream asks for them: give one with broadcast frames (--broadcast)"),
-    ("11.2", "SNMP queries", "no management agent runs on the device, so there is nothing to ask"),
+    ("11.2", "SNMP queries", "no stream asks for them: give one with SNMP queries (--management)"),
     ("11.3", "routing updates", "no stream asks for them: give one with routing updates (--routing-updates)"),
 )
 

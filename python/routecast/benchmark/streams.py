@@ -18,6 +18,7 @@ __all__ = [
     "BROADCAST",
     "BROADCAST_RATIO",
     "FEWEST_IPV6_BYTES",
+    "MANAGEMENT",
     "ROUTING_UPDATES",
     "SECTIONS",
     "Stream",
@@ -36,10 +37,13 @@ BROADCAST = "1 % broadcast frames"
 
 BROADCAST_RATIO = 0.01
 
+MANAGEMENT = "a management query each second"
+"""The modifier of a stream beside which the device answers an SNMP query each second (sec. 11.2)."""
+
 ROUTING_UPDATES = "a routing update each second"
 """The modifier of a stream beside which a neighbour changes a route of the device each second (sec. 11.3)."""
 
-SECTIONS: Mapping[str, str] = MappingProxyType({BROADCAST: "11.1", ROUTING_UPDATES: "11.3"})
+SECTIONS: Mapping[str, str] = MappingProxyType({BROADCAST: "11.1", MANAGEMENT: "11.2", ROUTING_UPDATES: "11.3"})
 """Section of RFC 2544 of each modifier that sends frames beside the test stream."""
 
 _QUIET_PPS = 1e-6
@@ -58,7 +62,7 @@ class Stream:
     networks: int = field("Destination networks (sec. 12): 1, or 256.", default=1)
     modifier: str = field(
         'Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``, ``"1 % broadcast frames"``, '
-        '``"a routing update each second"``.',
+        '``"a management query each second"``, ``"a routing update each second"``.',
         default="",
     )
     burst_frames: int = field("Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.", default=1)
@@ -83,6 +87,7 @@ class StreamProfile:
     )
     broadcast: bool = field("Sec. 11.1: every 100th frame is a broadcast frame.", default=False)
 
+    management: bool = field("Sec. 11.2: the device answers an SNMP query each second.", default=False)
     routing_updates: bool = field("Sec. 11.3: a neighbour changes a route of the device each second.", default=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +120,7 @@ def stream_of(profile: StreamProfile) -> Stream:
 def _modifiers(profile: StreamProfile) -> list[str]:
     found = [f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"] if profile.filters else []
     found += [BROADCAST] if profile.broadcast else []
+    found += [MANAGEMENT] if profile.management else []
     found += [ROUTING_UPDATES] if profile.routing_updates else []
     return found
 

@@ -248,6 +248,12 @@ def rfc2544(
             "--broadcast", help="Every 100th frame is a broadcast frame (sec. 11.1).", rich_help_panel=STREAMS
         ),
     ] = False,
+    management: Annotated[
+        bool,
+        typer.Option(
+            "--management", help="The device answers an SNMP query each second (sec. 11.2).", rich_help_panel=STREAMS
+        ),
+    ] = False,
     routing_updates: Annotated[
         bool,
         typer.Option(
@@ -301,7 +307,7 @@ def rfc2544(
             networks=networks,
             filters=filters,
             burst=burst,
-            conditions={"broadcast": broadcast, "routing_updates": routing_updates},
+            conditions={"broadcast": broadcast, "management": management, "routing_updates": routing_updates},
         ),
         search=search.value if search else "",
         flows=flows,

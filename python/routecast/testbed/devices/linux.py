@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal, TypeVar
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
@@ -12,7 +13,8 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.options import check_options, option
-from routecast.testbed.dut_host import DeviceSite
+from routecast.testbed.devices.snmp_agent import SNMPD, SnmpAgent
+from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = [
     "LARGEST_SLOWDOWN",
@@ -33,6 +35,7 @@ _MOST_ROUTES = 65_536
 _SHOWN_LINES = 8
 SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
 _IPV6_TEXT = "forward IPv6 too"
+_SNMP_TEXT = "run an SNMP agent (snmpd), which answers management queries"
 ROUTES_TEXT = "further routes that no test frame uses, so that the forwarding table is not empty"
 
 _O = TypeVar("_O", bound="RouterOptions")
@@ -49,10 +52,13 @@ class RouterOptions:
         several speeds of hardware can so be had on one machine. 0: no program is attached.
     ipv6 : bool
         Forward IPv6 too.
+    snmp : bool
+        Run an SNMP agent in the device's namespace, so that it answers management queries (RFC 2544 sec. 11.2).
     """
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
     ipv6: bool = option(True, _IPV6_TEXT)
+    snmp: bool = option(False, _SNMP_TEXT)
 
     def __post_init__(self) -> None:
         check_options(type(self).__name__, self)
@@ -104,9 +110,22 @@ class KernelRouter(StartedDevice[_O]):
     def __init__(self, options: _O | None = None) -> None:
         super().__init__(options)
         self._ingress = IngressPrograms()
+        self._agent = SnmpAgent()
+
+    def missing(self) -> tuple[Missing, ...]:
+        """Return the programs that are not there."""
+        needs_agent = self.chosen.snmp and not Path(SNMPD.program).exists()
+        return super().missing() + ((SNMPD,) if needs_agent else ())
 
     def counters(self) -> Mapping[str, int]:
-        """Return the counts of the ports, of IP and of the XDP programs."""
+        """Return the counts of the ports, of IP and of the XDP programs.
+
+        Raises
+        ------
+        routecast.errors.DeviceEnded
+            The SNMP agent has ended by itself.
+        """
+        self._agent.check()
         counts = interfaces.interface_counters(self.site)
         at_ip = interfaces.ip_counters(self.site)
         counts["drop"] += sum(number for place, number in at_ip.items() if not place.endswith("_forwarded"))
@@ -115,8 +134,11 @@ class KernelRouter(StartedDevice[_O]):
     def _begin(self, site: DeviceSite) -> None:
         self._configure(site)
         self._configuration += self._attach(site)
+        if self.chosen.snmp:
+            self._agent.start(site)
 
     def _end(self, site: DeviceSite) -> None:
+        self._agent.stop(site)
         self._ingress.close()
         interfaces.clear_ports(site)
         with suppress(EnvironmentProblem):  # the namespace is gone, and its settings with it

@@ -1,0 +1,152 @@
+"""Management queries during a trial: SNMP as far as RFC 2544 sec. 11.2 needs it, a GET of ``sysUpTime`` each second.
+
+The messages are those of SNMPv2c (RFC 1901, RFC 3416) in the Basic Encoding Rules of ASN.1 (X.690).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import time
+from dataclasses import replace
+
+from routecast.evaluate.trial import Trial
+from routecast.testbed.netns import inside
+
+__all__ = ["ManagementQueries", "get_request", "is_answered", "request_of"]
+
+_PORT = 161
+_COMMUNITY = b"public"
+_SYS_UP_TIME = bytes((0x2B, 6, 1, 2, 1, 1, 3, 0))  # 1.3.6.1.2.1.1.3.0; the first two numbers are 40 · 1 + 3
+_INTEGER, _OCTETS, _NULL, _OID, _SEQUENCE, _GET, _RESPONSE = 0x02, 0x04, 0x05, 0x06, 0x30, 0xA0, 0xA2
+_V2C = 1
+_ATTEMPTS, _ATTEMPT_S = 4, 0.5
+_LONGEST_ANSWER_S = 1.0
+_LARGEST_BYTES = 2048
+_IDS = 0x7FFF_FFFF
+
+
+def get_request(number: int) -> bytes:
+    """Return an SNMP GET of ``sysUpTime`` with a request id of 0 to 2**31 - 1.
+
+    Examples
+    --------
+    >>> get_request(1).hex()
+    '302602010104067075626c6963a019020101020100020100300e300c06082b060102010103000500'
+    """
+    variable = _tlv(_SEQUENCE, _tlv(_OID, _SYS_UP_TIME) + _tlv(_NULL, b""))
+    pdu = _integer(number) + _integer(0) + _integer(0) + _tlv(_SEQUENCE, variable)
+    return _tlv(_SEQUENCE, _integer(_V2C) + _tlv(_OCTETS, _COMMUNITY) + _tlv(_GET, pdu))
+
+
+def request_of(message: bytes) -> int | None:
+    """Return the id of the request that a message answers without an error; None if it does no such thing."""
+    try:
+        tag, whole, _ = _taken(message)
+        version, of_version, rest = _taken(whole)
+        _, _, rest = _taken(rest)
+        of_pdu, pdu, _ = _taken(rest)
+        of_id, number, rest = _taken(pdu)
+        of_status, status, _ = _taken(rest)
+    except IndexError:
+        return None
+    if (tag, version, of_pdu, of_id, of_status) != (_SEQUENCE, _INTEGER, _RESPONSE, _INTEGER, _INTEGER):
+        return None
+    if int.from_bytes(of_version, "big") != _V2C or any(status):
+        return None
+    return int.from_bytes(number, "big", signed=True)
+
+
+def is_answered(netns: str | None, address: str) -> bool:
+    """Whether an SNMP agent answers at an address, asked from a namespace of the tester."""
+    with contextlib.closing(ManagementQueries(netns, address)) as queries:
+        queries.begin()
+        for _ in range(_ATTEMPTS):
+            queries.each_second()
+            if queries.answers_within(_ATTEMPT_S, 1):
+                return True
+    return False
+
+
+class ManagementQueries:
+    """A query each second, to the device's port where test frames enter (RFC 2544 sec. 11.2).
+
+    Parameters
+    ----------
+    netns : str or None
+        Namespace of the tester's port.
+    address : str
+        The device's.
+    """
+
+    def __init__(self, netns: str | None, address: str) -> None:
+        self._address = address
+        self._socket = inside(netns, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        self._socket.setblocking(False)
+        self._ids = itertools.count(time.time_ns() & 0x3FFF_FFFF)
+        self._open: set[int] = set()
+        self._sent = self._answered = 0
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def begin(self) -> None:
+        """Start the counts at zero; answers to earlier queries do not count."""
+        self._sent = self._answered = 0
+        self._open.clear()
+
+    def each_second(self) -> None:
+        """Send a query; one that cannot be sent counts as not sent."""
+        number = next(self._ids) & _IDS
+        # An ICMP message about an earlier query is reported here.
+        with contextlib.suppress(OSError):
+            self._socket.sendto(get_request(number), (self._address, _PORT))
+            self._open.add(number)
+            self._sent += 1
+
+    def onto(self, trial: Trial, due: int) -> Trial:
+        """Add how many queries were sent and answered; a trial without those that were due is no result."""
+        answered = self.answers_within(_LONGEST_ANSWER_S, self._sent)
+        note = (
+            f"{self._sent:,} SNMP queries were sent to {self._address}, one each second, and the device answered "
+            f"{answered:,} (RFC 2544 sec. 11.2)"
+        )
+        few = (f"the tester sent {self._sent:,} of {due:,} SNMP queries",) if self._sent < due - 1 else ()
+        return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *few))
+
+    def answers_within(self, longest_s: float, wanted: int) -> int:
+        """Return how many queries are answered; wait at most so long for as many as are wanted."""
+        until_s = time.monotonic() + longest_s
+        while True:
+            with contextlib.suppress(OSError):
+                while True:
+                    message, (sender, *_) = self._socket.recvfrom(_LARGEST_BYTES)
+                    number = request_of(message)
+                    if sender == self._address and number in self._open:
+                        self._open.discard(number)
+                        self._answered += 1
+            if self._answered >= wanted or time.monotonic() > until_s:
+                return self._answered
+            time.sleep(0.01)
+
+
+def _integer(number: int) -> bytes:
+    return _tlv(_INTEGER, number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True))
+
+
+def _tlv(tag: int, value: bytes) -> bytes:
+    assert len(value) < 0x80, "a length of one byte"
+    return bytes((tag, len(value))) + value
+
+
+def _taken(data: bytes) -> tuple[int, bytes, bytes]:
+    """Return the first element's tag and value, and the rest."""
+    tag, length, start = data[0], data[1], 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(data[2:start], "big")
+    if start + length > len(data):
+        raise IndexError(length)
+    return tag, data[start : start + length], data[start + length :]
