@@ -9,11 +9,11 @@ import pytest
 from benchmark_fakes import profile_with
 
 from routecast.benchmark import PROCEDURES, ModelRig, Profile, plan_of, read_profile, run_benchmark, shipped_profiles
-from routecast.benchmark.compliance import CONDITIONS, compliance_of, modifiers_left_out
+from routecast.benchmark.compliance import CONDITIONS, compliance_of, hashes_left_out, modifiers_left_out
 from routecast.benchmark.plan import Clock, expected
 from routecast.benchmark.procedures.throughput import search_statements
 from routecast.benchmark.result import Compliance
-from routecast.benchmark.streams import StreamProfile, stream_of
+from routecast.benchmark.streams import Stream, StreamProfile, stream_of
 from routecast.errors import FileProblem, ModelProblem
 from routecast.quantity.shipped import shipped_files
 from routecast.router import ServiceCost, multicore
@@ -93,6 +93,14 @@ def test_a_stream_with_management_queries_is_the_condition_of_sec_11_2() -> None
 def test_all_streams_of_the_profile_rfc2544_and_routing_updates_are_unconditional() -> None:
     found = judged(read_profile("rfc2544"), ran=frozenset({"13"}))
     assert (found.level, found.deviations) == ("unconditional", ())
+
+
+def test_a_run_of_single_flows_says_what_rfc_4814_wants_besides() -> None:
+    one, many = Stream(name="one"), Stream(name="many", networks=256)
+    ports, macs = "RFC 4814 sec. 4.5", "RFC 4814 sec. 4.2"
+    assert [found.section for found in hashes_left_out([one], 1)] == [ports, macs]
+    assert [found.section for found in hashes_left_out([one], 100)] == [macs]
+    assert [found.section for found in hashes_left_out([one, many], 1)] == [macs]
 
 
 def test_a_stream_with_routing_updates_is_the_condition_of_sec_11_3() -> None:

@@ -19,7 +19,7 @@ from routecast.benchmark.result import Compliance
 from routecast.benchmark.streams import SECTIONS, Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
-__all__ = ["CONDITIONS", "compliance_of", "modifiers_left_out"]
+__all__ = ["CONDITIONS", "compliance_of", "hashes_left_out", "modifiers_left_out"]
 
 CONDITIONS = frozenset({"11.1", "11.2", "11.3", "13"})
 """Sections of RFC 2544 that ask for frames beside the test stream."""
@@ -182,6 +182,18 @@ def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
 
 
 _LEARNING = ("23 b", "after the learning frames")
+
+
+def hashes_left_out(streams: Sequence[Stream], flows: int) -> list[NotRun]:
+    """List what RFC 4814 wants for devices that spread frames by a hash, and that was not sent."""
+    found = []
+    if flows == 1 and all(stream.networks == 1 for stream in streams):
+        reason = "every stream is one flow with fixed ports: give --flows N"
+        found.append(NotRun(section="RFC 4814 sec. 4.5", what="pseudo-random UDP ports", reason=reason))
+    reason = "each port of the tester has one MAC address"
+    return [*found, NotRun(section="RFC 4814 sec. 4.2", what="pseudo-random MAC addresses", reason=reason)]
+
+
 _FEWEST_SIZES = 5
 _BURSTS = (16, 64, 256, 1024)
 _IPV6_SMALLEST = 84

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from routecast import __version__
-from routecast.benchmark.compliance import compliance_of, modifiers_left_out
+from routecast.benchmark.compliance import compliance_of, hashes_left_out, modifiers_left_out
 from routecast.benchmark.confirmation import CONFIRM, CONFIRMING, again, confirmed_rows, longest_at, search_below
 from routecast.benchmark.contradictions import contradictions
 from routecast.benchmark.disturbed import disturbances_of, reasons_of
@@ -122,6 +122,8 @@ def run_benchmark(
                     _run_size(plan, rig, stream, size, stage, rows, clock)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
+    if rig.kind == "measure":
+        rows.not_run += hashes_left_out(plan.streams, plan.flows)
     for name in plan.procedures:
         rows.not_run += PROCEDURES[name].left_out(rows.of[name], getattr(rig, "resets_not_run", {}))
     result = _result(plan, rig, rows, records, device, tester)
