@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -195,7 +196,8 @@ def breusch_pagan(residuals: Floats, predicted: Floats) -> tuple[float, float]:
     spread, level = float(np.sum((squares - squares.mean()) ** 2)), predicted - predicted.mean()
     if spread == 0:
         return 0.0, 1.0
-    statistic = len(squares) * float(level @ squares) ** 2 / (float(level @ level) * spread)
+    correlation = float(level @ squares) / math.sqrt(float(level @ level)) / math.sqrt(spread)
+    statistic = len(squares) * correlation**2
     return statistic, float(chi2.sf(statistic, 1))
 
 
