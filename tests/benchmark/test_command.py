@@ -52,6 +52,22 @@ def test_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     assert document == json.loads(Path("there/benchmark.json").read_text())
 
 
+def test_a_mix_of_sizes_is_run_beside_a_fixed_size(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--evaluator", "solve", ROUTER, "--procedures", "throughput", "--out", "there")
+    assert command(*arguments, "--frame", "64 B", "--frame", "IMIX") == 0
+    printed = capsys.readouterr().out
+    assert "IPv4, IMIX 353.833 no loss" in printed
+    assert "IMIX is beyond RFC 2544" in printed
+    document = json.loads(Path("there/benchmark.json").read_text())
+    assert document["setup"]["frame_bytes"] == [64]
+    rows = [row for row in document["throughput"]["rows"] if row["stream"] == "IPv4, IMIX"]
+    # 7 frames of 64 B, 4 of 570 B, 1 of 1518 B.
+    mean_bytes = (7 * 64 + 4 * 570 + 1518) / 12
+    assert rows[0]["frame_bytes"] == pytest.approx(mean_bytes)
+    assert rows[0]["theoretical_pps"] == pytest.approx(10e9 / (8 * (mean_bytes + 20)))
+    assert "genome a7A4g (A = 570 B), drawn at random (RFC 6985)" in Path("there/report.html").read_text()
+
+
 def test_a_dry_run_says_how_long_it_takes_and_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--testbed", "namespaces", "--profile", "rfc2544", "--dry-run") == 0
     said = capsys.readouterr().err
@@ -81,6 +97,13 @@ def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(capsy
         (("--evaluator", "solve", str(ROUTER), "--profile", "rfc25"), 'did you mean "rfc2544"'),
         (("--evaluator", "solve", str(ROUTER), "--frame", "12 B"), "64"),
         (("--evaluator", "solve", str(ROUTER), "--frame", ""), "frame"),
+        (("--evaluator", "solve", str(ROUTER), "--frame", "IMAX"), '"7x64, 4x594, 1x1518"'),
+        (("--evaluator", "solve", str(ROUTER), "--frame", "7x32, 1x64"), "got 32: frames have 64 to 65535"),
+        (("--testbed", "namespaces", "--dut", "linux", "--frame", "IMIX", "--ipv6"), 'such as "7x84, 4x570, 1x1518"'),
+        (
+            ("--testbed", "namespaces", "--dut", "linux", "--frame", "IMIX", "--encapsulation", "vxlan:42"),
+            "the smallest IPv4 (VXLAN 42) test frame has 114 B",
+        ),
         (("--evaluator", "solve", str(ROUTER), "--ipv6"), "not protocols"),
         (("--evaluator", "solve", str(ROUTER), "--filters", "25"), "no packet filter"),
         (("--evaluator", "solve", str(ROUTER), "--broadcast"), "a model knows no frames beside the test stream"),

@@ -130,3 +130,22 @@ def test_the_wire_without_the_device_is_measured_beside_the_device(bed: Path, un
     result = undisturbed(lambda: benchmark(bed, "throughput"), judge, trials=trials_of, attempts=3)
     # The bed of the wire stands beside that of the device, whose trials take no notice of it.
     assert not any("works on the same cores" in note for trial in trials_of(result) for note in trial.notes)
+
+
+def test_a_mix_of_sizes_is_sent_with_its_mean_size(bed: Path, undisturbed: Callable[..., Any]) -> None:
+    def run() -> BenchmarkResult:
+        plan = plan_of(patient(), procedures=["throughput", "latency"], mixes=["IMIX"])
+        return run_benchmark(plan, BedRig(bed, device="linux"))
+
+    def judge(result: BenchmarkResult) -> None:
+        sent = [trial for trial in trials_of(result) if trial.is_valid and (trial.offered_frames or 0) > 1000]
+        assert sent
+        for trial in sent:
+            # 7:4:1 of 64, 570 and 1518 bytes; the mean of a thousand drawn sizes is within a tenth of that.
+            assert trial.l2_bps / trial.forwarded_pps / 8.0 == pytest.approx((7 * 64 + 4 * 570 + 1518) / 12, rel=0.1)
+
+    result = undisturbed(run, judge, trials=trials_of, attempts=3)
+    assert result.throughput is not None
+    row = result.throughput.rows[0]
+    assert row.stream == "IPv4, IMIX"
+    assert 0.0 < row.throughput_pps <= row.theoretical_pps == pytest.approx(WIRE_BPS / (8 * (row.frame_bytes + 20)))

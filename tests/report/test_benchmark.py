@@ -295,7 +295,7 @@ def test_the_schema_allows_what_is_written(make: Any) -> None:
     [
         (("compliance", "level"), "perhaps"),
         (("throughput", "rows", 0, "throughput_pps"), "fast"),
-        (("throughput", "rows", 0, "frame_bytes"), 64.5),
+        (("throughput", "rows", 0, "frame_bytes"), "IMIX"),
         (("trials",), -1),
         (("schema",), "routecast-benchmark/9"),
         (("latency", "rows", 0, "ipdv_s"), [1.0]),

@@ -11,7 +11,15 @@ from typing import Literal, Self
 
 from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.rig import medium_of
-from routecast.benchmark.streams import BROADCAST, BROADCAST_RATIO, MANAGEMENT, ROUTING_UPDATES, SECTIONS, Stream
+from routecast.benchmark.streams import (
+    BROADCAST,
+    BROADCAST_RATIO,
+    MANAGEMENT,
+    ROUTING_UPDATES,
+    SECTIONS,
+    Stream,
+    mix_refused,
+)
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
@@ -27,6 +35,7 @@ from routecast.testbed.power.meter import tried
 from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.selftest import BackToBack, Wire
+from routecast.testbed.streams import smallest_test_frame_bytes
 
 __all__ = ["BedRig"]
 
@@ -140,8 +149,13 @@ class BedRig:
             return reason
         if stream.modifier and stream.modifier not in SECTIONS and self._under_test.name != _FILTERING:
             return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
+        around, is_ipv6 = self._file.encapsulation, stream.protocol == "IPv6"
+        if around.title:
+            least = smallest_test_frame_bytes(6 if is_ipv6 else 4, around)
+            if reason := mix_refused(stream, least, f"{stream.protocol} ({around.title})"):
+                return reason
         if isinstance(self._file, NamespacesFile):
-            if stream.protocol == "IPv6" and not self._file.ipv6:
+            if is_ipv6 and not self._file.ipv6:
                 return "the test bed has no IPv6: set ipv6 = true in its file"
             if stream.networks > self._file.networks:
                 return f"the test bed has {self._file.networks} networks at each side: raise networks in its file"

@@ -25,7 +25,7 @@ class _Row(Protocol):
     def stream(self) -> str: ...
 
     @property
-    def frame_bytes(self) -> int: ...
+    def frame_bytes(self) -> float: ...
 
 
 _ALIKE = 1e-9
@@ -72,7 +72,7 @@ def _losses(result: BenchmarkResult) -> list[FrameLossRow]:
 
 
 def _place(row: _Row) -> str:
-    return f"{row.stream}, {row.frame_bytes} B"
+    return f"{row.stream}, {row.frame_bytes:g} B"
 
 
 def _is_same(one: _Row, other: _Row) -> bool:

@@ -31,7 +31,7 @@ COLUMNS: Columns = {
     "number": "whole",
     "procedure": "text",
     "stream": "text",
-    "frame_bytes": "whole",
+    "frame_bytes": "number",
     "purpose": "text",
     "attempt": "whole",
     "evaluator": "text",
@@ -74,7 +74,7 @@ class TrialRecord:
     number: int = field("From 1.")
     procedure: str
     stream: str
-    frame_bytes: int
+    frame_bytes: float = field("Of a mix the mean.")
     purpose: str = field('What it was for: ``"search 1"``, ``"verify"``, ``"repeat 3"``.')
     attempt: int = field("1 for the first; an invalid trial is run again.")
     rate_pps: float

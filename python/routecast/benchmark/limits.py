@@ -19,7 +19,7 @@ class Limit:
     """What limited one stream at one frame size."""
 
     stream: str
-    frame_bytes: int
+    frame_bytes: float = field("Of a mix the mean.")
     name: str = field('Core, link, receive ring or pool; "device under test" where it is not seen')
     reason: str = field("What says so: counters and busy times, in words")
     trials: int = field("Valid trials with loss that say so")
@@ -28,7 +28,7 @@ class Limit:
 
 def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
     """Return for each stream and frame size what most of its valid trials with loss name, with the last reason."""
-    lossy: dict[tuple[str, int], list[TrialRecord]] = {}
+    lossy: dict[tuple[str, float], list[TrialRecord]] = {}
     for record in records:
         steady = record.procedure in _STEADY
         if steady and record.trial.is_valid and record.trial.loss_ratio > 0.0:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.profile import Profile
-from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, stream_of
+from routecast.benchmark.profile import Profile, parse_frames
+from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, mixed, stream_of
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
@@ -24,12 +24,12 @@ class Plan:
 
     profile: Profile
     procedures: tuple[str, ...] = field("In the RFC's order; those that others rest on are in it.")
-    frame_bytes: tuple[int, ...]
-    streams: tuple[Stream, ...]
+    frame_bytes: tuple[int, ...] = field("Fixed sizes.")
+    streams: tuple[Stream, ...] = field("With fixed sizes, where there are any, then with each mix of sizes.")
     flows: int = field("Flows each way; 1 is a pair of addresses.", default=1)
     notes: tuple[str, ...] = ()
 
-    def stages(self) -> tuple[tuple[Stream, int, str], ...]:
+    def stages(self) -> tuple[tuple[Stream, float, str], ...]:
         """Every stage, in order."""
         return tuple(
             (stream, size, procedure)
@@ -38,13 +38,13 @@ class Plan:
             for procedure in self.procedures_of(stream, size)
         )
 
-    def procedures_of(self, stream: Stream, frame_bytes: int) -> tuple[str, ...]:
+    def procedures_of(self, stream: Stream, frame_bytes: float) -> tuple[str, ...]:
         """Procedures for a stream and a frame size.
 
-        Reset is run with the smallest frame only (sec. 26.6), and repeated bursts ask for the least time between bursts
-        without loss (sec. 21), which is the throughput.
+        Reset is run with the smallest frame only (sec. 26.6), and with a mix where there are no fixed sizes. Repeated
+        bursts ask for the least time between bursts without loss (sec. 21), which is the throughput.
         """
-        is_smallest = frame_bytes == min(self.sizes(stream))
+        is_smallest = frame_bytes == min(self.sizes(stream)) and not (stream.mix and self.frame_bytes)
         return tuple(
             name
             for name in self.procedures
@@ -52,8 +52,13 @@ class Plan:
             and (is_smallest or not PROCEDURES[name].smallest_only)
         )
 
-    def sizes(self, stream: Stream) -> tuple[int, ...]:
-        """Frame sizes of a stream: with IPv6, 84 bytes stand for what is smaller (RFC 8219 sec. 5.1.1)."""
+    def sizes(self, stream: Stream) -> tuple[float, ...]:
+        """Frame sizes of a stream, or the mean of its mix.
+
+        With IPv6, 84 bytes stand for fixed sizes below (RFC 8219 sec. 5.1.1).
+        """
+        if stream.frames is not None:
+            return (stream.frames.mean_bytes,)
         least = FEWEST_IPV6_BYTES if stream.protocol == "IPv6" else 0
         return tuple(dict.fromkeys(max(size, least) for size in self.frame_bytes))
 
@@ -63,16 +68,21 @@ def plan_of(
     *,
     procedures: Sequence[str] = (),
     frame_bytes: Sequence[int] = (),
+    mixes: Sequence[str] = (),
     streams: Sequence[Stream] = (),
     search: str = "",
     flows: int = 1,
 ) -> Plan:
     """Return what a profile asks for, changed by what the user asks for.
 
+    Sizes and mixes together replace the profile's: with mixes alone no fixed size is run.
+
     Raises
     ------
     routecast.errors.ModelProblem
         A procedure is unknown, or the number of flows is.
+    routecast.errors.QuantityProblem
+        A mix is none.
     """
     asked = list(procedures or profile.procedures or PROCEDURES)
     wrong = [
@@ -93,11 +103,18 @@ def plan_of(
         names.add("throughput")
     if search:
         profile = profile.changed("throughput", search=search)
+    frames = [*frame_bytes, *map(parse_frames, mixes)] or profile.frames
+    sizes = tuple(dict.fromkeys(size for size in frames if isinstance(size, int)))
+    names_of_mixes = dict.fromkeys(mix for mix in frames if isinstance(mix, str))
+    given = tuple(dict.fromkeys(streams or map(stream_of, profile.stream)))
+    # A mix is a stream of its own, so that no row of it is taken for one of a fixed size.
+    with_mixes = tuple(mixed(stream, mix) for mix in names_of_mixes for stream in given)
+    notes += [f"{mix} is beyond RFC 2544, whose frames have one size at a time (sec. 9)" for mix in names_of_mixes]
     return Plan(
         profile=profile,
         procedures=tuple(name for name in PROCEDURES if name in names),
-        frame_bytes=tuple(dict.fromkeys(frame_bytes or profile.frames)),
-        streams=tuple(dict.fromkeys(streams or map(stream_of, profile.stream))),
+        frame_bytes=sizes,
+        streams=(*(given if sizes else ()), *with_mixes),
         flows=flows,
         notes=tuple(notes),
     )
@@ -135,7 +152,7 @@ class Clock:
     ``stages`` are run in this order. ``report`` is told (done, total, what) after every trial, in expected seconds.
     """
 
-    stages: Sequence[tuple[Stream, int, str]]
+    stages: Sequence[tuple[Stream, float, str]]
     profile: Profile
     report: Callable[[int, int, str], None] | None = None
     _done_s: float = 0.0
@@ -158,11 +175,11 @@ class Clock:
         """Expected trials of the whole run."""
         return sum(expected(self.profile, procedure).trials for _, _, procedure in self.stages)
 
-    def begin(self, stream: Stream, frame_bytes: int, procedure: str) -> None:
+    def begin(self, stream: Stream, frame_bytes: float, procedure: str) -> None:
         """Note that a stage begins."""
         self._stage_s = expected(self.profile, procedure).seconds
         self._in_stage_s = 0.0
-        self._what = f"{procedure.replace('_', ' ')}, {frame_bytes} B, {stream.name}"
+        self._what = f"{procedure.replace('_', ' ')}, {frame_bytes:g} B, {stream.name}"
         self._tell()
 
     def trial(self, seconds: float, is_known: bool) -> None:

@@ -122,17 +122,18 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
     if result.frame_loss is None:
         return (), ("the frame loss rate was not measured: only its procedure overloads the device (frame_loss)",)
     streams = {stream.name: stream for stream in result.setup.streams}
+    names = {stream.name_without_mix for stream in result.setup.streams}
     name = str(result.setup.device.get("name", ""))
     series = series_of(name, options, _defaults_of(name))
     points, reasons = [], []
-    greatest: dict[tuple[str, int], FrameLossRow] = {}
+    greatest: dict[tuple[str, float], FrameLossRow] = {}
     for row in result.frame_loss.rows:
         key = (row.stream, row.frame_bytes)
         if key not in greatest or row.rate_ratio > greatest[key].rate_ratio:
             greatest[key] = row
     for (stream_name, frame_bytes), row in greatest.items():
         stream = streams[stream_name]
-        where = f"{stream_name}, {frame_bytes} B"
+        where = f"{stream_name}, {frame_bytes:g} B"
         if stream.bidirectional and _is_on_this_machine(result):
             reasons.append(f"{where}: frames of the other way are forwarded on the generator's core")
         elif stream.modifier in SECTIONS:
@@ -149,10 +150,11 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
                 Point(
                     cores=cores,
                     frame_bytes=float(frame_bytes),
+                    frame_mix=stream.frames,
                     throughput_pps=row.forwarded_pps,
                     link_bps=min(result.setup.link_bps),
                     ports=sending_ports(stream),
-                    series=series if len(streams) == 1 else f"{series}, {stream_name}",
+                    series=series if len(names) == 1 else f"{series}, {stream.name_without_mix}",
                     calibrate=True,
                 )
             )

@@ -17,7 +17,7 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.settings import Repeats, Text
 from routecast.benchmark.streams import StreamProfile
 from routecast.errors import FileProblem, Problem
-from routecast.quantity import parse_frame_bytes
+from routecast.load.frames import FrameMix
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Parsed, Span
@@ -25,10 +25,27 @@ from routecast.quantity.schema import extended, field, value
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
-__all__ = ["Profile", "TrialProfile", "read_profile", "shipped_profiles"]
+__all__ = ["Profile", "TrialProfile", "parse_frames", "read_profile", "shipped_profiles"]
 
 
-FrameSize = Annotated[int, Parsed(parse_frame_bytes)]
+def parse_frames(text: str) -> int | str:
+    """Read a frame size in bytes, or the name of a mix of sizes.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        The text is neither.
+
+    Examples
+    --------
+    >>> parse_frames("64 B"), parse_frames("IMIX"), parse_frames("7x64, 4x594, 1x1518")
+    (64, 'IMIX', '7x64+4x594+1x1518')
+    """
+    frames = FrameMix.parse(text)
+    return frames.sequence_bytes[0] if frames.is_fixed else frames.name
+
+
+FrameSize = Annotated[int | str, Parsed(parse_frames)]
 
 
 @value
@@ -52,7 +69,9 @@ class Profile:
 
     name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
     title: Text = field("What the profile is for, in a line.")
-    frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)]
+    frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = field(
+        'Fixed sizes and mixes of sizes: ``"64 B"``, ``"IMIX"``, ``"genome aaafg"``, ``"7x64, 4x594, 1x1518"``.'
+    )
     procedures: tuple[str, ...] = field("All if empty.", default=())
     trial: TrialProfile = TrialProfile()
     stream: Annotated[tuple[StreamProfile, ...], Field(min_length=1)] = (StreamProfile(),)

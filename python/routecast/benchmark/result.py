@@ -16,12 +16,38 @@ from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun
 from routecast.benchmark.streams import Stream
 from routecast.evaluate.plain import plain
+from routecast.load.frames import FrameMix
 from routecast.quantity.schema import field, value
 
-__all__ = ["BenchmarkResult", "Compliance", "Setup"]
+__all__ = ["BenchmarkResult", "Compliance", "MixFacts", "Setup"]
 
 _SAME_CORES = "on the same cores ("
 """What a note of a trial says of another test bed that disturbs this one."""
+
+
+@value
+class MixFacts:
+    """What a report must state of a mix of frame sizes (RFC 6985 sec. 4)."""
+
+    name: str
+    mean_bytes: float
+    order: Literal["sequence", "random"] = field("``random``: each frame is drawn from the genome with equal chances.")
+    genome: str = field("A number after a letter repeats it; small letters are RFC 6985's.")
+    custom_bytes: Mapping[str, int] = field("Sizes of the capital letters of the genome.", default_factory=dict)
+    share_by_bytes: Mapping[str, float] = field("Share of the frames by their size.", default_factory=dict)
+
+    @classmethod
+    def of(cls, frames: FrameMix) -> MixFacts:
+        """Return the facts of a mix."""
+        genome, custom_bytes = frames.spelt()
+        return cls(
+            name=frames.name,
+            mean_bytes=frames.mean_bytes,
+            order=frames.order,
+            genome=genome,
+            custom_bytes=custom_bytes,
+            share_by_bytes={str(size): share for size, share in frames.share_by_bytes.items()},
+        )
 
 
 @value
@@ -36,10 +62,11 @@ class Setup:
     device_title: str = field("How the device is called in headings.")
     link_bps: tuple[float, ...] = field("Rate of each port's link.")
     medium: str = field('``"Ethernet, 10 Gbit/s"``, with ``"virtual"`` where no cable is.')
-    frame_bytes: tuple[int, ...]
+    frame_bytes: tuple[int, ...] = field("Fixed sizes.")
     streams: tuple[Stream, ...]
     frame_format: str = field("In words (sec. 8 asks for it).")
     load_unit: str = field("Unit of loads and rates, and the factor between one port and all of them.")
+    mixes: tuple[MixFacts, ...] = field("Mixes of frame sizes, beyond RFC 2544.", default=())
 
 
 @value

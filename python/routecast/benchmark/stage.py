@@ -92,7 +92,8 @@ class Stage:
     ----------
     procedure : str
     stream : Stream
-    frame_bytes : int
+    frame_bytes : float
+        Of a mix the mean.
     evaluator : Evaluator
         Ready for the stream.
     profile : Profile
@@ -115,7 +116,7 @@ class Stage:
 
     procedure: str
     stream: Stream
-    frame_bytes: int
+    frame_bytes: float
     evaluator: Evaluator
     profile: Profile
     link_bps: tuple[float, ...]

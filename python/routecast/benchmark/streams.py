@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -24,6 +25,8 @@ __all__ = [
     "Stream",
     "StreamProfile",
     "load_of",
+    "mix_refused",
+    "mixed",
     "sending_ports",
     "stream_of",
     "theoretical_pps",
@@ -66,6 +69,17 @@ class Stream:
         default="",
     )
     burst_frames: int = field("Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.", default=1)
+    mix: str = field('A mix of frame sizes (RFC 6985): ``"IMIX"``; ``""`` for fixed sizes.', default="")
+
+    @property
+    def frames(self) -> FrameMix | None:
+        """The mix of frame sizes; None for fixed sizes."""
+        return FrameMix.parse(self.mix) if self.mix else None
+
+    @property
+    def name_without_mix(self) -> str:
+        """Name of the same stream with fixed sizes."""
+        return self.name.removesuffix(f", {self.mix}") if self.mix else self.name
 
 
 @value
@@ -117,6 +131,33 @@ def stream_of(profile: StreamProfile) -> Stream:
     )
 
 
+def mixed(stream: Stream, mix: str) -> Stream:
+    """Return a stream with a mix of frame sizes in the place of fixed ones.
+
+    Examples
+    --------
+    >>> mixed(Stream(name="IPv4"), "IMIX").name
+    'IPv4, IMIX'
+    """
+    return replace(stream, name=f"{stream.name}, {mix}", mix=mix)
+
+
+def mix_refused(stream: Stream, least_bytes: int, frame: str = "") -> str:
+    """Say why a mix cannot be sent where no test frame is smaller; empty if it can.
+
+    Fixed sizes that are too small for IPv6 have a size that stands for them (RFC 8219); a mix would become another one.
+    """
+    frames = stream.frames
+    if frames is None or min(frames.sequence_bytes) >= least_bytes:
+        return ""
+    smallest = min(frames.sequence_bytes)
+    table = ", ".join(f"{frames.sequence_bytes.count(size)}x{max(size, least_bytes)}" for size in frames.share_by_bytes)
+    return (
+        f"{stream.mix} has frames of {smallest} B: the smallest {frame or stream.protocol} test frame has "
+        f'{least_bytes} B; give a mix of larger frames, such as "{table}"'
+    )
+
+
 def _modifiers(profile: StreamProfile) -> list[str]:
     found = [f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"] if profile.filters else []
     found += [BROADCAST] if profile.broadcast else []
@@ -130,16 +171,16 @@ def sending_ports(stream: Stream) -> int:
     return 2 if stream.bidirectional else 1
 
 
-def theoretical_pps(stream: Stream, frame_bytes: int, link_bps: tuple[float, ...]) -> float:
+def theoretical_pps(stream: Stream, frame_bytes: float, link_bps: tuple[float, ...]) -> float:
     """Theoretical maximum rate of the medium, all sending ports together (RFC 2544 sec. 20).
 
-    The slowest link of the two decides, as sec. 20 asks for media of different speed.
+    The slowest link of the two decides, as sec. 20 asks for media of different speed. Of a mix, the mean size counts.
     """
     return sending_ports(stream) * line_rate_pps(min(link_bps[:2]), frame_bytes)
 
 
 def load_of(
-    stream: Stream, frame_bytes: int, rate_pps: float, *, flows: int = 1, steps: tuple[RateStep, ...] = ()
+    stream: Stream, frame_bytes: float, rate_pps: float, *, flows: int = 1, steps: tuple[RateStep, ...] = ()
 ) -> OfferedLoad:
     """Return the load of a stream at a rate over all its ports, steady or in bursts (RFC 2544 sec. 21).
 
@@ -151,7 +192,7 @@ def load_of(
     """
     return OfferedLoad(
         rate_pps=rate_pps,
-        frames=FrameMix.fixed(frame_bytes),
+        frames=stream.frames or FrameMix.fixed(round(frame_bytes)),
         flows=_flows(stream, max(flows, stream.networks)),
         arrivals=Arrivals.bursts(stream.burst_frames) if stream.burst_frames > 1 else Arrivals.cbr(),
         steps=steps,

@@ -225,7 +225,12 @@ def rfc2544(
     ] = False,
     frame: Annotated[
         list[str] | None,
-        typer.Option("--frame", metavar="SIZE", help='Frame size, such as "64 B".', rich_help_panel=STREAMS),
+        typer.Option(
+            "--frame",
+            metavar="SIZE",
+            help='Frame size or mix: "64 B", IMIX, "genome aaafg", "7x64, 4x594, 1x1518".',
+            rich_help_panel=STREAMS,
+        ),
     ] = None,
     bidirectional: Annotated[
         bool, typer.Option("--bidirectional", help="Both ways (sec. 14).", rich_help_panel=STREAMS)
@@ -286,10 +291,9 @@ def rfc2544(
     it stopped when it is started again with the same folder.
     """
     from routecast.benchmark.plan import plan_of
-    from routecast.benchmark.profile import read_profile
+    from routecast.benchmark.profile import parse_frames, read_profile
     from routecast.benchmark.run import run_benchmark
     from routecast.errors import EnvironmentProblem
-    from routecast.quantity import parse_frame_bytes
     from routecast.report.benchmark import write_report
 
     counts = _counts(cores, evaluator, testbed, dut, dut_option or [])
@@ -297,10 +301,12 @@ def rfc2544(
         flows = FLOWS_OF_SEVERAL_CORES
         remark(f"{flows:,} flows are sent, so that a hash spreads them evenly over the cores")
     chosen = read_profile(profile)
+    frames = [parse_frames(text) for text in frame or ()]
     plan = plan_of(
         chosen,
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
-        frame_bytes=[parse_frame_bytes(text) for text in frame or ()],
+        frame_bytes=[size for size in frames if isinstance(size, int)],
+        mixes=[mix for mix in frames if isinstance(mix, str)],
         streams=streams_asked(
             bidirectional=bidirectional,
             ipv6=ipv6,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Literal
 
 from routecast.errors import ModelProblem, Problem, QuantityProblem
@@ -204,6 +206,25 @@ class FrameMix:
         except QuantityProblem as problem:
             forms = 'other forms are "IMIX", "IMIX 594", "genome aaafg" and "7x64, 4x594, 1x1518"'
             raise QuantityProblem(text, f"{problem}; {forms}") from problem
+
+    def spelt(self) -> tuple[str, Mapping[str, int]]:
+        """Return the genome of the sequence, and the sizes of its capital letters: those RFC 6985 has no letter for.
+
+        Both are empty where there are more such sizes than capital letters.
+
+        Examples
+        --------
+        >>> FrameMix.imix().spelt()
+        ('a7A4g', {'A': 570})
+        """
+        letters = {size: letter for letter, size in GENOME_BYTES.items()}
+        others = [size for size in self.share_by_bytes if size not in letters]
+        if len(others) > len(string.ascii_uppercase):
+            return "", {}
+        custom = dict(zip(string.ascii_uppercase, others, strict=False))
+        letters |= {size: letter for letter, size in custom.items()}
+        runs = ((letters[size], len(list(run))) for size, run in groupby(self.sequence_bytes))
+        return "".join(letter if count == 1 else f"{letter}{count}" for letter, count in runs), custom
 
     @property
     def mean_bytes(self) -> float:

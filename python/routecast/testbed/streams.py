@@ -18,7 +18,7 @@ from routecast.quantity.schema import field, value
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.encapsulation import Encapsulation
 
-__all__ = ["Addressing", "Streams", "learning_streams", "streams_of"]
+__all__ = ["Addressing", "Streams", "learning_streams", "smallest_test_frame_bytes", "streams_of"]
 
 UDP_ECHO_PORT = 7
 """RFC 2544 appendix C.2.1: test frames are UDP echo requests."""
@@ -199,11 +199,16 @@ def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
     return []
 
 
+def smallest_test_frame_bytes(version: Literal[4, 6], around: Encapsulation) -> int:
+    """Return the size of the smallest test frame: headers, tags and tunnel, signature, FCS."""
+    return _SMALLEST_BYTES[version] + around.added_bytes(version)
+
+
 def _frame_problems(frames: FrameMix, ports: Sequence[TesterPort], addressing: Addressing) -> list[Problem]:
     problems = []
     smallest, largest = min(frames.sequence_bytes), max(frames.sequence_bytes)
     around = addressing.encapsulation
-    least = _SMALLEST_BYTES[addressing.version] + around.added_bytes(addressing.version)
+    least = smallest_test_frame_bytes(addressing.version, around)
     if smallest < least:
         within = f" in {around.title}" if around.title else ""
         what = f"{smallest} B: the smallest IPv{addressing.version} test frame{within} has {least} B"

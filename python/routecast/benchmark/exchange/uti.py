@@ -294,7 +294,9 @@ def uti_documents(records: Sequence[Record], *, name: str = "records", now: date
     at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     cases: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        size = "" if math.isnan(record.frame_bytes) else f"{record.frame_bytes:g}b"
+        # CSIT has a word for IMIX_v4_1 alone; the title names other mixes, whose mean may have a fraction.
+        is_imix = math.isclose(record.frame_bytes, _IMIX_V4_1_BYTES, rel_tol=1e-6)
+        size = "imix" if is_imix else f"{record.frame_bytes:g}b" if record.frame_bytes.is_integer() else ""
         cases.setdefault((record.title, size), []).append(record)
     documents: dict[str, Json] = {}
     for (title, size), case in cases.items():

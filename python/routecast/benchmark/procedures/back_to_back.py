@@ -54,7 +54,7 @@ class BackToBackRow:
     """Sec. 26.4 as RFC 9004 has it, for one stream and frame size."""
 
     stream: str
-    frame_bytes: int
+    frame_bytes: float = field("Of a mix the mean.")
     burst_frames: Spread = field(
         "Longest burst at the maximum rate without loss, one value per repetition (a whole search each)."
     )

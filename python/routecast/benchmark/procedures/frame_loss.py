@@ -44,7 +44,7 @@ class FrameLossRow:
     """Sec. 26.3, one point: loss at a share of the theoretical maximum rate of the frame size."""
 
     stream: str
-    frame_bytes: int
+    frame_bytes: float = field("Of a mix the mean.")
     rate_ratio: float
     intended_pps: float
     offered_pps: float
@@ -157,13 +157,13 @@ def _figures(result: FrameLossResult, benchmark: BenchmarkResult) -> list[Figure
             x = tuple(100.0 * row.rate_ratio for row in mine)
             y = tuple(100.0 * row.loss_ratio for row in mine)
             labels = tuple(
-                f"{size} B at {100.0 * row.rate_ratio:.0f} % of {frames_per_second(row.theoretical_pps)} frames/s"
+                f"{size:g} B at {100.0 * row.rate_ratio:.0f} % of {frames_per_second(row.theoretical_pps)} frames/s"
                 f"\n{100.0 * row.loss_ratio:.4g} % lost"
                 for row in mine
             )
             marks += [
-                Line(name=f"{size} B", x=x, y=y, colour=colour),
-                Points(name=f"{size} B", x=x, y=y, colour=colour, labels=labels, legend=False, size_px=6),
+                Line(name=f"{size:g} B", x=x, y=y, colour=colour),
+                Points(name=f"{size:g} B", x=x, y=y, colour=colour, labels=labels, legend=False, size_px=6),
             ]
         if not marks:
             continue

@@ -57,7 +57,7 @@ class LatencyRow:
     """Sec. 26.2 for one stream and frame size, at the throughput of that size or a share of it."""
 
     stream: str
-    frame_bytes: int
+    frame_bytes: float = field("Of a mix the mean.")
     rate_pps: float = field("Offered rate, all ports.")
     rate_ratio: float = field("Share of the throughput: 1 is what sec. 26.2 asks for.")
     latency_s: Spread = field(
@@ -201,7 +201,7 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
         is_first = row.rate_ratio == shares[0]
         marks.append(
             Line(
-                name=f"{row.frame_bytes} B" + ("" if is_first else f" at {percent_of(row.rate_ratio)}"),
+                name=f"{row.frame_bytes:g} B" + ("" if is_first else f" at {percent_of(row.rate_ratio)}"),
                 x=tuple(place for place, _ in points),
                 y=tuple(1e6 * value_s for _, value_s in points),
                 colour=colours[row.frame_bytes],

@@ -92,7 +92,7 @@ class Procedure:
         "What its table says of an outcome; the word itself where nothing is given.", default_factory=dict
     )
     row_name: Callable[[Any], str] = field(
-        "How a row is called that has no figure.", default=lambda row: f"{row.frame_bytes} B"
+        "How a row is called that has no figure.", default=lambda row: f"{row.frame_bytes:g} B"
     )
     caption: Callable[[Any], str] = field(
         "``caption(result)`` returns what the table shows.", default=lambda result: ""
@@ -132,7 +132,7 @@ class Procedure:
         table = Table.of(
             result.rows,
             Column.text("Stream", "stream", wide=not several),
-            Column("Frame", "B", "d", "frame_bytes"),
+            Column("Frame", "B", ".6g", "frame_bytes"),
             *self.columns(result),
             Column.text("", lambda row: words.get(row.outcome, row.outcome), wide=True),
             name=self.name.replace("_", "-"),

@@ -50,7 +50,7 @@ class ResetRow:
     stream: str
     kind: str = field('``"process"``, ``"system"``, ``"link"``, …')
     section: str = field('Of RFC 6201: ``"4.2.2"``.')
-    frame_bytes: int
+    frame_bytes: float = field("Of a mix the mean.")
     rate_pps: float = field("Offered rate: the throughput of the smallest frame, without loss before the reset.")
     l2_bps: float
     lost_frames: Spread
@@ -149,7 +149,7 @@ def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
     l2_bps = 8.0 * stage.frame_bytes * rate_pps
     statement = (
         f"{kind} reset: {1e3 * spread.mean:,.3f} ms (mean of {spread.repeats}), {frames.mean:,.0f} frames lost at "
-        f"{rate_pps:,.0f} frames/s ({l2_bps:,.0f} bit/s) of {stage.frame_bytes} bytes, {stage.stream.name}, UDP, "
+        f"{rate_pps:,.0f} frames/s ({l2_bps:,.0f} bit/s) of {stage.frame_bytes:g} bytes, {stage.stream.name}, UDP, "
         "static routes"
     )
     return ResetRow(

@@ -12,9 +12,9 @@ from pathlib import Path
 from routecast.benchmark.points import points_of
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import ended, plural
-from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.result import BenchmarkResult, MixFacts
 from routecast.explore.views import live_of_points
-from routecast.quantity import format_bps, format_duration
+from routecast.quantity import format_bps, format_duration, format_ratio
 from routecast.quantity.whole_file import write_whole
 from routecast.report.benchmark.tables import (
     deviations_table,
@@ -80,7 +80,8 @@ def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
         ("Evaluator", _EVALUATORS.get(setup.evaluator, setup.evaluator)),
         ("Media", setup.medium),
         ("Links", _links(result)),
-        ("Frame sizes", ", ".join(map(str, setup.frame_bytes)) + " B, FCS included"),
+        *([("Frame sizes", ", ".join(map(str, setup.frame_bytes)) + " B, FCS included")] if setup.frame_bytes else []),
+        *([("Mixes of frame sizes", "\n".join(map(_mix, setup.mixes)))] if setup.mixes else []),
         ("Streams", streams),
         ("Frame format", setup.frame_format),
         ("Units", setup.load_unit),
@@ -92,6 +93,15 @@ def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
         (f"Profile {result.profile_name}", tuple(flattened(result.profile))),
     )
     return tuple(Facts(title=title, rows=rows) for title, rows in parts if rows)
+
+
+def _mix(mix: MixFacts) -> str:
+    """State a mix as RFC 6985 wants it: genome, sizes and their shares."""
+    sizes = ", ".join(f"{size} B {format_ratio(share)}" for size, share in mix.share_by_bytes.items())
+    custom = ", ".join(f"{letter} = {size} B" for letter, size in mix.custom_bytes.items())
+    genome = f"genome {mix.genome}{f' ({custom})' if custom else ''}, " if mix.genome else ""
+    order = "drawn at random" if mix.order == "random" else "in the order of the genome"
+    return f"{mix.name}: {mix.mean_bytes:.6g} B on average, FCS included; {genome}{order} (RFC 6985): {sizes}"
 
 
 def _links(result: BenchmarkResult) -> str:

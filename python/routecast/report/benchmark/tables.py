@@ -116,7 +116,7 @@ def limits_table(result: BenchmarkResult) -> Table:
     return Table.of(
         result.limits,
         Column.text("Stream", "stream"),
-        Column("Frame", "B", "d", "frame_bytes"),
+        Column("Frame", "B", ".6g", "frame_bytes"),
         Column.text("What limits", "name"),
         Column.text("Because it", "reason", wrap=True),
         Column.text("Trials", lambda limit: f"{limit.trials} of {limit.of_trials}"),
@@ -133,7 +133,7 @@ def trials_table(result: BenchmarkResult) -> Table:
         Column("#", "", "d", "number"),
         Column.text("Procedure", lambda record: record.procedure.replace("_", " ")),
         Column.text("Stream", "stream"),
-        Column("Frame", "B", "d", "frame_bytes"),
+        Column("Frame", "B", ".6g", "frame_bytes"),
         Column.text("For", "purpose"),
         Column("Attempt", "", "d", "attempt"),
         time_column("Length", "trial.duration_s"),
