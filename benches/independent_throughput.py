@@ -10,9 +10,9 @@ the same binary search, interval, trial length, width and loss verification (mos
 sends, who counts and who receives differ. tcpreplay spaces frames by the clock; trafgen sleeps between frames, which
 takes 30 us and more on a virtual machine, too long for these rates.
 
-What tcpreplay says it sent must be what d0 received, and d0 and d1 must agree with s0; a trial of which that is not
-true, or that was sent at another rate, is left out, run again and counted. tcpreplay sends a frame again for which the
-device's ring had no room: each such frame is a loss here.
+What tcpreplay says it sent must be what d0 received, and what d1 sent must be what s0 received; a trial of which that
+is not true, or that was sent at another rate, is left out, run again and counted. tcpreplay sends a frame again for
+which the device's ring had no room: each such frame is a loss here.
 """
 
 from __future__ import annotations
