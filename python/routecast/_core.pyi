@@ -1,6 +1,7 @@
 """The compiled core of routecast: the packet-level and the flit-level simulator, the tester and the probe."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Self, final
 
@@ -24,6 +25,7 @@ __all__ = [
     "noc_greedy",
     "noc_simulate",
     "probe_host",
+    "read_capture",
     "run_function",
     "run_workload",
     "simulate",
@@ -330,6 +332,28 @@ def run_workload(request: str, progress: Callable[[float], object] | None = None
     ------
     ProbeError
         The request is wrong, or the capture cannot be read.
+    """
+
+def read_capture(path: str | PathLike[str], most: int) -> tuple[list[float], list[int], list[int], bool]:
+    """Read when the packets of a capture (pcap, pcapng) came, how long they were and which flow each belongs to.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, or a pipe.
+    most : int
+        Packets that are read.
+
+    Returns
+    -------
+    times, sizes, flows, more
+        By packet, in order of time: seconds since the first one; bytes on the wire with FCS, at least 64; number of the
+        flow. And whether the file has more packets.
+
+    Raises
+    ------
+    ProbeError
+        The capture cannot be read, is cut off, or its packets have no times.
     """
 
 def trace_workload(request: str, progress: Callable[[float], object] | None = None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -138,6 +140,35 @@ def test_a_trace_is_read_and_every_wrong_line_is_named(tmp_path):
     assert [problem.place for problem in caught.value.problems] == [f"line {line}" for line in range(2, 7)]
     with pytest.raises(FileProblem, match="cannot be read"):
         Arrivals.from_trace(tmp_path / "none.csv")
+
+
+def capture(path: Path, *, packets: int = 4) -> Path:
+    """A capture of UDP packets every 10 us, in turns of two flows; 1,514 captured bytes are 1,518 on the wire."""
+    record = b""
+    for number in range(packets):
+        length = 1514 if number % 2 else 42
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, length - 14, 0, 0, 64, 17, 0, bytes(4), bytes(4))
+        packet = (bytes(12) + b"\x08\x00" + ip + struct.pack("!HH", 7 + number % 2, 9)).ljust(length, b"\0")
+        record += struct.pack("<IIII", 1, 10 * number, length, length) + packet
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + record)
+    return path
+
+
+def test_a_capture_is_a_trace_of_what_was_on_the_wire(tmp_path):
+    arrivals = Arrivals.from_trace(capture(tmp_path / "a.pcap"))
+    assert arrivals.trace_time_s == pytest.approx((0.0, 10e-6, 20e-6, 30e-6))
+    assert arrivals.trace_frame_bytes == (64, 1518, 64, 1518)  # with FCS, and padded
+    assert arrivals.trace_flow == (0, 1, 0, 1)
+
+
+def test_a_capture_that_is_cut_short_missing_or_none_is_refused(tmp_path):
+    whole = capture(tmp_path / "a.pcap").read_bytes()
+    cut, text = tmp_path / "cut.pcap", tmp_path / "text.pcapng"
+    cut.write_bytes(whole[:-10])
+    text.write_text("time_s,frame_bytes,flow\n")
+    for path, words in ((cut, "is cut off"), (text, "neither pcap nor pcapng"), (tmp_path / "b.cap", "No such file")):
+        with pytest.raises(FileProblem, match=words):
+            Arrivals.from_trace(path)
 
 
 def test_a_trace_needs_its_flows():

@@ -151,7 +151,12 @@ def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
     ("arguments", "code", "words"),
     [
         (("measure", "--testbed", "namespaces", "--over-time"), 2, "give a rate with --load"),
-        (("measure", "--testbed", "namespaces", "--arrivals", "trace.csv"), 2, "a trace has a rate of its own"),
+        (
+            ("measure", "--testbed", "namespaces", "--arrivals", "a.csv", "--load", "1 kpps"),
+            2,
+            "brings its rate and frames",
+        ),
+        (("measure", "--testbed", "namespaces", "--arrivals", "none.pcap"), 2, "none.pcap: No such file"),
         (("measure", "--testbed", "namespaces", "--cores", "1", "--load", "1 kpps"), 2, "leave out --load and --until"),
         (("measure", "--testbed", "namespaces", "--cores", "0"), 2, "no whole number from 1"),
         (("measure", "--testbed", "namespaces", "--dut", "xdp", "--cores", "1,2"), 2, "forwards on one core here"),

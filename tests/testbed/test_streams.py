@@ -167,6 +167,35 @@ def test_an_encapsulation_that_is_none_is_refused_with_what_is_allowed(text: str
         parse_encapsulation(text)
 
 
+def test_a_recording_is_divided_among_the_pairs_of_its_flows_with_its_times_sizes_and_flows() -> None:
+    recorded = Arrivals(
+        kind="trace",
+        trace_time_s=(5.0, 5.1, 5.2, 5.4, 5.6),
+        trace_frame_bytes=(64, 128, 64, 512, 64),
+        trace_flow=(0, 1, 2, 0, 1),
+    )
+    flows = FlowSet(
+        name="4",
+        flows=(Flow(rss_hash=0, weight=9.0), Flow(rss_hash=1, ingress=1, egress=0), Flow(rss_hash=2), Flow(rss_hash=3)),
+    )
+    found = streams_of(load(rate_pps=99.0, flows=flows, arrivals=recorded), PORTS, Addressing())
+    there, back = found.streams
+    # Four gaps in 0.6 s; three frames of five go there.
+    assert found.intended_pps == pytest.approx((4.0, 8 / 3))
+    assert there["schedule"]["bytes"] == [64, 64, 512]
+    assert there["schedule"]["flows"] == [0, 1, 0]
+    assert [place / 4.0 for place in there["schedule"]["places"]] == pytest.approx([0.0, 0.2, 0.4])
+    assert back["schedule"]["bytes"] == [128, 64]
+    assert [place / (8 / 3) for place in back["schedule"]["places"]] == pytest.approx([0.1, 0.6])
+    assert len(there["flows"]) == 2  # no frame is of the fourth
+
+
+def test_a_recording_of_one_instant_is_refused() -> None:
+    recorded = Arrivals(kind="trace", trace_time_s=(1.0,), trace_frame_bytes=(64,), trace_flow=(0,))
+    with pytest.raises(ModelProblem, match="frames at two times"):
+        streams_of(load(arrivals=recorded), PORTS, Addressing())
+
+
 def test_learning_frames_have_the_encapsulation_of_the_stream() -> None:
     around = Encapsulation(vlan_ids=(10,), tunnel="vxlan", vni=42)
     streams = streams_of(load(frames=FrameMix.fixed(128)), PORTS, Addressing(encapsulation=around))

@@ -191,6 +191,27 @@ def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened
     assert networks >= 2 * 256
 
 
+def test_a_recording_is_sent_with_its_sizes_and_flows_to_the_frame_and_the_byte(
+    opened: Opened, undisturbed: Undisturbed
+) -> None:
+    sizes, frames = (64, 1518, 570, 64, 128), 4_000
+    recorded = Arrivals(
+        kind="trace",
+        trace_time_s=tuple((number + number % 3 / 4) * 20e-6 for number in range(frames)),
+        trace_frame_bytes=tuple(sizes[number % 5] for number in range(frames)),
+        trace_flow=tuple(number % 7 % 2 for number in range(frames)),
+    )
+    flows = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1)))
+    of = OfferedLoad(rate_pps=1.0, flows=flows, arrivals=recorded)
+
+    def judge(trial: Trial) -> None:
+        assert trial.offered_frames == trial.forwarded_frames == frames
+        assert trial.l2_bps * trial.duration_s == pytest.approx(8 * sum(recorded.trace_frame_bytes))
+
+    with opened(retries=0) as evaluator:
+        undisturbed(lambda: conserving(evaluator, of, frames / recorded.trace_rate_pps), judge)
+
+
 @pytest.mark.parametrize("text", ["vlan:10", "vlan:100.10", "vxlan:42", "gre", "vlan:10+vxlan:42"])
 @pytest.mark.parametrize("device", ["xdp", "bridge"])
 def test_frames_with_tags_and_tunnels_are_forwarded_and_counted_to_the_frame_and_the_byte(

@@ -102,5 +102,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;
     module.add_function(wrap_pyfunction!(probe::workload_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(probe::run_workload, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::read_capture, module)?)?;
     module.add_function(wrap_pyfunction!(probe::trace_workload, module)?)
 }

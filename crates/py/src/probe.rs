@@ -1,5 +1,7 @@
 //! The probe of this host and the network functions that run for real.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use routecast_probe::error::ProbeError as Refusal;
 use routecast_probe::{host, run, workload};
@@ -69,6 +71,17 @@ pub fn run_workload(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) 
     // A tracer follows the thread that it started, and a second thread's waiting would be counted too.
     let outcome = workload::run(&asked, &mut |_| true).map_err(|error| convert(&error))?;
     serde_json::to_string(&outcome).map_err(|error| ProbeError::new_err(("outcome", error.to_string())))
+}
+
+/// When the packets of a capture came, seconds, their bytes on the wire, their flows, and whether there are more.
+type Recorded = (Vec<f64>, Vec<u32>, Vec<u32>, bool);
+
+/// Reads when the packets of a capture came, how long they were, and which flow each belongs to.
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+#[pyfunction]
+pub fn read_capture(py: Python<'_>, path: PathBuf, most: usize) -> PyResult<Recorded> {
+    let recording = py.detach(|| workload::recording::read(&path, most)).map_err(|error| convert(&error))?;
+    Ok((recording.at_s, recording.frame_bytes, recording.flow, recording.more))
 }
 
 /// Traces a program that runs a kernel; request and outcome are JSON (see `crates/probe/src/workload/trace.rs`).

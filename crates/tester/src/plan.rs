@@ -26,7 +26,7 @@
 
 use crate::error::Result;
 use crate::frame::Templates;
-use crate::request::Request;
+use crate::request::{Request, Schedule};
 
 mod cycle;
 mod merge;
@@ -109,6 +109,8 @@ pub struct Plan {
     cycle: usize,
     segments: Vec<Segment>,
     flows: usize,
+    /// Whether sizes and flows are those of a recording.
+    recorded: bool,
     warmup_frames: u64,
     frames: u64,
     intended_frames: u64,
@@ -143,6 +145,7 @@ impl Plan {
             cycle: cycle.len(),
             segments: Vec::with_capacity(pieces.len()),
             flows: stream.flows.len(),
+            recorded: matches!(stream.schedule, Schedule::Recorded(_)),
             warmup_frames: 0,
             frames: 0,
             intended_frames: 0,
@@ -309,8 +312,21 @@ impl Plan {
     /// How many of the first `frames` counted frames are of each flow.
     #[must_use]
     pub fn frames_of_flows(&self, frames: u64) -> Vec<u64> {
+        if self.recorded {
+            return self.recorded_frames_of_flows(frames);
+        }
         let (each, more) = (frames / self.flows as u64, frames % self.flows as u64);
         (0..self.flows as u64).map(|flow| each + u64::from(flow < more)).collect()
+    }
+
+    /// As [`Plan::frames_of_flows`], where flows do not take turns.
+    fn recorded_frames_of_flows(&self, frames: u64) -> Vec<u64> {
+        let (cycles, rest) = (frames / self.cycle as u64, frames % self.cycle as u64);
+        let mut counts = vec![0; self.flows];
+        for (position, slot) in (0..).zip(&self.slots[..self.cycle]) {
+            counts[usize::from(slot.flow)] += cycles + u64::from(position < rest);
+        }
+        counts
     }
 
     fn segment_of(&self, frame: u64) -> usize {

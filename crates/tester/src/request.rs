@@ -107,7 +107,7 @@ pub enum Tunnel {
 }
 
 /// When the frames of a stream leave.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Schedule {
     /// Equal gaps.
@@ -120,6 +120,20 @@ pub enum Schedule {
         /// Frames of a burst.
         burst_frames: u32,
     },
+    /// As recorded, again and again; `rate_pps` stretches the recording in proportion.
+    Recorded(Recording),
+}
+
+/// Frames of a recording, one entry each.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    /// When, in units of the mean distance of two frames: from 0, never backwards, below the number of frames.
+    pub places: Vec<f64>,
+    /// Bytes of the frame with its FCS.
+    pub bytes: Vec<u32>,
+    /// Index in the stream's flows.
+    pub flows: Vec<u16>,
 }
 
 /// A change of the rate.

@@ -133,6 +133,7 @@ PANEL = "Test bed"
 _ADDRESSES = "Addresses and phases"
 _UNTIL = "Until enough is known"
 _FIRST_LOAD = "50 kpps"
+_DURATION = "500 ms"
 
 TestbedOption = Annotated[
     str,
@@ -161,8 +162,11 @@ def measure(
         ),
     ] = False,
     duration: Annotated[
-        str, typer.Option("--duration", metavar="TIME", help="For how long frames are sent.")
-    ] = "500 ms",
+        str | None,
+        typer.Option(
+            "--duration", metavar="TIME", help="For how long frames are sent; 500 ms, or as long as a recording."
+        ),
+    ] = None,
     seed: Seed = 1,
     ip_version: Annotated[
         int, typer.Option("--ip-version", min=4, max=6, help="4 or 6.", rich_help_panel=_ADDRESSES)
@@ -268,15 +272,17 @@ def measure(
     climbing = Ramp.parse(ramp) if ramp else None
     if climbing and (load.load or until_ratio is not None or over_time.is_asked or slices):
         raise QuantityProblem(str(ramp), "--ramp brings its own load: leave out --load, --until, --slices, --over-time")
-    is_search = load.load is None and until_ratio is None and climbing is None
+    is_recording = load.is_recording
+    if is_recording and (load.load or load.frame or climbing or until_ratio is not None):
+        message = "a recording brings its rate and frames: leave out --load, --frame, --ramp and --until"
+        raise QuantityProblem(str(load.arrivals), message)
+    is_search = load.load is None and until_ratio is None and climbing is None and not is_recording
     is_live = live or prometheus is not None
     if is_live and (is_search or until_ratio is not None or climbing is not None):
         raise QuantityProblem("", "--live and --prometheus are for one load: give a rate with --load")
     slices = slices or ("1 s" if is_live else None)
     if is_search and over_time.is_asked:
         raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
-    if is_search and (load.arrivals or "").endswith(".csv"):
-        raise QuantityProblem("", "a trace has a rate of its own: give --load, or other --arrivals")
     if cores is not None and not is_search:
         message = (
             "--cores is for the maximum forwarding rate: leave out --load and --until, or give --dut-option cores=2"
@@ -297,13 +303,17 @@ def measure(
         fewest = FLOWS_OF_SEVERAL_CORES
 
     def offer(**changes: Any) -> OfferedLoad:
-        asked = replace(load, flows=load.flows or fewest, **changes)
+        # A recording has as many flows as it names.
+        asked = replace(load, flows=load.flows or (None if is_recording else fewest), **changes)
         return _one_way(asked.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
 
-    offered = offer(load=load.load or _FIRST_LOAD)
-    duration_s = parse_duration_s(duration)
+    offered = offer() if is_recording else offer(load=load.load or _FIRST_LOAD)
+    if duration is None and is_recording:
+        duration_s = len(offered.arrivals.trace_time_s) / offered.rate_pps
+    else:
+        duration_s = parse_duration_s(duration or _DURATION)
     if climbing:
-        offered, duration_s, duration = climbing.of(offered), climbing.duration_s, format_duration(climbing.duration_s)
+        offered, duration_s = climbing.of(offered), climbing.duration_s
     instants = over_time.instants(duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
 
@@ -350,7 +360,7 @@ def measure(
         opened({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
     ):
         for line in evaluator.announcement(offered):
-            remark(f"{line}, {duration}")
+            remark(f"{line}, {format_duration(duration_s)}")
         if pages is not None:
             remark(f"figures for Prometheus: http://127.0.0.1:{pages.port}/metrics")
         if until_ratio is not None:

@@ -127,7 +127,7 @@ class LoadOptions:
         typer.Option(
             "--arrivals",
             metavar="PROCESS",
-            help="cbr, poisson, on_off, or a trace in a FILE.csv (time_s, frame_bytes, flow).",
+            help="cbr, poisson, on_off, or a trace: a capture (FILE.pcap), or a FILE.csv (time_s, frame_bytes, flow).",
             rich_help_panel=_LOAD,
         ),
     ] = None
@@ -185,12 +185,21 @@ class LoadOptions:
         return OfferedLoad(
             rate_pps=rate_pps,
             frames=frames,
-            flows=self._flow_set(base.flows, ports=ports, seed=seed),
+            flows=self._flow_set(base.flows, process, ports=ports, seed=seed),
             arrivals=process or base.arrivals,
         )
 
-    def _flow_set(self, default: FlowSet, *, ports: int, seed: int) -> FlowSet:
-        return type(default).crafted(self.flows, ports=ports) if self.flows else default
+    def _flow_set(self, default: FlowSet, process: Arrivals | None, *, ports: int, seed: int) -> FlowSet:
+        recorded = max(process.trace_flow, default=-1) + 1 if process else 0
+        number = self.flows or (recorded if recorded > len(default.flows) else 0)
+        return type(default).crafted(number, ports=ports) if number else default
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether the arrivals are those of a file."""
+        from routecast.load.arrivals import CAPTURES
+
+        return Path(self.arrivals or "").suffix in {".csv", *CAPTURES}
 
     def _arrivals(self) -> Arrivals | None:
         from routecast.load.arrivals import Arrivals
@@ -214,10 +223,12 @@ class LoadOptions:
                 burst_frames=_MEAN_BURST_FRAMES if self.burst_frames is None else self.burst_frames,
                 peak_ratio=_PEAK_RATIO if self.peak_ratio is None else self.peak_ratio,
             )
-        if Path(text).suffix == ".csv":
+        if self.is_recording:
             return Arrivals.from_trace(text)
         hint = did_you_mean(text, ("cbr", "poisson", "on_off"))
-        raise QuantityProblem(text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.csv")
+        raise QuantityProblem(
+            text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.pcap or FILE.csv"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,10 +244,9 @@ class ModelLoadOptions(LoadOptions):
         ),
     ] = False
 
-    def _flow_set(self, default: FlowSet, *, ports: int, seed: int) -> FlowSet:
-        if not self.random_flows:
-            return LoadOptions._flow_set(self, default, ports=ports, seed=seed)
-        return type(default).random(self.flows or len(default.flows), seed=seed, ports=ports)
+    def _flow_set(self, default: FlowSet, process: Arrivals | None, *, ports: int, seed: int) -> FlowSet:
+        flows = LoadOptions._flow_set(self, default, process, ports=ports, seed=seed)
+        return type(flows).random(len(flows.flows), seed=seed, ports=ports) if self.random_flows else flows
 
 
 def frames_asked(frame: str | None) -> FrameMix | None:

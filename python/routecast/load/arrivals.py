@@ -64,14 +64,16 @@ class Arrivals:
 
     @classmethod
     def from_trace(cls, path: str | Path) -> Arrivals:
-        """Read a recorded trace from a CSV file with the columns ``time_s, frame_bytes, flow``.
+        """Read a recorded trace: a capture (``.pcap``, ``.pcapng``, ``.cap``), or a CSV file.
+
+        The columns of CSV are ``time_s, frame_bytes, flow``.
 
         Raises
         ------
         routecast.errors.FileProblem
-            The file cannot be read; every wrong line is listed.
+            The file cannot be read; every wrong line of CSV is listed.
         """
-        return read_trace(path)
+        return read_capture(path) if Path(path).suffix in CAPTURES else read_trace(path)
 
     @property
     def interarrival_scv(self) -> float:
@@ -143,6 +145,37 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
             problems.append(Problem(f"trace_flow[{index}]", f"got {flow}: flows are numbered 0, 1, …"))
             break
     return problems
+
+
+CAPTURES = (".pcap", ".pcapng", ".cap")
+"""How the names of captures end."""
+
+_MOST_CAPTURED_FRAMES = 2**22
+
+
+def read_capture(path: str | Path) -> Arrivals:
+    """Read arrivals from the packets of a capture on Ethernet.
+
+    A frame has the bytes that it had on the wire with its FCS, 64 at least. Flows are those of addresses, protocol and
+    ports, in the order in which they come; what is no IP is one flow.
+
+    Raises
+    ------
+    FileProblem
+        The file is no capture, is cut off, has more than 4,194,304 packets, or packets without times.
+    """
+    from routecast import _core
+
+    try:
+        times_s, sizes_bytes, flows, has_more = _core.read_capture(path, _MOST_CAPTURED_FRAMES)
+    except _core.ProbeError as problem:
+        raise FileProblem(str(path), [Problem("", str(problem.args[-1]).rpartition(f"{path}: ")[2])]) from problem
+    if has_more:
+        what = f"has more than {_MOST_CAPTURED_FRAMES:,} packets: take a part of it with editcap -r"
+        raise FileProblem(str(path), [Problem("", what)])
+    return Arrivals(
+        kind="trace", trace_time_s=tuple(times_s), trace_frame_bytes=tuple(sizes_bytes), trace_flow=tuple(flows)
+    )
 
 
 # Reading a recorded trace: a CSV file with one frame per line.

@@ -26,7 +26,7 @@ from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
 from routecast.testbed.power.attaching import MeteredTrial
 from routecast.testbed.power.meter import PowerMeter
-from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
+from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, notes_of, open_tester, said
 from routecast.testbed.watch import Reading, Watch
 
@@ -358,6 +358,7 @@ class Measure:
         routecast.errors.EnvironmentProblem
             The tester or the device failed.
         """
+        load = as_recorded(load)
         streams = self._streams(load, duration_s)
         attempt = 0
         while True:
@@ -440,6 +441,7 @@ class Measure:
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
         """Return in words what will be sent where."""
         found = []
+        load = as_recorded(load)
         streams = streams_of(load, self.bed.ports, self._addressing)
         for stream, rate in zip(streams.streams, streams.wanted_pps, strict=True):
             port, flow = self.bed.ports[stream["port"]], stream["flows"][0]
@@ -512,7 +514,8 @@ class Measure:
         time.sleep(self.phases.wait_before_s)
         before = self._sender.read()
         pieces = [duration_s]
-        if self.slice_s is not None and duration_s > self.slice_s and not load.steps and not is_reset:
+        is_divisible = not load.steps and load.arrivals.kind != "trace"
+        if self.slice_s is not None and duration_s > self.slice_s and is_divisible and not is_reset:
             number = math.ceil(duration_s / self.slice_s)
             pieces = [duration_s / number] * number
         slices: list[Slice] = []

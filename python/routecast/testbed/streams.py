@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ _FRAME_WITHOUT_PACKET_BYTES = 18
 _MOST_STREAMS = 16
 _MOST_FLOWS = 65_536
 _MOST_SHARES = 4_096
+_MOST_RECORDED = 2**22
 
 
 @value
@@ -78,24 +79,32 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     routecast.errors.ModelProblem
         The bed cannot send this load; everything that is wrong with it.
     """
-    problems = [
-        *_port_problems(load, ports),
-        *_arrival_problems(load.arrivals),
-        *_frame_problems(load.frames, ports, addressing),
-    ]
+    problems = [*_port_problems(load, ports), *_arrival_problems(load.arrivals)]
+    if not problems:
+        load = as_recorded(load)
+        problems += _frame_problems(load.frames, ports, addressing)
     if problems:
         raise ModelProblem("offered load", problems)
+    is_recorded = load.arrivals.kind == "trace"
     groups: dict[tuple[int, int], list[Flow]] = {}
-    for flow in load.flows.flows:
-        groups.setdefault((flow.ingress, flow.egress), []).append(flow)
+    numbers: dict[tuple[int, int], list[int]] = {}
+    used = set(load.arrivals.trace_flow) if is_recorded else range(len(load.flows.flows))
+    for number, flow in enumerate(load.flows.flows):
+        if number in used:
+            groups.setdefault((flow.ingress, flow.egress), []).append(flow)
+            numbers.setdefault((flow.ingress, flow.egress), []).append(number)
     if len(groups) > _MOST_STREAMS:
         what = f"join {len(groups)} pairs of ports: at most {_MOST_STREAMS}"
         raise ModelProblem("offered load", [Problem("flows", what)])
+    recorded = {pair: _recorded(load.arrivals, of_pair) for pair, of_pair in numbers.items()} if is_recorded else {}
     shares = {pair: math.fsum(one.weight for one in flows) for pair, flows in groups.items()}
+    shares |= {pair: share for pair, (_, share) in recorded.items()}
     total = math.fsum(shares.values())
     notes: list[str] = []
     cut = _cut(load, ports, {pair: share / total for pair, share in shares.items()}, notes)
     sizes = [{"bytes": size, "weight": share} for size, share in load.frames.share_by_bytes.items()]
+    if is_recorded:
+        notes.append("times, sizes and flows are those of the recording; addresses and contents are the tester's")
     if not load.frames.is_fixed and load.frames.order == "sequence":
         notes.append("frame sizes keep their shares of the sequence, not their order")
     streams, intended, wanted = [], [], []
@@ -109,7 +118,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
                 "port": pair[0],
                 "to_port": pair[1],
                 "rate_pps": wanted[-1],
-                "schedule": _schedule(load.arrivals, notes),
+                "schedule": recorded[pair][0] if is_recorded else _schedule(load.arrivals, notes),
                 "steps": [
                     {"at_s": step.at_s, "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]]))}
                     for step in load.steps
@@ -194,9 +203,48 @@ def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Probl
 
 
 def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
-    if arrivals.kind == "trace":
-        return [Problem("arrivals", "a trace cannot be sent yet: use cbr, poisson or on_off")]
+    if arrivals.kind != "trace":
+        return []
+    if math.isnan(arrivals.trace_rate_pps):
+        return [Problem("arrivals", "a recording of one instant has no rate: give one with frames at two times")]
+    if len(arrivals.trace_time_s) > _MOST_RECORDED:
+        what = f"a recording of {len(arrivals.trace_time_s):,} frames: the tester holds {_MOST_RECORDED:,}"
+        return [Problem("arrivals", f"{what}; give a part of it")]
     return []
+
+
+def as_recorded(load: OfferedLoad) -> OfferedLoad:
+    """Return a load whose rate, sizes and weights of flows are those of its recording, if it has one with a rate."""
+    arrivals = load.arrivals
+    if arrivals.kind != "trace" or math.isnan(arrivals.trace_rate_pps):
+        return load
+    flows = tuple(replace(flow, weight=1.0) for flow in load.flows.flows)
+    return replace(
+        load,
+        rate_pps=arrivals.trace_rate_pps,
+        frames=FrameMix(name="recording", sequence_bytes=arrivals.trace_frame_bytes, order="random"),
+        flows=replace(load.flows, flows=flows),
+    )
+
+
+def _recorded(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any], float]:
+    """Return the schedule of the recorded frames of some flows, and their share of all.
+
+    A place is a time in units of the mean distance of the stream's frames; the recording has its mean distance behind
+    its last frame too, so that it may begin anew.
+    """
+    number_of = {flow: number for number, flow in enumerate(flows)}
+    chosen = [index for index, flow in enumerate(arrivals.trace_flow) if flow in number_of]
+    share = len(chosen) / len(arrivals.trace_flow)
+    first_s, rate_pps = arrivals.trace_time_s[0], arrivals.trace_rate_pps * share
+    most = math.nextafter(len(chosen), 0.0)
+    schedule = {
+        "kind": "recorded",
+        "places": [min((arrivals.trace_time_s[index] - first_s) * rate_pps, most) for index in chosen],
+        "bytes": [arrivals.trace_frame_bytes[index] for index in chosen],
+        "flows": [number_of[arrivals.trace_flow[index]] for index in chosen],
+    }
+    return schedule, share
 
 
 def smallest_test_frame_bytes(version: Literal[4, 6], around: Encapsulation) -> int:

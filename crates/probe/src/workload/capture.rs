@@ -29,12 +29,18 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+/// Option of an interface that says in which unit its times are.
+const TIME_RESOLUTION: u32 = 9;
 
 /// What a capture holds.
 #[derive(Debug, Default)]
 pub struct Capture {
     /// The packets, as far as they were captured.
     pub packets: Vec<Vec<u8>>,
+    /// When each came, ns since the epoch of the file; `None` where its block has no time.
+    pub at_ns: Vec<Option<u64>>,
+    /// Bytes that each had when it was captured.
+    pub whole_bytes: Vec<u32>,
     /// Packets that were longer than what was captured of them.
     pub cut: u64,
     /// Whether there are more packets in the file.
@@ -42,9 +48,12 @@ pub struct Capture {
 }
 
 impl Capture {
-    fn take(&mut self, bytes: &[u8], whole_bytes: u32) {
+    /// Adds a packet, of which the first `keep` bytes are kept.
+    pub(super) fn take(&mut self, bytes: &[u8], whole_bytes: u32, at_ns: Option<u64>, keep: usize) {
         self.cut += u64::from(bytes.len() < whole_bytes as usize);
-        self.packets.push(bytes.to_vec());
+        self.packets.push(bytes[..keep.min(bytes.len())].to_vec());
+        self.at_ns.push(at_ns);
+        self.whole_bytes.push(whole_bytes);
     }
 }
 
@@ -55,10 +64,19 @@ impl Capture {
 /// [`ProbeError::Request`]: the file cannot be read, is a device or a pipe that nothing comes out of, is no capture, ends in the middle of a packet, is empty, or was
 /// not taken on an Ethernet.
 pub fn read(path: &Path, most: usize) -> Result<Capture> {
+    read_headers(path, most, usize::MAX)
+}
+
+/// As [`read`], but keeps at most the first `keep` bytes of each packet.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub fn read_headers(path: &Path, most: usize, keep: usize) -> Result<Capture> {
     let wrong = |message: String| ProbeError::request("pcap", format!("{}: {message}", path.display()));
     let source = Source::open(path).map_err(|error| wrong(error.to_string()))?;
     let mut reader = Reader { from: BufReader::new(source), at: 0, swapped: false };
-    parse(&mut reader, most).map_err(wrong)
+    parse(&mut reader, most, keep).map_err(wrong)
 }
 
 /// A file, or a pipe such as a shell makes of `<(zcat capture.gz)`, which nobody waits for without end.
@@ -157,17 +175,18 @@ impl<R: Read> Reader<R> {
     }
 }
 
-fn parse<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
+fn parse<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize) -> Parsed<Capture> {
     let Some(magic) = reader.bytes(4)? else { return Err("is empty; name a capture with packets".to_owned()) };
     let little = u32::from_le_bytes([magic[0], magic[1], magic[2], magic[3]]);
     let capture = match little {
         // Microseconds and nanoseconds, in the byte order of the host that wrote the file.
-        0xa1b2_c3d4 | 0xa1b2_3c4d => classic(reader, most),
+        0xa1b2_c3d4 => classic(reader, most, keep, 1_000),
+        0xa1b2_3c4d => classic(reader, most, keep, 1),
         0xd4c3_b2a1 | 0x4d3c_b2a1 => {
             reader.swapped = true;
-            classic(reader, most)
+            classic(reader, most, keep, if little == 0xd4c3_b2a1 { 1_000 } else { 1 })
         }
-        SECTION_HEADER => sections(reader, most),
+        SECTION_HEADER => sections(reader, most, keep),
         _ => Err(format!("is neither pcap nor pcapng: it begins with {little:#010x}; write one with tcpdump -w")),
     }?;
     if capture.packets.is_empty() {
@@ -198,7 +217,7 @@ fn full(capture: &Capture, bytes: usize, most: usize) -> bool {
     capture.packets.len() >= most || bytes >= MOST_BYTES
 }
 
-fn classic<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
+fn classic<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize, unit_ns: u64) -> Parsed<Capture> {
     let header = reader.needed(20)?;
     // The upper bits tell whether frames hold their FCS, which network cards strip before.
     ethernet(reader.word(&header, 16) & 0x0fff_ffff)?;
@@ -211,15 +230,32 @@ fn classic<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
         }
         let count = packet_bytes(reader.word(&record, 8), reader.at)?;
         let bytes = reader.needed(count)?;
-        held += count;
-        capture.take(&bytes, reader.word(&record, 12));
+        held += count.min(keep);
+        let at_ns = u64::from(reader.word(&record, 0)) * 1_000_000_000 + u64::from(reader.word(&record, 4)) * unit_ns;
+        capture.take(&bytes, reader.word(&record, 12), Some(at_ns), keep);
     }
     Ok(capture)
 }
 
-fn sections<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
+/// Time stamps of a second of an interface whose description has these options; a million if none says otherwise
+/// (`if_tsresol`).
+fn stamps_of_a_second<R: Read>(reader: &Reader<R>, mut options: &[u8]) -> u128 {
+    while options.len() >= 4 {
+        let (code, length) = (reader.half(options, 0), reader.half(options, 2) as usize);
+        match (code, options.get(4)) {
+            (TIME_RESOLUTION, Some(&value)) if length == 1 => {
+                let base: u128 = if value & 0x80 == 0 { 10 } else { 2 };
+                return base.saturating_pow(u32::from(value & 0x7f));
+            }
+            _ => options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default(),
+        }
+    }
+    1_000_000
+}
+
+fn sections<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize) -> Parsed<Capture> {
     let mut capture = Capture::default();
-    let mut links: Vec<u32> = Vec::new();
+    let mut links: Vec<(u32, u128)> = Vec::new();
     let mut held = 0;
     let mut kind = SECTION_HEADER;
     loop {
@@ -253,29 +289,32 @@ fn sections<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
         };
         let packet = match kind {
             INTERFACE if body.len() >= 8 => {
-                links.push(reader.half(&body, 0));
+                links.push((reader.half(&body, 0), stamps_of_a_second(reader, &body[8..])));
                 None
             }
             ENHANCED_PACKET if body.len() >= 20 => {
-                ethernet(link(reader.word(&body, 0) as usize)?)?;
+                let (kind, per_second) = link(reader.word(&body, 0) as usize)?;
+                ethernet(kind)?;
                 let count = packet_bytes(reader.word(&body, 12), start)?;
-                Some((20, count, reader.word(&body, 16)))
+                let stamp = (u64::from(reader.word(&body, 4)) << 32) | u64::from(reader.word(&body, 8));
+                let at_ns = u64::try_from(u128::from(stamp) * 1_000_000_000 / per_second).unwrap_or(u64::MAX);
+                Some((20, count, reader.word(&body, 16), Some(at_ns)))
             }
             SIMPLE_PACKET if body.len() >= 4 => {
-                ethernet(link(0)?)?;
+                ethernet(link(0)?.0)?;
                 let whole = reader.word(&body, 0);
-                Some((4, (whole as usize).min(body.len() - 4), whole))
+                Some((4, (whole as usize).min(body.len() - 4), whole, None))
             }
             INTERFACE | ENHANCED_PACKET | SIMPLE_PACKET => return Err(short()),
             _ => None,
         };
-        if let Some((at, count, whole)) = packet {
+        if let Some((at, count, whole, at_ns)) = packet {
             if full(&capture, held, most) {
                 capture.more = true;
                 break;
             }
-            capture.take(body.get(at..at + count).ok_or_else(short)?, whole);
-            held += count;
+            capture.take(body.get(at..at + count).ok_or_else(short)?, whole, at_ns, keep);
+            held += count.min(keep);
         }
         match reader.bytes(4)? {
             Some(next) => kind = reader.word(&next, 0),
@@ -290,7 +329,7 @@ mod tests {
     use super::*;
 
     fn parsed(bytes: &[u8], most: usize) -> Parsed<Capture> {
-        parse(&mut Reader { from: bytes, at: 0, swapped: false }, most)
+        parse(&mut Reader { from: bytes, at: 0, swapped: false }, most, usize::MAX)
     }
 
     fn four(value: u32, big: bool) -> [u8; 4] {
@@ -346,7 +385,29 @@ mod tests {
                 assert_eq!(read.packets, packets[..2]);
                 assert!(read.more);
             }
-            assert_eq!(parsed(&pcap(&packets, 1, big), 9).unwrap().cut, 3);
+            let read = parsed(&pcap(&packets, 1, big), 9).unwrap();
+            assert_eq!(read.cut, 3);
+            // Second 1 and microsecond 2; one byte more than was captured.
+            assert_eq!((read.at_ns, read.whole_bytes), (vec![Some(1_000_002_000); 3], vec![61, 62, 1515]));
+        }
+    }
+
+    #[test]
+    fn times_of_pcapng_are_in_the_unit_that_its_interface_says() {
+        for (resolution, expected_ns) in [(None, 3_000), (Some(9), 3), (Some(3), 3_000_000), (Some(0x8a), 2_929_687)] {
+            let mut file = pcapng(&[], 1, false);
+            let mut body = [1, 0, 0, 0, 0, 0, 0, 0].to_vec();
+            if let Some(value) = resolution {
+                // Another option first, of five bytes; 2^-10 s are 976,562.5 ns.
+                body.extend([2, 0, 5, 0, b'e', b't', b'h', b'0', 0, 0, 0, 0, 9, 0, 1, 0, value, 0, 0, 0]);
+            }
+            file.extend(block(INTERFACE, &body, false));
+            let words = [1_u32, 0, 3, 4, 60];
+            let mut body: Vec<u8> = words.iter().flat_map(|&word| four(word, false)).collect();
+            body.extend([7; 4]);
+            file.extend(block(ENHANCED_PACKET, &body, false));
+            let read = parsed(&file, 9).unwrap();
+            assert_eq!((read.at_ns, read.whole_bytes), (vec![Some(expected_ns)], vec![60]), "{resolution:?}");
         }
     }
 

@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::{MOST_SLOTS, Slot};
 use crate::error::{Result, TesterError};
 use crate::frame::{MAX_FRAME_BYTES, Template, Templates, pattern_sum};
-use crate::request::{Request, Schedule, Size};
+use crate::request::{Recording, Request, Schedule, Size};
 
 /// Enough gaps for a rate that is exact to 1e-8.
 const LEAST_SLOTS: usize = 64;
@@ -33,10 +33,14 @@ pub(super) struct Cycle {
 impl Cycle {
     pub fn new(request: &Request, index: usize, templates: &Templates, tables: usize) -> Result<Self> {
         let stream = &request.streams[index];
-        let mix = mix(&stream.sizes, index, templates)?;
+        let mix = match &stream.schedule {
+            Schedule::Recorded(recording) => recorded(recording, index, templates)?,
+            _ => mix(&stream.sizes, index, templates)?,
+        };
         let frames = stream.frames.map_or(stream.rate_pps * request.duration_s, |frames| frames as f64);
         let frames = frames.ceil().min(1e9) as usize;
         let length = match stream.schedule {
+            Schedule::Recorded(_) => mix.len(),
             Schedule::Cbr => LEAST_SLOTS.next_multiple_of(mix.len()),
             // A cycle longer than the trial would not have the mean gap of the whole.
             Schedule::Poisson => (POISSON_SLOTS / tables).min(frames).max(mix.len()).next_multiple_of(mix.len()),
@@ -53,14 +57,15 @@ impl Cycle {
             return Err(TesterError::value(format!("streams[{index}]"), length.saturating_mul(tables), allowed));
         }
         let span = length as f64;
-        let (places, span, most) = match stream.schedule {
+        let (places, span, most) = match &stream.schedule {
+            Schedule::Recorded(recording) => (recording.places.clone(), span, u64::MAX),
             Schedule::Cbr => ((0..length).map(|nth| nth as f64).collect(), span, u64::MAX),
             Schedule::Poisson => (exponential(length, request.seed, index), span, u64::MAX),
-            Schedule::Bursts { burst_frames } if burst_frames as usize >= frames => {
-                (vec![0.0; length], 0.0, u64::from(burst_frames))
+            Schedule::Bursts { burst_frames } if *burst_frames as usize >= frames => {
+                (vec![0.0; length], 0.0, u64::from(*burst_frames))
             }
             Schedule::Bursts { burst_frames } => {
-                let burst = burst_frames as usize;
+                let burst = *burst_frames as usize;
                 ((0..length).map(|nth| (nth / burst * burst) as f64).collect(), span, u64::MAX)
             }
         };
@@ -103,6 +108,39 @@ impl Cycle {
         let rest = place - cycles * self.span;
         cycles as u64 * self.len() as u64 + self.places.partition_point(|&at| at < rest) as u64
     }
+}
+
+/// Sizes and flows as they were recorded.
+fn recorded(recording: &Recording, index: usize, templates: &Templates) -> Result<Vec<Slot>> {
+    let place = |field: &str| format!("streams[{index}].schedule.{field}");
+    let Recording { places, bytes, flows } = recording;
+    let frames = places.len();
+    if frames == 0 || bytes.len() != frames || flows.len() != frames {
+        let got = format!("{frames} places, {} sizes, {} flows", bytes.len(), flows.len());
+        return Err(TesterError::value(place("places"), got, "as many of each, and at least one"));
+    }
+    let mut before = 0.0;
+    for (nth, &at) in places.iter().enumerate() {
+        if !(at >= before && at < frames as f64) {
+            let allowed = format!("{before} or more, and less than {frames}, the number of frames");
+            return Err(TesterError::value(place(&format!("places[{nth}]")), at, allowed));
+        }
+        before = at;
+    }
+    let slot = |nth: usize| {
+        let flow = templates.flows.get(usize::from(flows[nth])).ok_or_else(|| {
+            let allowed = format!("the stream has {} flows", templates.flows.len());
+            TesterError::value(place(&format!("flows[{nth}]")), flows[nth], allowed)
+        })?;
+        let least = u32::from(flow.smallest_frame_bytes());
+        if !(least..=u32::from(MAX_FRAME_BYTES)).contains(&bytes[nth]) {
+            let allowed = format!("{least} to {MAX_FRAME_BYTES} bytes with FCS: headers and signature need {least}");
+            return Err(TesterError::value(place(&format!("bytes[{nth}]")), bytes[nth], allowed));
+        }
+        let size = bytes[nth] as u16;
+        Ok(Slot { gap: 0, bytes: size, pattern_sum: pattern_sum(size, flow.head_bytes()), flow: flows[nth], spare: 0 })
+    };
+    (0..frames).map(slot).collect()
 }
 
 /// Sizes and flows: flows in turn, and each flow gets every size in proportion.

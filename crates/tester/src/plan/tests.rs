@@ -269,3 +269,39 @@ proptest! {
         }
     }
 }
+
+/// Each frame of a recording is due where it stands in it, stretched to the rate, and then the recording begins anew.
+#[test]
+fn a_recording_is_sent_as_it_was_and_again() {
+    let recording = json!({"kind": "recorded", "places": [0.0, 0.5, 0.5, 3.5], "bytes": [64, 1518, 64, 570], "flows": [2, 0, 2, 1]});
+    let more = json!({"schedule": recording, "flows": flows(3), "sizes": [{"bytes": 554}]});
+    let plan = plan(0.009, None, 1000.0, &more);
+    assert_eq!((plan.cycle(), plan.frames()), (4, 11));
+    for frame in 0..plan.frames() {
+        let (turn, place) = (frame / 4, [0.0, 0.5, 0.5, 3.5][(frame % 4) as usize]);
+        let due_s = seconds(plan.due(frame));
+        assert!((due_s - (turn as f64 * 4.0 + place) / 1000.0).abs() < 1e-12, "{frame}: {due_s}");
+        let slot = plan.slot(frame);
+        assert_eq!(slot.bytes, [64, 1518, 64, 570][(frame % 4) as usize]);
+        assert_eq!(slot.flow, [2, 0, 2, 1][(frame % 4) as usize]);
+    }
+    assert_eq!(plan.frames_of_flows(11), [3, 2, 6]);
+}
+
+#[test]
+fn a_recording_that_cannot_be_is_refused_with_its_place() {
+    let cases = [
+        (json!({"places": [], "bytes": [], "flows": []}), "schedule.places: got 0 places"),
+        (json!({"places": [0.0], "bytes": [64, 64], "flows": [0]}), "schedule.places: got 1 places, 2 sizes, 1 flows"),
+        (json!({"places": [0.0, 0.5, 0.4], "bytes": [64, 64, 64], "flows": [0, 0, 0]}), "schedule.places[2]: got 0.4"),
+        (json!({"places": [0.0, 2.0], "bytes": [64, 64], "flows": [0, 0]}), "schedule.places[1]: got 2"),
+        (json!({"places": [0.0], "bytes": [63], "flows": [0]}), "schedule.bytes[0]: got 63"),
+        (json!({"places": [0.0], "bytes": [64], "flows": [1]}), "schedule.flows[0]: got 1"),
+    ];
+    for (mut recording, message) in cases {
+        recording["kind"] = json!("recorded");
+        let request = request(1.0, None, &[stream(1000.0, &json!({"schedule": recording}))]);
+        let refused = plan_of(&request, 0).unwrap_err().to_string();
+        assert!(refused.contains(message), "{refused}");
+    }
+}
