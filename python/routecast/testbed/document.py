@@ -147,7 +147,7 @@ class _Bed(_Table):
     encapsulation: Annotated[
         Encapsulation, Parsed(parse_encapsulation, "VLAN tags, tunnel", "vlan:10", ready=Encapsulation)
     ] = Field(
-        default=Encapsulation(),
+        default_factory=Encapsulation,
         description="VLAN tags and tunnel of every test frame: vlan:10, vlan:100.10, vxlan:42, gre, vlan:10+gre.",
     )
 
