@@ -227,8 +227,8 @@ def throughput_pps(probe: Probe, goal: GoalProfile, most_pps: float) -> float:
 
 def compare(slowdown: int, repetitions: int, goal: GoalProfile, stream: random.Random) -> tuple[Row, Generator]:
     """Search by both in turns on one device."""
-    device = {"device": "linux", "options": {"slowdown": slowdown}}
-    with make_bed("namespaces", said=_remark, **device) as bed, Generator.on(bed) as generator:  # type: ignore[arg-type]
+    options = {"slowdown": slowdown}
+    with make_bed("namespaces", device="linux", options=options, said=_remark) as bed, Generator.on(bed) as generator:
         bed.begin_measuring()
         with Measure(bed, retries=_ATTEMPTS - 1) as evaluator:
             rate = measure_forwarding_rate(evaluator, offered(50e3), duration_s=_OVERLOAD_S)
