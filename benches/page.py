@@ -24,7 +24,7 @@ from workloads import WORKLOADS, Variant, Workload
 
 from routecast import _core
 from routecast.evaluate.simulate.scenario import run_of, scenario_of
-from routecast.report.simulator import simulator_policy, simulator_script
+from routecast.explore.simulator import simulator_policy, simulator_script
 
 __all__ = ["main"]
 
@@ -114,7 +114,7 @@ def _turn(browser: Any, router: Path, path: Path, repetitions: int) -> None:
     """Print how long the page of a router takes from its opening, and from the turn of a control, to the answer."""
     from routecast.explore.views import router_page
     from routecast.quantity.toml_file import parse_toml
-    from routecast.report.page import render_page
+    from routecast.show.page import render_page
 
     document = parse_toml(router.read_text(encoding="utf-8"), str(router))
     path.write_text(render_page(router_page(document, subject=str(router), folder=router.parent)), encoding="utf-8")

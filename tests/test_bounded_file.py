@@ -21,7 +21,7 @@ from routecast.power.netpowerbench import read_netpowerbench
 from routecast.quantity import bounded_file
 from routecast.quantity.bounded_file import read_bytes, read_parquet, read_text
 from routecast.router.files import read_router
-from routecast.testbed.power.csv_log import CsvMeter
+from routecast.testbed.meters.csv_log import CsvMeter
 
 
 def told(read: Callable[[], object]) -> str:

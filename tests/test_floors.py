@@ -8,37 +8,36 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import routecast
+from routecast.wings import wings
 
 PACKAGE = Path(routecast.__file__).parent
 
 FLOORS = (
-    ("errors", "_core"),
+    ("errors", "_core", "lazy", "wings"),
     ("quantity",),
-    ("contention",),
-    ("report values",),
+    ("contention", "show"),
     ("load",),
     ("hardware",),
     ("function",),
     ("router",),
     ("evaluate",),
-    ("testbed", "power", "noc"),
-    ("benchmark", "calibration", "experiment", "multistage"),
+    ("testbed", "calibration"),
     ("explore",),
-    ("plan",),
-    ("report",),
+    ("benchmark",),
+    ("power",),
+    ("size",),
     ("study",),
     ("api",),
     ("cli",),
 )
-VALUES = ("tables", "figures", "ticks", "page", "drawing", "simulator")
-"""Modules of the report that know nothing of routers: who has something to show, such as a procedure of a benchmark,
-declares its columns and figures beside it, so they stand below all that has."""
+WINGS = ("experiment", "multistage", "noc", "plan")
+"""Rooms above all floors: a wing imports the core and no other wing, and the core imports no wing."""
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 HEAVY = (
@@ -60,12 +59,7 @@ HEAVY = (
 def room_of(path: Path) -> str:
     """Return the room that a file of the package belongs to; '' for the package's own __init__."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return "" if parts[0] == "__init__" else room_named(parts)
-
-
-def room_named(parts: Sequence[str]) -> str:
-    """Return the room of a module, given by the parts of its name below the package's."""
-    return "report values" if parts[0] == "report" and parts[1:2] and parts[1] in VALUES else parts[0]
+    return "" if parts[0] == "__init__" else parts[0]
 
 
 def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
@@ -82,7 +76,7 @@ def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
         for name in names:
             parts = name.split(".")
             if parts[0] == "routecast" and len(parts) > 1 and not parts[1].startswith("__"):
-                yield node.lineno, room_named(parts[1:])
+                yield node.lineno, parts[1]
 
 
 def sources() -> list[Path]:
@@ -92,8 +86,8 @@ def sources() -> list[Path]:
 @pytest.mark.slow
 def test_every_room_has_a_floor() -> None:
     rooms = {room_of(path) for path in sources()} - {"", "__main__"}
-    assert rooms <= set(FLOOR_OF), (
-        f"give {sorted(rooms - set(FLOOR_OF))} a floor in this test and in docs/architecture.md"
+    assert rooms == {*FLOOR_OF, *WINGS} - {"_core"}, (
+        f"give {sorted(rooms - {*FLOOR_OF, *WINGS})} a floor in this test and in docs/architecture.md"
     )
 
 
@@ -104,9 +98,24 @@ def test_no_import_runs_up_the_stairs() -> None:
         for path in sources()
         if room_of(path) in FLOOR_OF
         for line, used in rooms_imported_by(path)
-        if used != room_of(path) and FLOOR_OF[used] >= FLOOR_OF[room_of(path)]
+        if used != room_of(path) and FLOOR_OF.get(used, 0) >= FLOOR_OF[room_of(path)]
     ]
     assert wrong == []
+
+
+@pytest.mark.slow
+def test_no_room_imports_a_wing() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {used}"
+        for path in sources()
+        for line, used in rooms_imported_by(path)
+        if used in WINGS and used != room_of(path)
+    ]
+    assert wrong == []
+
+
+def test_every_wing_is_an_entry_point() -> None:
+    assert {wing.package for wing in wings()} == {f"routecast.{name}" for name in WINGS}
 
 
 def test_importing_routecast_imports_nothing_heavy() -> None:

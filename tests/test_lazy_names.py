@@ -14,7 +14,7 @@ import routecast
 LAZY = [
     str(path.parent.relative_to(Path(routecast.__file__).parents[1])).replace("/", ".")
     for path in sorted(Path(routecast.__file__).parent.rglob("__init__.py"))
-    if "_HOMES" in path.read_text(encoding="utf-8")
+    if "lazy_names(" in path.read_text(encoding="utf-8")
 ]
 
 

@@ -25,7 +25,7 @@ from routecast.benchmark.procedures.procedure import LOSS, Deviation, Procedure,
 from routecast.benchmark.stage import Stage
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
-from routecast.report.figures import Axis, Figure, Line
+from routecast.show.figures import Axis, Figure, Line
 
 
 @value
@@ -167,8 +167,8 @@ from functools import partial
 from typing import Literal
 
 from routecast.quantity.file_model import FileModel
-from routecast.report.tables import Column, Table
-from routecast.report.page import Section
+from routecast.show.tables import Column, Table
+from routecast.show.page import Section
 from routecast.study.document import Name, StudyDocument
 from routecast.study.engine import StudyTask
 from routecast.study.result import StudyResult, TerminalSummary, criteria_of
@@ -339,3 +339,49 @@ def test_a_new_contention_law_is_one_file(package: Path, tmp_path: Path) -> None
     fit = "from routecast.evaluate.points import read_points; from routecast.calibration import fit; "
     fit += "print(list(fit(read_points('points.csv'), laws=['staircase']).law_weights))"
     assert python("-c", fit, package=package, folder=tmp_path) == "['staircase']\n"
+
+
+NEW_WING = """
+from routecast.wings import FileKind, Wing
+
+WING = Wing(
+    package="hail",
+    commands={"Measure": {"hail": "commands:hail"}},
+    file_kinds={"hail": FileKind("a hail file", ("hail",), frozenset({"stones"}))},
+    schemas={"hail": "commands:hail_schema"},
+)
+"""
+
+NEW_COMMANDS = """
+def hail() -> None:
+    \"\"\"Say how hard it hails.\"\"\"
+    print("hard")
+
+
+def hail_schema():
+    return {"type": "object"}
+"""
+
+
+@pytest.mark.slow
+def test_a_wing_is_a_distribution_of_its_own(package: Path, tmp_path: Path) -> None:
+    wing, distribution = package.parent / "hail", package.parent / "hail-1.0.dist-info"
+    for folder in (wing, distribution):
+        folder.mkdir()
+    (wing / "__init__.py").write_text('"""Hail."""', encoding="utf-8")
+    (wing / "wing.py").write_text(NEW_WING, encoding="utf-8")
+    (wing / "commands.py").write_text(NEW_COMMANDS, encoding="utf-8")
+    (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: hail\nVersion: 1.0\n", encoding="utf-8")
+    (distribution / "entry_points.txt").write_text("[routecast.wings]\nhail = hail.wing:WING\n", encoding="utf-8")
+    assert "Say how hard it hails." in python("-m", "routecast", "--help", package=package, folder=tmp_path)
+    assert python("-m", "routecast", "hail", package=package, folder=tmp_path) == "hard\n"
+    assert json.loads(python("-m", "routecast", "schema", "hail", package=package, folder=tmp_path))
+    # One that leaves takes its commands, schemas and studies with it: the core has no line of it.
+    for name in ("noc", "plan", "experiment", "multistage"):
+        shutil.rmtree(package / name)
+    run = "import sys; from routecast import wings; wings.wings = lambda: (); "
+    run += "from routecast.cli.run import run; raise SystemExit(run(sys.argv[1:]))"
+    python("-c", run, "solve", ROUTER, package=package, folder=tmp_path)
+    listed = python("-c", run, "study", "--list", package=package, folder=tmp_path)
+    assert "meyer2014" in listed
+    assert "noc_single_plane" not in listed

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars
 
     from routecast.calibration.facts import OpenFact
-    from routecast.plan.size import Sizing
+    from routecast.size import Sizing
 
 __all__ = ["Calibration", "Router", "calibrate", "measure", "multicore", "read", "simulate", "solve", "sweep"]
 
@@ -277,8 +277,8 @@ class Calibration:
         self, target: str, frames: Frames | None = None, *, cores: Iterable[int] = range(1, 65), **wanted: Any
     ) -> Sizing:
         """Say how many cores a target needs; ``confidence="95%"`` and ``loss=0.0`` as for ``routecast size``."""
-        from routecast.plan.size import Target
-        from routecast.plan.size import size as answer
+        from routecast.size import Target
+        from routecast.size import size as answer
 
         mix = _mix(frames)
         confidence = wanted.pop("confidence", 0.95)

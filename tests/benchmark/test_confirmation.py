@@ -17,14 +17,14 @@ from benchmark_fakes import LINE_PPS, LINK_BPS, Fluid, profile_with
 
 from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
 from routecast.benchmark.confirmation import confirmed_rows
+from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.procedures.procedure import NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text
 from routecast.benchmark.search import verified
 from routecast.benchmark.stage import Counts, InvalidTrial
+from routecast.benchmark.tables import benchmark_tables
 from routecast.evaluate.trial import Trial
 from routecast.load import FrameMix, OfferedLoad
-from routecast.report.benchmark import benchmark_page
-from routecast.report.benchmark.tables import benchmark_tables
 
 CAPACITY_PPS = 1e6
 SHORT_S = 0.25
@@ -259,7 +259,7 @@ def test_a_run_that_goes_on_lowers_to_the_same_rate(tmp_path: Path) -> None:
     ],
 )
 def test_the_power_tables_rate_wants_two_of_three_trials_without_loss(trials: str, passes: bool, asked: int) -> None:
-    from routecast.benchmark.power_wire import _most_pass
+    from routecast.power.wire import _most_pass
 
     router, told = Fluid(CAPACITY_PPS), iter(trials)
     load = OfferedLoad(rate_pps=0.5 * CAPACITY_PPS, frames=FrameMix.fixed(64))

@@ -19,9 +19,9 @@ from benchmark_fakes import LINK_BPS, Disturbed, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, plan_of, run_benchmark
 from routecast.benchmark.contradictions import contradictions
+from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.result import BenchmarkResult
-from routecast.report.benchmark import benchmark_page
-from routecast.report.page import render_page
+from routecast.show.page import render_page
 
 
 def changed(name: str, chosen: Callable[[Any], bool], **values: Any) -> BenchmarkResult:

@@ -16,12 +16,12 @@ from routecast.benchmark import PlainRig, plan_of, run_benchmark
 from routecast.benchmark.disturbed import disturbances_of, reasons_of
 from routecast.benchmark.journal import COLUMNS, TrialRecord
 from routecast.benchmark.limits import limits_of
+from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.result import BenchmarkResult
 from routecast.evaluate.ledger import read_rows
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load import OfferedLoad
-from routecast.report.benchmark.page import benchmark_page
-from routecast.report.page import render_page
+from routecast.show.page import render_page
 
 TOOK = "core 1 (dut): other work took {} % of the time"
 KEPT = "core 1 (dut): the device was ready and did not run for {} % of the time, for other work had its core"

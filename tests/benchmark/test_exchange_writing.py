@@ -19,10 +19,10 @@ from exchange_reading import SAMPLES, Json, read, same
 from routecast.benchmark.exchange import Record, csv_text, read_records, uti_documents, validate_text, write_parquet
 from routecast.benchmark.exchange.record import measured
 from routecast.benchmark.procedures.throughput import GREATEST
+from routecast.benchmark.tables import records_table
 from routecast.errors import FileProblem
 from routecast.evaluate.points import read_points
 from routecast.evaluate.trial import Trial
-from routecast.report.benchmark.tables import records_table
 
 
 def all_records(folder: Path) -> list[Record]:

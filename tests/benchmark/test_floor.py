@@ -15,12 +15,12 @@ from test_confirmation import CAPACITY_PPS, Broken, Tiring
 
 from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
 from routecast.benchmark.exchange.benchmark import read_journal
+from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.procedures.throughput import ThroughputRow, floor_text
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load import OfferedLoad
-from routecast.report.benchmark import benchmark_page
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.benchmark.power_table import PowerTable, PowerTableSettings, power_table
 from routecast.errors import ModelProblem
 from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
 from routecast.load import FrameMix, OfferedLoad
+from routecast.power.table import PowerTable, PowerTableSettings, power_table
 
 MOST_PPS = 2 * 10e9 / (8 * (FrameMix.imix().mean_bytes + 20))
 

@@ -16,11 +16,11 @@ from benchmark_fakes import profile_with
 
 from routecast.benchmark import plan_of, read_profile, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
-from routecast.benchmark.power_table import PowerTable, PowerTableSettings
-from routecast.benchmark.power_wire import wire_power_table
 from routecast.errors import CriterionFailed, ModelProblem
 from routecast.evaluate.trial import Trial
 from routecast.load import FlowSet, FrameMix, OfferedLoad
+from routecast.power.table import PowerTable, PowerTableSettings
+from routecast.power.wire import wire_power_table
 from routecast.testbed import Measure, open_testbed
 
 pytestmark = pytest.mark.wire

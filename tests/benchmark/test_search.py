@@ -15,17 +15,17 @@ pytest.importorskip("MLRsearch")
 from benchmark_fakes import LINE_PPS, LINK_BPS, Disturbed, Faulty, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, Stream, plan_of, run_benchmark
+from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.procedures.throughput import PROCEDURE as THROUGHPUT
 from routecast.benchmark.procedures.throughput import ThroughputRow, rate_text
 from routecast.benchmark.search import longest_burst
 from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts
+from routecast.benchmark.tables import benchmark_tables
 from routecast.errors import DeviceEnded, EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.load import OfferedLoad
-from routecast.report.benchmark import benchmark_page
-from routecast.report.benchmark.tables import benchmark_tables
-from routecast.report.page import Tiles, render_page
+from routecast.show.page import Tiles, render_page
 
 SEARCHES = ["mlrsearch", "binary"]
 LOSSLESS = GoalProfile(name="lossless", width=0.005, initial_trial=1.0, final_trial=60.0, duration_sum=60.0)

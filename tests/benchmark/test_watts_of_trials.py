@@ -18,12 +18,12 @@ from benchmark_fakes import LINK_BPS, Fluid, profile_with
 from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
 from routecast.benchmark.bed_rig import BedRig
 from routecast.benchmark.journal import read_trial
+from routecast.benchmark.page import benchmark_page
+from routecast.benchmark.tables import benchmark_tables
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import TaskActivity, Trial, TrialPower
 from routecast.load import OfferedLoad
-from routecast.report.benchmark import benchmark_page
-from routecast.report.benchmark.tables import benchmark_tables
-from routecast.report.page import render_page
+from routecast.show.page import render_page
 
 IDLE_W, FRAME_J = 40.0, 10e-6
 

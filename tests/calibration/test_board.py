@@ -13,7 +13,7 @@ from corpus import HERE, hold, plain
 
 from routecast.calibration.board import Board, PackResult, _without, run_board
 from routecast.calibration.packs import MOST_CALIBRATING, read_packs
-from routecast.report.validation import weakness_table
+from routecast.calibration.views import weakness_table
 
 MISSED = {
     # docs/validation.md, "Where the board misses its targets".

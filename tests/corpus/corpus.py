@@ -160,9 +160,10 @@ def short_studies() -> Iterator[Page]:
 
 def write_short_studies(folder: Path) -> None:
     """Write the short variants of long studies into ``folder``, beside what they read."""
-    data = ROOT / "python" / "routecast" / "data"
-    for each in ("studies", "measured"):
-        shutil.copytree(data / each, folder / each)
+    for data in (ROOT / "python" / "routecast").glob("**/data"):
+        for name in ("studies", "measured"):
+            if (data / name).is_dir():
+                shutil.copytree(data / name, folder / name, dirs_exist_ok=True)
     for name, changes in SHORT.items():
         path = folder / "studies" / f"{name}.study.toml"
         document = tomllib.loads(path.read_text())

@@ -65,8 +65,8 @@ Path_ = tuple[str | int, ...]
 
 def files() -> list[Path]:
     """The files that are changed: every example, every shipped study, some of each other kind."""
-    return [*sorted((ROOT / "examples").glob("*.toml")), *sorted((_DATA / "studies").glob("*.study.toml")),
-            *(_DATA / each for each in _OTHERS)]  # fmt: skip
+    studies = sorted(_DATA.parent.glob("**/data/studies/*.study.toml"), key=lambda path: path.name)
+    return [*sorted((ROOT / "examples").glob("*.toml")), *studies, *(_DATA / each for each in _OTHERS)]
 
 
 def subject(file: Path) -> str:

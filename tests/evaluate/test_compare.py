@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.evaluate.compare import Comparison, Difference, compare_documents
-from routecast.report.compare import comparison_answer, comparison_tables
+from routecast.evaluate.compare_views import comparison_answer, comparison_tables
 
 
 def compared(a: dict[str, Any], b: dict[str, Any]) -> Comparison:

@@ -8,9 +8,9 @@ import pytest
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.ramp import Climb, Ramp
+from routecast.evaluate.ramp_views import climb_said, ramp_table
 from routecast.evaluate.simulate import Simulate
 from routecast.load import Arrivals, FlowSet, OfferedLoad
-from routecast.report.ramp import climb_said, ramp_table
 from routecast.router import ServiceCost, multicore
 
 

@@ -16,8 +16,8 @@ from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.evaluate.trial import Trial
+from routecast.evaluate.views import resources_table
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
-from routecast.report.trial import resources_table
 from routecast.router import Contention, RouterModel, ServiceCost, multicore
 from routecast.router.files import read_router_and_load
 

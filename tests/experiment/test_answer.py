@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import QuantityProblem, RoutecastError
+from routecast.evaluate.executor import Workers, cores, open_executor
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import capacity_pps, lossless_pps
 from routecast.experiment.answer import answer
 from routecast.experiment.answer.responses import response_problem
-from routecast.experiment.executor import Workers, cores, open_executor
 from routecast.experiment.file.reading import parse_experiment
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.run import join_experiment, run_experiment

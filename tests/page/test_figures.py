@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from routecast.report.figures import Axis, Figure, Line, Points, Stack
-from routecast.report.page import Page, Section, render_page
-from routecast.report.ticks import log_ticks, nice_step
+from routecast.show.figures import Axis, Figure, Line, Points, Stack
+from routecast.show.page import Page, Section, render_page
+from routecast.show.ticks import log_ticks, nice_step
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from opened import Opened, PageOf
 from scenarios import random_scenarios
 
 from routecast import _core
-from routecast.report.simulator import simulator_policy, simulator_script
+from routecast.explore.simulator import simulator_policy, simulator_script
 
 RELATIVE = 1e-9
 """Logarithms and powers come from other libraries there and may differ in the last place; sums carry that on."""

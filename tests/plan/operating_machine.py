@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from routecast.load.offered import OfferedLoad
-from routecast.plan.operating.bound import Outlooks
-from routecast.plan.operating.evaluation import Simulating
-from routecast.plan.operating.optimise import Machine, machine_of
-from routecast.plan.operating.search import Appraised
+from routecast.power.operating.bound import Outlooks
+from routecast.power.operating.evaluation import Simulating
+from routecast.power.operating.optimise import Machine, machine_of
+from routecast.power.operating.search import Appraised
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.variants import vary
 

@@ -8,7 +8,7 @@ import pytest
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
-from routecast.plan.operating.targets import NO_LOSS, parse_targets
+from routecast.power.operating.targets import NO_LOSS, parse_targets
 
 
 def trial(*, loss_ratio: float = 0.0, p99_s: float = math.nan, mean_s: float = math.nan) -> Trial:

@@ -20,7 +20,7 @@ from routecast.plan.cluster.saving.offline import each_step, fewest_joules
 from routecast.plan.cluster.saving.online import online, traffic_missed
 from routecast.plan.cluster.saving.switching import cheapest_way, metered, switching_costs
 from routecast.plan.cluster.step.dispatch import schedule
-from routecast.report.cluster.tables import savings_table
+from routecast.plan.cluster.views.tables import savings_table
 
 # Li 2012, sec. 8.3.2.
 LI2012 = (

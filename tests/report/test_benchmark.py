@@ -17,15 +17,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import benchmark_results as results
 
+from routecast.benchmark.page import benchmark_page, flattened, write_report
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.throughput import ThroughputResult
 from routecast.benchmark.result import BenchmarkResult, Compliance
-from routecast.report.benchmark import benchmark_page, benchmark_schema, write_report
-from routecast.report.benchmark.page import flattened
-from routecast.report.benchmark.tables import benchmark_tables
-from routecast.report.figures import Figure, Line
-from routecast.report.page import Folded, Tiles, render_page
-from routecast.report.tables import Table
+from routecast.benchmark.schema import benchmark_schema
+from routecast.benchmark.tables import benchmark_tables
+from routecast.show.figures import Figure, Line
+from routecast.show.page import Folded, Tiles, render_page
+from routecast.show.tables import Table
 
 SCHEMA = json.loads((files("routecast") / "data/schemas/benchmark.schema.json").read_text("utf-8"))
 

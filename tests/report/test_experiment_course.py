@@ -14,7 +14,7 @@ import experiment_results as made
 
 from routecast.experiment.answer.one_run import course_of
 from routecast.experiment.model import Results
-from routecast.report.experiment import write_experiment
+from routecast.experiment.views import write_experiment
 
 ROUTER = {
     "builder": "multicore",

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import experiment_results as made
 
 from routecast.experiment.model import Response, Results
-from routecast.report.experiment import experiment_page, experiment_sections, write_experiment
-from routecast.report.experiment.means import interaction_panels, main_effect_panels
-from routecast.report.experiment.scale import scale_of, unit_of
-from routecast.report.experiment.words import answer_said, design_said, headline, surface_said
-from routecast.report.figures import Line
-from routecast.report.page import Page, render_page
+from routecast.experiment.views import experiment_page, experiment_sections, write_experiment
+from routecast.experiment.views.means import interaction_panels, main_effect_panels
+from routecast.experiment.views.scale import scale_of, unit_of
+from routecast.experiment.views.words import answer_said, design_said, headline, surface_said
+from routecast.show.figures import Line
+from routecast.show.page import Page, render_page
 
 EVERY = (
     "paper", "replicated", "broken", "fraction", "surface", "sample", "constant", "without_answers", "multilevel",

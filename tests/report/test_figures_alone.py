@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.report.drawing import draw
-from routecast.report.figures import Axis, Figure, Line, Points
-from routecast.report.ticks import log_ticks
+from routecast.show.drawing import draw
+from routecast.show.figures import Axis, Figure, Line, Points
+from routecast.show.ticks import log_ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 

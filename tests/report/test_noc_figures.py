@@ -12,10 +12,8 @@ from routecast.noc.answer.power import power_answer
 from routecast.noc.file.reading import NocChange, parse_noc, read_noc
 from routecast.noc.simulate.result import Estimate
 from routecast.noc.topology import Topology, TopologyKind, links
-from routecast.report.drawing import draw
-from routecast.report.figures import Line, Points
-from routecast.report.noc.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
-from routecast.report.noc.pictures import (
+from routecast.noc.views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
+from routecast.noc.views.pictures import (
     LatencyCurve,
     PowerCurve,
     latency_figure,
@@ -25,7 +23,9 @@ from routecast.report.noc.pictures import (
     power_figure,
     power_map,
 )
-from routecast.report.noc.simulation_tables import with_interval
+from routecast.noc.views.simulation_tables import with_interval
+from routecast.show.drawing import draw
+from routecast.show.figures import Line, Points
 
 SVG = "{http://www.w3.org/2000/svg}"
 EXAMPLES = Path(__file__).parents[2] / "examples"

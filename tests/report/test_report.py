@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from routecast.report.drawing import draw
-from routecast.report.figures import Axis, Figure, Line, Points, Stack, palette
-from routecast.report.page import Page, Prose, Section, Tile, Tiles, render_page
-from routecast.report.tables import Column, Table, shown, table_html
+from routecast.show.drawing import draw
+from routecast.show.figures import Axis, Figure, Line, Points, Stack, palette
+from routecast.show.page import Page, Prose, Section, Tile, Tiles, render_page
+from routecast.show.tables import Column, Table, shown, table_html
 
 FIGURE = Figure(
     name="one",

@@ -10,7 +10,7 @@ import fakes
 import pytest
 
 from routecast.load.frames import FrameMix
-from routecast.report.page import Page
+from routecast.show.page import Page
 from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
 from routecast.study.tables.document import Study

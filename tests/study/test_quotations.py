@@ -9,12 +9,12 @@ from functools import cache
 import pytest
 from quotations import numbers, papers, plain
 
+from routecast.experiment.study.document import ExperimentsStudy
 from routecast.hardware.formula import Formula
-from routecast.study.cluster.document import ClusterStudy
+from routecast.noc.study.document import NocStudy
+from routecast.plan.cluster.study.document import ClusterStudy
 from routecast.study.curves.document import CurveStudy
 from routecast.study.document import InWords, Quoted, StudyDocument
-from routecast.study.experiments.document import ExperimentsStudy
-from routecast.study.noc.document import NocStudy
 from routecast.study.reading import find_study, read_study, shipped_studies
 from routecast.study.tables.document import Study
 

@@ -30,9 +30,9 @@ from routecast.testbed.devices import make_device
 from routecast.testbed.document import Cores, NamespacesFile
 from routecast.testbed.management import ManagementQueries, is_answered
 from routecast.testbed.measure import Measure, Phases
+from routecast.testbed.meters.meter import tried
+from routecast.testbed.meters.of_file import meter_for
 from routecast.testbed.opening import open_testbed
-from routecast.testbed.power.meter import tried
-from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.selftest import BackToBack, Wire
 from routecast.testbed.streams import smallest_test_frame_bytes

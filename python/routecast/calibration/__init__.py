@@ -5,46 +5,27 @@ Names are loaded when they are first used, because fitting needs NumPy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from routecast.lazy import lazy_names
+
 if TYPE_CHECKING:
-    from routecast.calibration._fit import FittedRouter, fit
-    from routecast.calibration._validate import Row, Validation, router_file_of, validate
-    from routecast.calibration.eq5 import Eq5Router, fit_eq5
-    from routecast.calibration.score import Prediction
+    from routecast.calibration._fit import FittedRouter as FittedRouter
+    from routecast.calibration._fit import fit as fit
+    from routecast.calibration._validate import Row as Row
+    from routecast.calibration._validate import Validation as Validation
+    from routecast.calibration._validate import router_file_of as router_file_of
+    from routecast.calibration._validate import validate as validate
+    from routecast.calibration.eq5 import Eq5Router as Eq5Router
+    from routecast.calibration.eq5 import fit_eq5 as fit_eq5
+    from routecast.calibration.score import Prediction as Prediction
 
-__all__ = [
-    "Eq5Router",
-    "FittedRouter",
-    "Prediction",
-    "Row",
-    "Validation",
-    "fit",
-    "fit_eq5",
-    "router_file_of",
-    "validate",
-]
-
-# No submodule has the name of a function: importing it would put the module in the function's place.
-_HOMES = {
-    "Eq5Router": "eq5",
-    "FittedRouter": "_fit",
-    "Prediction": "score",
-    "Row": "_validate",
-    "Validation": "_validate",
-    "fit": "_fit",
-    "fit_eq5": "eq5",
-    "router_file_of": "_validate",
-    "validate": "_validate",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(f"routecast.calibration.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "_fit": "FittedRouter fit",
+        "_validate": "Row Validation router_file_of validate",
+        "eq5": "Eq5Router fit_eq5",
+        "score": "Prediction",
+    },
+)

@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
-from typing import Annotated, Any, cast, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from routecast.wings import CommandGroup, wings
+
 __all__ = ["app"]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Commands below a word of their own: what the word's help says, and where each stands."""
-
-    help: str
-    commands: Mapping[str, str]
-
-
-PANELS: Mapping[str, Mapping[str, str | Group]] = {
+PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
     "How many, which, where": {
         "size": "size:size",
-        "plan": Group(
-            "Plan: which machines to buy, which to switch on when, what to put where.",
-            {"cluster": "plan:cluster", "mapping": "plan:mapping", "placement": "plan:placement"},
-        ),
-        "power": Group(
+        "power": CommandGroup(
             "Watts: models, meters, metrics, and the operating point that needs the fewest.",
             {
                 "meters": "power.models:meters",
@@ -52,13 +41,8 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
         "simulate": "simulate:simulate",
         "sweep": "sweep:sweep",
         "explore": "explore:explore",
-        "experiment": "experiment:experiment",
         "function": "function:function",
         "workload": "workload:workload",
-        "noc": Group(
-            "Networks on chip: power of routings and planes, the optimum, the fabric flit by flit.",
-            {"power": "noc:power", "optimum": "noc:optimum", "simulate": "noc:simulate", "compare": "noc:compare"},
-        ),
     },
     "Is it true": {
         "study": "study:study",
@@ -69,11 +53,11 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
     },
     "Measure": {
         "measure": "measure:measure",
-        "benchmark": Group(
+        "benchmark": CommandGroup(
             "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "benchmark:rfc2544"}
         ),
         "doctor": "doctor:doctor",
-        "testbed": Group(
+        "testbed": CommandGroup(
             "Test beds and devices under test: put up, take down, list; test the tester itself.",
             {
                 "up": "testbed:up",
@@ -83,24 +67,7 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
                 "selftest": "testbed:selftest",
             },
         ),
-        "multistage": Group(
-            "A router of many machines, in network namespaces: put it up, watch it, change it, let parts of it fail.",
-            {
-                "predict": "multistage:predict",
-                "up": "multistage:up",
-                "status": "multistage:status",
-                "drain": "multistage:drain",
-                "add": "multistage:add",
-                "remove": "multistage:remove",
-                "weight": "multistage:weight",
-                "fail": "multistage:fail",
-                "restore": "multistage:restore",
-                "trace": "multistage:trace",
-                "audit": "multistage:audit",
-                "down": "multistage:down",
-            },
-        ),
-        "hardware": Group(
+        "hardware": CommandGroup(
             "Hosts and what elementary operations cost on them: list, show, probe this one.",
             {"probe": "hardware:probe", "list": "hardware:list_hardware", "show": "hardware:show"},
         ),
@@ -109,68 +76,76 @@ PANELS: Mapping[str, Mapping[str, str | Group]] = {
     },
     "Begin": {"init": "init:init", "examples": "examples:examples", "schema": "schema:schema"},
 }
-"""The commands by the question that they answer."""
+"""The commands of the core by the question that they answer, as ``module:function`` below ``routecast.cli``."""
 
 
-class Later:
-    """A command of which the name and the help are known, and the rest once somebody wants it."""
+class LazyCommand:
+    """A command whose name and help are known; its module is imported when the command is used."""
 
     hidden = deprecated = False
     short_help = None
 
-    def __init__(self, name: str, where: str | Group, panel: str | None = None) -> None:
+    def __init__(self, name: str, target: str | CommandGroup, package: str, panel: str | None = None) -> None:
         self.name = name
         self.rich_help_panel = panel
-        self._where = where
+        self._target = target
+        self._package = package
 
     @cached_property
     def help(self) -> str:
-        """What a group's help says, or the docstring of the command's function; its module does not run for it."""
-        if isinstance(self._where, Group):
-            return self._where.help
-        module, function = _place(self._where)
-        spec = find_spec(module)
+        """The group's help, or the docstring of the command's function, read without running its module."""
+        if isinstance(self._target, CommandGroup):
+            return self._target.help
+        module, _, function = self._target.partition(":")
+        name = f"{self._package}.{module}"
+        spec = find_spec(name)
         loader: Any = spec.loader if spec else None
-        code = loader.get_code(module)
-        of_function = next(one for one in code.co_consts if isinstance(one, CodeType) and one.co_name == function)
-        return inspect.cleandoc(of_function.co_consts[0] or "")
+        code = next(
+            constant
+            for constant in loader.get_code(name).co_consts
+            if isinstance(constant, CodeType) and constant.co_name == function
+        )
+        return inspect.cleandoc(code.co_consts[0] or "")
 
     @cached_property
-    def _whole(self) -> Any:
-        one = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
-        if isinstance(self._where, Group):
-            one.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)
+    def _command(self) -> Any:
+        parent = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+        if isinstance(self._target, CommandGroup):
+            parent.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)
         else:
-            module, function = _place(self._where)
-            one.command(self.name)(getattr(import_module(module), function))
-        command: Any = get_group(one).commands[self.name]
+            module, _, function = self._target.partition(":")
+            parent.command(self.name)(getattr(import_module(f"{self._package}.{module}"), function))
+        command: Any = get_group(parent).commands[self.name]
         command.rich_help_panel = self.rich_help_panel
-        if isinstance(self._where, Group):
-            command.commands = {name: Later(name, where) for name, where in self._where.commands.items()}
+        if isinstance(self._target, CommandGroup):
+            command.commands = {
+                name: LazyCommand(name, target, self._package) for name, target in self._target.commands.items()
+            }
         for parameter in command.params:
-            parameter.process_value = partial(_named, parameter.process_value, parameter)
+            parameter.process_value = partial(_refuse_empty_path, parameter.process_value, parameter)
         return command
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-
-def _place(where: str) -> tuple[str, str]:
-    module, _, function = where.partition(":")
-    return f"routecast.cli.{module}", function
+        return getattr(self._command, name)
 
 
 class Commands(TyperGroup):
-    """The word ``routecast`` with all that stands below it."""
+    """The command ``routecast`` with all commands of the core and of the wings."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        later = {name: Later(name, where, panel) for panel, of in PANELS.items() for name, where in of.items()}
-        self.commands = cast("dict[str, Any]", later)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        commands: dict[str, Any] = {}
+        for panel, of_core in PANELS.items():
+            for name, target in of_core.items():
+                commands[name] = LazyCommand(name, target, "routecast.cli", panel)
+            for wing in wings():
+                for name, target in wing.commands.get(panel, {}).items():
+                    commands[name] = LazyCommand(name, target, wing.package, panel)
+        self.commands = commands
 
 
-def _named(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:
-    """Let no command take an empty text for a path: it would be the folder that one stands in."""
+def _refuse_empty_path(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:
+    """Refuse an empty text as a path: it would name the current folder."""
     is_empty = value == "" or (isinstance(value, tuple) and "" in value)
     if is_empty and _is_path(get_type_hints(context.command.callback)[parameter.name]):
         message = "the path is empty: name a file or a folder; the folder that you are in is '.'"

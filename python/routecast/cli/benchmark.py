@@ -290,11 +290,11 @@ def rfc2544(
     Without options for streams the profile's are run, one after the other. An interrupted or killed run goes on where
     it stopped when it is started again with the same folder.
     """
+    from routecast.benchmark.page import write_report
     from routecast.benchmark.plan import plan_of
     from routecast.benchmark.profile import parse_frames, read_profile
     from routecast.benchmark.run import run_benchmark
     from routecast.errors import EnvironmentProblem
-    from routecast.report.benchmark import write_report
 
     counts = _counts(cores, evaluator, testbed, dut, dut_option or [])
     if flows == 1 and max(count or 1 for count, _ in counts) > 1:
@@ -394,7 +394,7 @@ def _points(result: BenchmarkResult, count: int | None, folder: Path, before: Se
 
 def _announce(plan: Plan) -> None:
     """Say before a run how long it will take."""
-    from routecast.report.benchmark.tables import plan_table
+    from routecast.benchmark.tables import plan_table
 
     for note in plan.notes:
         remark(f"Note: {note}")
@@ -403,7 +403,7 @@ def _announce(plan: Plan) -> None:
 
 def _print(result: BenchmarkResult) -> None:
     from routecast.benchmark.procedures import PROCEDURES
-    from routecast.report.benchmark.tables import benchmark_tables
+    from routecast.benchmark.tables import benchmark_tables
 
     console = data()
     console.print(f"{result.setup.device_title}, profile {result.profile_name}", style="bold", markup=False)

@@ -57,7 +57,7 @@ def compare(
     another study's folder: it is run first, into ./NAME.
     """
     from routecast.evaluate.compare import compare_documents
-    from routecast.report.compare import comparison_answer, comparison_tables
+    from routecast.evaluate.compare_views import comparison_answer, comparison_tables
 
     refuse_no_page_file(out)
     for each, beside in ((a, b), (b, a)):
@@ -85,9 +85,9 @@ def compare(
             print_table(console, table)
         console.print(comparison_answer(comparison), markup=False, soft_wrap=True)
     if out is not None:
+        from routecast.evaluate.compare_views import comparison_page
         from routecast.quantity.whole_file import write_whole
-        from routecast.report.compare import comparison_page
-        from routecast.report.page import render_page
+        from routecast.show.page import render_page
 
         command = shlex.join(["routecast", "compare", str(a), str(b)])
         write_whole(out, render_page(comparison_page(comparison, command=command)))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from routecast.calibration.router_file import RouterFile
     from routecast.evaluate.points import Point
     from routecast.evaluate.trial import Trial
-    from routecast.report.figures import Figure
-    from routecast.report.tables import Table
+    from routecast.show.figures import Figure
+    from routecast.show.tables import Table
 
 __all__ = [
     "Report",
@@ -50,7 +50,7 @@ __all__ = [
 
 def print_table(console: Console, table: Table) -> None:
     """Print a table between its title and its caption, and an empty line."""
-    from routecast.report.tables import terminal_table
+    from routecast.show.tables import terminal_table
 
     if table.title:
         console.print(table.title, style="bold", markup=False)
@@ -63,7 +63,7 @@ def print_table(console: Console, table: Table) -> None:
 
 def print_trial(console: Console, trial: Trial) -> None:
     """Print a trial as tables, the bottleneck in words, and what the reader must know."""
-    from routecast.report.trial import trial_tables
+    from routecast.evaluate.views import trial_tables
 
     for table in trial_tables(trial):
         print_table(console, table)
@@ -141,7 +141,7 @@ def print_json(document: object) -> None:
 
 def print_csv(rows: Iterable[Mapping[str, object]]) -> None:
     """Print rows of plain data to stdout, as CSV in the units of their keys."""
-    from routecast.report.csv_rows import csv_of
+    from routecast.show.csv_rows import csv_of
 
     sys.stdout.write(csv_of(rows))
 
@@ -281,7 +281,7 @@ def write_figure(figure: Figure, path: Path) -> None:
     routecast.errors.FileProblem
         The file cannot be written.
     """
-    from routecast.report.drawing import draw
+    from routecast.show.drawing import draw
 
     try:
         path.write_text(draw(figure, has_heading=True), encoding="utf-8")

@@ -77,7 +77,7 @@ def _count(findings: list[tuple[str, Finding]], state: str) -> int:
 def _print(findings: list[tuple[str, Finding]], *, everything: bool) -> None:
     from rich.text import Text
 
-    from routecast.report.testbed import MARKS, findings_tables
+    from routecast.testbed.views import MARKS, findings_tables
 
     console = data()
     for table in findings_tables(findings, everything=everything):

@@ -68,10 +68,14 @@ def example_hint(path: str) -> str:
 
 def _shipped() -> dict[str, str]:
     """Return the text of every example, by its path below the folder."""
-    import routecast
+    from routecast.wings import data_folders
 
-    room = Path(routecast.__file__).parent / "data" / "examples"
-    paths = {path.relative_to(room).as_posix(): path for path in room.rglob("*.*") if path.is_file()}
+    paths = {
+        path.relative_to(folder).as_posix(): path
+        for folder in data_folders("examples")
+        for path in folder.rglob("*.*")
+        if path.is_file()
+    }
     return {name: path.read_text(encoding="utf-8") for name, path in sorted(paths.items())}
 
 
@@ -132,6 +136,14 @@ def _list(shipped: dict[str, str], *, as_json: bool) -> None:
         )
         return
     from routecast.cli.console import print_table
-    from routecast.report.listings import examples_table
+    from routecast.show.tables import text_table
 
-    print_table(data(), examples_table((one, _shows(text)) for one, text in shipped.items()))
+    print_table(
+        data(),
+        text_table(
+            ((name, _shows(text)) for name, text in shipped.items()),
+            ("Example", "What it shows"),
+            name="examples",
+            caption="`routecast examples NAME` copies one, with what it names, into ./examples; --all copies all.",
+        ),
+    )

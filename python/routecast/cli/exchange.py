@@ -71,7 +71,7 @@ def import_trials(
     if as_json:
         print_json({"file": str(file), "trials": [record.to_json() for record in records]})
         return
-    from routecast.report.benchmark.tables import records_table
+    from routecast.benchmark.tables import records_table
 
     print_table(data(), records_table(file.name, records))
     for line in _remarks(records):

@@ -15,7 +15,7 @@ from routecast.errors import FileProblem, Problem, QuantityProblem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from routecast.report.page import Page
+    from routecast.show.page import Page
 
 __all__ = ["explore"]
 
@@ -54,7 +54,7 @@ def explore(
     is calibrated, and the page shows how sure each answer is.
     """
     from routecast.quantity.whole_file import write_whole
-    from routecast.report.page import render_page
+    from routecast.show.page import render_page
 
     if gallery is not None:
         given = {"a file": file, "--vary": vary, "--series": series, "--out": out}
@@ -141,7 +141,7 @@ def _gallery(folder: Path) -> Path:
     from routecast.explore.views import gallery_page
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.whole_file import write_whole
-    from routecast.report.page import render_page
+    from routecast.show.page import render_page
 
     room = Path(routecast.__file__).parent / "data" / "examples"
     files = sorted(room.glob("*.router.toml"))

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from routecast.wings import FileKind, wings
 
 __all__ = ["other_kind"]
 
 _LARGEST_BYTES = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class FileKind:
-    """A kind of file: what messages call it, the commands that take it, and the keys that only it has together."""
-
-    name: str
-    commands: tuple[str, ...]
-    keys: frozenset[str] = frozenset()
 
 
 _KINDS: Mapping[str, FileKind] = {
@@ -28,24 +21,19 @@ _KINDS: Mapping[str, FileKind] = {
         ("solve", "simulate", "sweep", "size", "plan mapping", "power optimise", "power day"),
         frozenset({"builder"}),
     ),
-    "experiment": FileKind("an experiment file", ("experiment",), frozenset({"factor", "response"})),
     "study": FileKind("a study file", ("study",), frozenset({"title", "question"})),
-    "cluster": FileKind("a cluster file", ("plan cluster",), frozenset({"group", "traffic"})),
-    "placement": FileKind("a placement file", ("plan placement",), frozenset({"element", "server"})),
-    "noc": FileKind(
-        "a file of a network on chip",
-        ("noc power", "noc optimum", "noc simulate", "noc compare"),
-        frozenset({"topology", "traffic"}),
-    ),
-    "multistage": FileKind(
-        "a multistage file", ("multistage predict", "multistage up"), frozenset({"balancer", "segment"})
-    ),
     "testbed": FileKind("a test bed file", ("testbed up", "measure --testbed"), frozenset({"kind", "port"})),
     "hardware": FileKind("a hardware file", ("hardware show",), frozenset({"cpu", "operation"})),
     "function": FileKind("a network function", ("function",), frozenset({"direction"})),
     # `power show` itself says what shows a router's watts.
     "power": FileKind("a power model", ("power day",)),
 }
+
+
+@cache
+def _kinds() -> Mapping[str, FileKind]:
+    """Return the kinds of files of the core and of the wings."""
+    return {**_KINDS, **{kind: declared for wing in wings() for kind, declared in wing.file_kinds.items()}}
 
 
 def other_kind(path: str, arguments: Sequence[str]) -> str:
@@ -70,15 +58,15 @@ def other_kind(path: str, arguments: Sequence[str]) -> str:
     kind = _kind_of(Path(path)) if given and path else ""
     if not kind or kind in wanted:
         return ""
-    of, (first, *others) = _KINDS[kind].name, _KINDS[kind].commands
+    of, (first, *others) = _kinds()[kind].name, _kinds()[kind].commands
     likewise = f" (or {', '.join(others[:2])})" if others else ""
-    no = _KINDS[wanted[0]].name.partition(" ")[2]
+    no = _kinds()[wanted[0]].name.partition(" ")[2]
     return f"{path}: is {of}, no {no}: `routecast {first} {path}` takes it{likewise}"
 
 
 def _takers(command: str) -> list[str]:
     """Return the kinds that a command takes."""
-    return [kind for kind, of in _KINDS.items() if command in of.commands]
+    return [kind for kind, of in _kinds().items() if command in of.commands]
 
 
 def _kind_of(path: Path) -> str:
@@ -104,14 +92,14 @@ def _kind_of(path: Path) -> str:
         return "router"
     # A study of a cluster or a chip has what their files have, and a kind besides.
     named = _kind_by_name(path)
-    if named and (not _KINDS[named].keys or _KINDS[named].keys & keys):
+    if named and (not _kinds()[named].keys or _kinds()[named].keys & keys):
         return named
-    return next((kind for kind, of in _KINDS.items() if of.keys and of.keys <= keys), named)
+    return next((kind for kind, of in _kinds().items() if of.keys and of.keys <= keys), named)
 
 
 def _kind_by_name(path: Path) -> str:
     kind = path.name.removesuffix(".toml").rpartition(".")[2] if path.suffix == ".toml" else ""
-    return kind if kind in _KINDS else ""
+    return kind if kind in _kinds() else ""
 
 
 def _is_points(text: str) -> bool:

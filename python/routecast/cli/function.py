@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate, OfferedLoad
     from routecast.load.popularity import Popularity
-    from routecast.report.function import FunctionRun
+    from routecast.testbed.function_views import FunctionRun
     from routecast.testbed.in_memory import InMemory
 
 __all__ = ["function"]
@@ -288,16 +288,16 @@ def function(
     """
     from routecast.cli.console import print_table
     from routecast.function.operations import OPERATIONS
+    from routecast.function.views import functions_table, registry_table
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate
     from routecast.quantity import parse_duration_s
-    from routecast.report.listings import functions_table, operations_table
 
     if operations or name is None:
         if as_json:
             print_json(operations_document() if operations else functions_document())
         else:
-            print_table(data(), operations_table(OPERATIONS.values()) if operations else functions_table(_shipped()))
+            print_table(data(), registry_table(OPERATIONS.values()) if operations else functions_table(_shipped()))
         return
     _check_options(
         estimate_only={"--remote": bool(remote), "--simulate": simulate},
@@ -357,7 +357,7 @@ def _print(
     case: Case, direction: str | None, frames: Sequence[FrameMix], remote: float, trials: Sequence[Trial]
 ) -> None:
     from routecast.cli.console import print_table, print_trial
-    from routecast.report.function import limits_table, operations_table, throughput_table
+    from routecast.function.views import limits_table, operations_table, throughput_table
 
     console = data()
     whole = case.estimate(direction, frames[0], remote)
@@ -399,7 +399,7 @@ def _stated(case: Case, direction: str | None) -> tuple[Beside, ...]:
 def _print_stated(case: Case, direction: str | None) -> None:
     """Print what the source states of the function on this host, and why ours differs."""
     from routecast.cli.console import print_table
-    from routecast.report.function import stated_table
+    from routecast.function.views import stated_table
 
     rows = _stated(case, direction)
     if not rows:
@@ -508,7 +508,7 @@ def count_function(asked: Asked, *, as_json: bool = False) -> None:
         print_json({"function": asked.function.name, "counts": rows})
         return
     from routecast.cli.console import print_table
-    from routecast.report.function import counts_table
+    from routecast.testbed.function_views import counts_table
 
     print_table(data(), counts_table(_titled(asked), counted))
 
@@ -715,7 +715,7 @@ def _run_run(
     estimates: Callable[[str, FrameMix], Estimate],
     progress: Callable[[float], object],
 ) -> FunctionRun:
-    from routecast.report.function import FunctionRun
+    from routecast.testbed.function_views import FunctionRun
 
     evaluator = evaluator_of(asked, direction, progress)
     load = load_of(asked, direction, frames)
@@ -747,7 +747,8 @@ def _without_cost(asked: Asked, direction: str) -> list[str]:
 
 def _run_print(asked: Asked, ran: Sequence[FunctionRun]) -> None:
     from routecast.cli.console import print_table, print_trial
-    from routecast.report.function import cores_said, runs_table
+    from routecast.function.views import cores_said
+    from routecast.testbed.function_views import runs_table
 
     console = data()
     title = f"{_titled(asked)}: estimate and run, {cores_said(asked.cores)}, {asked.popularity}"

@@ -66,8 +66,8 @@ def probe(
 
 def _print(probed: Probed) -> None:
     from routecast.cli.console import print_table
+    from routecast.hardware.views import probe_tables
     from routecast.quantity.format import format_frequency
-    from routecast.report.hardware import probe_tables
 
     console = data()
     hardware = probed.hardware
@@ -123,7 +123,7 @@ def list_hardware(*, as_json: AsJson = False) -> None:
     """List the hosts that come with routecast, and this one once it was probed."""
     from routecast.cli.console import print_table
     from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
-    from routecast.report.listings import hardware_table
+    from routecast.hardware.views import hardware_table
 
     names = hardware_names()
     found = {name: read_hardware(name) for name in names}
@@ -156,7 +156,7 @@ def show(
     from routecast.cli.console import print_table
     from routecast.function.operations import OPERATIONS, cost_on, mapping_problems
     from routecast.hardware.catalogue import read_hardware
-    from routecast.report.hardware import formulas_table, levels_table
+    from routecast.hardware.views import formulas_table, levels_table
 
     hardware = read_hardware(name)
     for problem in mapping_problems(hardware):

@@ -100,7 +100,7 @@ def run_until(
 def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
     """Print what was measured, what is known at each frame size, and whether that is enough."""
     from routecast.calibration import Row
-    from routecast.report.validation import rows_table
+    from routecast.calibration.views import rows_table
 
     rows = [Row(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]
     if as_json:
@@ -419,7 +419,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
         if course:
             course.show()
         if climb:
-            from routecast.report.ramp import climb_said, ramp_table
+            from routecast.evaluate.ramp_views import climb_said, ramp_table
 
             print_table(data(), ramp_table(climb))
             data().print(climb_said(climb), markup=False)

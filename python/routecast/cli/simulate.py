@@ -200,8 +200,8 @@ def simulate(
     from routecast.cli.console import print_trial
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate
+    from routecast.evaluate.views import messages_table, phases_table
     from routecast.quantity import parse_duration_s
-    from routecast.report.trial import messages_table, phases_table
     from routecast.router.files import read_router_and_load
     from routecast.router.multistage.failures import elements, events_of
 

@@ -26,9 +26,9 @@ from routecast.cli.options import AsCsv, AsJson, FigureFile
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
-    from routecast.plan.operating.targets import Target as Bound
-    from routecast.plan.size import Sizing, Target
-    from routecast.report.page import Live
+    from routecast.power.operating.targets import Target as Bound
+    from routecast.show.page import Live
+    from routecast.size import Sizing, Target
 
 __all__ = ["size"]
 
@@ -147,12 +147,12 @@ def size(
     known: the closed form finds the count, the simulator confirms it.
     """
     from routecast.calibration.fitted import MOST_CORES
-    from routecast.plan.operating.targets import parse_targets
-    from routecast.plan.size import Target
-    from routecast.plan.size.views import probability_figure, rate_figure, size_page
+    from routecast.power.operating.targets import parse_targets
     from routecast.quantity import parse_ratio
     from routecast.quantity.value_list import parse_counts
     from routecast.quantity.whole_file import write_whole
+    from routecast.size import Target
+    from routecast.size.views import probability_figure, rate_figure, size_page
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     refuse_no_figure_file(figure)
@@ -202,7 +202,7 @@ def size(
         is_measured = answers[0].counts[0].probability is not None
         write_figure(probability_figure(answers[0]) if is_measured else rate_figure(answers[0]), figure)
     if out is not None:
-        from routecast.report.page import render_page
+        from routecast.show.page import render_page
 
         write_whole(out, render_page(size_page(answers, source=source, live=_live(file, host, answers, question))))
         remark(f"wrote {out}")
@@ -230,7 +230,7 @@ def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], questi
 
 
 def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
-    from routecast.plan.size import size as answer
+    from routecast.size import size as answer
 
     points = points_of(file, question.series)
     names = tuple(dict.fromkeys(point.series for point in points))
@@ -253,7 +253,7 @@ def _moved(file: Path, host: str, others: Sequence[str], name: str | None, quest
     from routecast.errors import FileProblem
     from routecast.function.chain import read_chain
     from routecast.hardware.catalogue import read_hardware
-    from routecast.plan.size import size as answer
+    from routecast.size import size as answer
 
     points = points_of(file, question.series)
     names = dict.fromkeys(point.series for point in points)
@@ -284,10 +284,10 @@ def _moved(file: Path, host: str, others: Sequence[str], name: str | None, quest
 
 
 def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:
-    from routecast.plan.size.modelled import at_clock, clocks_of, router_of_document, size_router
     from routecast.quantity import format_frequency
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
+    from routecast.size.modelled import at_clock, clocks_of, router_of_document, size_router
 
     _refuse_of_tables(question, "a router file")
     document = parse_toml(read_text(file, kind="router file"), str(file))
@@ -314,7 +314,7 @@ def _of_function(name: str, hosts: Sequence[str], question: _Question) -> Iterat
     from routecast.function.chain import read_chain
     from routecast.function.estimate import operations_without_cost
     from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
-    from routecast.plan.size.modelled import router_of_function, size_router
+    from routecast.size.modelled import router_of_function, size_router
 
     _refuse_of_tables(question, "a function")
     function = read_chain(name)
@@ -354,7 +354,7 @@ def _refuse_of_tables(question: _Question, what: str) -> None:
 
 def _print(answers: Sequence[Sizing]) -> None:
     """Print for each router the answer, the counts around it, and what to know and to measure next."""
-    from routecast.plan.size.views import compared_table, counts_table, next_said
+    from routecast.size.views import compared_table, counts_table, next_said
 
     if len(answers) > 1:
         print_table(data(), compared_table(answers))

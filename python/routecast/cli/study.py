@@ -130,8 +130,7 @@ def _refuse_others(option: str, given: Mapping[str, object]) -> None:
 
 def _list(*, as_json: bool) -> None:
     from routecast.evaluate.plain import plain
-    from routecast.report.listings import studies_table
-    from routecast.study.shipped import list_studies
+    from routecast.study.shipped import list_studies, studies_table
 
     studies = list_studies()
     if as_json:

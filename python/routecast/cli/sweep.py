@@ -123,7 +123,7 @@ def _refuse_twice(keys: set[str], load: ModelLoadOptions) -> None:
 
 
 def _print(answer: Sweep, *, as_csv: bool, as_json: bool) -> None:
-    from routecast.report.sweep import sweep_csv, sweep_notes, sweep_table
+    from routecast.evaluate.sweep_views import sweep_csv, sweep_notes, sweep_table
 
     if as_json:
         print_json(answer.to_json())
@@ -151,9 +151,9 @@ def _command(file: Path, vary: Sequence[str], load: ModelLoadOptions, options: M
 
 
 def _write(answer: Sweep, out: Path, *, command: str) -> None:
+    from routecast.evaluate.sweep_views import sweep_page
     from routecast.quantity.whole_file import write_whole
-    from routecast.report.page import render_page
-    from routecast.report.sweep import sweep_page
+    from routecast.show.page import render_page
 
     try:
         write_whole(out, render_page(sweep_page(answer, command=command)))

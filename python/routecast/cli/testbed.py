@@ -89,8 +89,8 @@ def down(
 def list_beds(*, as_json: AsJson = False) -> None:
     """List the test beds of this machine: in use, put up to stay, or left by a killed run."""
     from routecast.cli.console import print_table
-    from routecast.report.listings import beds_table
     from routecast.testbed import state
+    from routecast.testbed.views import beds_table
 
     found = [state.described(name) for name in state.beds()]
     if as_json:
@@ -105,9 +105,9 @@ def list_beds(*, as_json: AsJson = False) -> None:
 def devices(*, as_json: AsJson = False) -> None:
     """List the devices under test, their options, and what is missing for them and for the tester on this machine."""
     from routecast.cli.console import print_table
-    from routecast.report.listings import back_ends_table, devices_table
     from routecast.testbed.catalogue import devices as catalogue
     from routecast.testbed.tester import back_ends
+    from routecast.testbed.views import back_ends_table, devices_table
 
     found = catalogue()
     if as_json:
@@ -134,11 +134,11 @@ def selftest(
     from routecast.cli.console import print_table
     from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
     from routecast.evaluate.plain import plain
-    from routecast.report.testbed import selftest_tables
     from routecast.testbed.document import NamespacesFile
     from routecast.testbed.reading import read_testbed
     from routecast.testbed.selftest import self_test
     from routecast.testbed.tester import notes_of
+    from routecast.testbed.views import selftest_tables
 
     file = read_testbed(testbed)
     if not isinstance(file, NamespacesFile):

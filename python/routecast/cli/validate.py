@@ -94,7 +94,7 @@ def next_measurement(
 
 def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
     """Print for each series what to measure next, how well the targets are known, and whether that is enough."""
-    from routecast.report.validation import advice_table
+    from routecast.calibration.views import advice_table
 
     if any(each.points for each in found):
         print_table(data(), advice_table(found))
@@ -142,7 +142,7 @@ def board(
     """
     from routecast.calibration.board import run_board
     from routecast.calibration.replay import run_replay
-    from routecast.report.validation import board_remarks, board_tables, replay_table, weakness_table
+    from routecast.calibration.views import board_remarks, board_tables, replay_table, weakness_table
 
     if replay:
         with progress_bar("replay") as progress:
@@ -216,7 +216,7 @@ def validate(
     from routecast.calibration import router_file_of
     from routecast.calibration import validate as run
     from routecast.calibration.advice import advise
-    from routecast.report.validation import advice_table, validation_tables
+    from routecast.calibration.views import advice_table, validation_tables
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     points = points_of(file, series)
@@ -241,12 +241,15 @@ def validate(
     if save_router_to is not None and saved is not None:
         save_router(saved, save_router_to)
     if out is not None:
+        from routecast.calibration.views import validation_page
+        from routecast.explore.views import live_of_points
         from routecast.quantity.whole_file import write_whole
-        from routecast.report.page import render_page
-        from routecast.report.validation import validation_page
+        from routecast.show.page import render_page
 
         words = ["routecast", "validate", str(file), *(["--series", series] if series else [])]
-        page = validation_page(validation, points, source=str(file), command=shlex.join(words))
+        is_one = len({point.series for point in points}) == 1
+        live = live_of_points(points, noise_ratio=validation.noise_ratio)[0] if is_one else None
+        page = validation_page(validation, points, live=live, source=str(file), command=shlex.join(words))
         write_whole(out, render_page(page))
         remark(f"wrote {out}")
     reached = validation.summary["mean_abs_error_ratio"]
@@ -257,8 +260,8 @@ def validate(
 
 
 def _print_size_board(*, as_json: bool) -> None:
-    from routecast.plan.size.board import run_size_board
-    from routecast.plan.size.views import size_board_table
+    from routecast.size.board import run_size_board
+    from routecast.size.views import size_board_table
 
     with progress_bar("board") as progress:
         sizes = run_size_board(progress)

@@ -105,7 +105,7 @@ def workload(
     """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
     from routecast.cli.console import print_table, refuse_no_figure_file, write_figure
     from routecast.quantity import parse_bit_rate_bps, parse_frequency_hz
-    from routecast.report.workload import answer_tables, counted_table, miss_figure, required_table
+    from routecast.testbed.workload.views import answer_tables, counted_table, miss_figure, required_table
 
     if name == _LIST:
         _list(as_json=as_json)
@@ -145,8 +145,8 @@ def _list(*, as_json: bool) -> None:
     from dataclasses import asdict
 
     from routecast.cli.console import print_table
-    from routecast.report.workload import kernels_table
     from routecast.testbed.workload import kernels
+    from routecast.testbed.workload.views import kernels_table
 
     if as_json:
         print_json({"kernels": [asdict(one) for one in kernels()]})

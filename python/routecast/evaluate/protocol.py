@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 
-__all__ = ["Described", "Evaluator", "Resettable"]
+__all__ = ["Described", "Evaluator", "EvaluatorKind", "Resettable"]
+
+EvaluatorKind = Literal["solve", "simulate", "measure"]
 
 
 @runtime_checkable

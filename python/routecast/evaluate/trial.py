@@ -210,7 +210,7 @@ class Trial:
         return f"Trial({', '.join(f'{name} {text}' for name, text in self._facts())})"
 
     def _repr_html_(self) -> str:
-        from routecast.report.tables import Table, table_html  # only who looks pays for it
+        from routecast.show.tables import Table, table_html  # only who looks pays for it
 
         return table_html(Table.of_facts(self._facts(), name="trial", title=f"{self.evaluator}"))
 

@@ -9,43 +9,29 @@ What reads files and runs experiments is loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from routecast.experiment.model import Answer, Design, Experiment, Factor, Level, Response, Results, Run
+from routecast.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from routecast.experiment.file.reading import parse_experiment, read_experiment
-    from routecast.experiment.run import join_experiment, run_experiment
+    from routecast.experiment.file.reading import parse_experiment as parse_experiment
+    from routecast.experiment.file.reading import read_experiment as read_experiment
+    from routecast.experiment.model import Answer as Answer
+    from routecast.experiment.model import Design as Design
+    from routecast.experiment.model import Experiment as Experiment
+    from routecast.experiment.model import Factor as Factor
+    from routecast.experiment.model import Level as Level
+    from routecast.experiment.model import Response as Response
+    from routecast.experiment.model import Results as Results
+    from routecast.experiment.model import Run as Run
+    from routecast.experiment.run import join_experiment as join_experiment
+    from routecast.experiment.run import run_experiment as run_experiment
 
-__all__ = [
-    "Answer",
-    "Design",
-    "Experiment",
-    "Factor",
-    "Level",
-    "Response",
-    "Results",
-    "Run",
-    "join_experiment",
-    "parse_experiment",
-    "read_experiment",
-    "run_experiment",
-]
-
-_HOMES = {
-    "join_experiment": "run",
-    "parse_experiment": "file.reading",
-    "read_experiment": "file.reading",
-    "run_experiment": "run",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(f"routecast.experiment.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "file.reading": "parse_experiment read_experiment",
+        "model": "Answer Design Experiment Factor Level Response Results Run",
+        "run": "join_experiment run_experiment",
+    },
+)

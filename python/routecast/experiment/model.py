@@ -11,24 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from routecast.errors import RoutecastError
+from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.schema import field, value
 
-__all__ = [
-    "Answer",
-    "Design",
-    "DesignKind",
-    "EvaluatorKind",
-    "Experiment",
-    "Factor",
-    "Level",
-    "Plain",
-    "Response",
-    "Results",
-    "Run",
-]
+__all__ = ["Answer", "Design", "DesignKind", "Experiment", "Factor", "Level", "Plain", "Response", "Results", "Run"]
 
 DesignKind = Literal["full", "fractional", "multilevel", "central_composite", "latin_hypercube", "sobol", "listed"]
-EvaluatorKind = Literal["solve", "simulate", "measure"]
 Plain = str | int | float | bool | list[Any] | dict[str, Any]
 """A value as a file says it."""
 

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.experiment.answer import answer, get_ready
-from routecast.experiment.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.experiment.model import Experiment, Results, Run
 from routecast.experiment.runs import runs_of, wire_order
 from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep

@@ -17,13 +17,14 @@ from routecast.evaluate.sweep import Varied, even_flows, past_the_transient
 from routecast.explore.measured import ANYTHING, Asked, MeasuredPanel, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
+from routecast.explore.simulator import live_scripts
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_pps
 from routecast.quantity.value_list import Plain
-from routecast.report.figures import Axis, Figure, Line, Points
-from routecast.report.page import Linked, Links, Live, Page, Section
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
+from routecast.show.figures import Axis, Figure, Line, Points
+from routecast.show.page import Linked, Links, Live, Page, Section
 
 __all__ = ["gallery_page", "live_of_points", "live_of_router", "points_page", "router_page", "turned_section"]
 
@@ -77,7 +78,7 @@ def live_of_router(
         "measured": [],
         "document": document,
     }
-    return Live(data=data, figure=_still(model, load)), panel.left_out
+    return Live(data=data, figure=_still(model, load), scripts=live_scripts), panel.left_out
 
 
 def _start(panel: Panel, wanted: Mapping[str | None, Plain | None]) -> dict[str, int]:
@@ -146,7 +147,7 @@ def live_of_points(
         "measured": [_row(point, calibrates=point in known) for point in points if math.isfinite(point.throughput_pps)],
         "document": None,
     }
-    return Live(data=data, figure=_still_forecast(first, known)), first.panel.left_out
+    return Live(data=data, figure=_still_forecast(first, known), scripts=live_scripts), first.panel.left_out
 
 
 def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:

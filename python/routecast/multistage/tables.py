@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routecast.report.tables import Column, Table
+from routecast.show.tables import Column, Table
 
 __all__ = ["audit_table", "balancers_table", "failures_table", "routers_table", "with_rates"]
 

@@ -1,22 +1,21 @@
-"""Files that come with routecast, by their names."""
+"""Files that ship with routecast, by name."""
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
+
+from routecast.wings import data_folders
 
 __all__ = ["shipped_files"]
 
 
 def shipped_files(folder: str, suffix: str) -> dict[str, Path]:
-    """Return the files of a folder of the package's data, by name in alphabetical order.
+    """Return the files of a folder of the data of core and wings, in the order of their names without ``suffix``.
 
-    Parameters
-    ----------
-    folder : str
-        Such as ``"hardware"``.
-    suffix : str
-        End of the files' names, which is no part of the name: ``".hardware.toml"``.
+    Examples
+    --------
+    >>> list(shipped_files("studies", ".study.toml"))[0]
+    'diversified_router'
     """
-    room = Path(str(files("routecast"))) / "data" / folder
-    return dict(sorted((path.name.removesuffix(suffix), path) for path in room.glob(f"*{suffix}")))
+    paths = (path for room in data_folders(folder) for path in room.glob(f"*{suffix}"))
+    return dict(sorted((path.name.removesuffix(suffix), path) for path in paths))

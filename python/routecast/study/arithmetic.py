@@ -11,8 +11,8 @@ from pydantic import Field
 from routecast.errors import Problem, RoutecastError
 from routecast.hardware.formula import Formula
 from routecast.quantity.fields import Number
-from routecast.report.page import Section
-from routecast.report.tables import Column, Table
+from routecast.show.page import Section
+from routecast.show.tables import Column, Table
 from routecast.study.document import Quoted, Ratio, problems_at
 
 __all__ = ["Arithmetic", "Calculated", "arithmetic_problems", "arithmetic_section", "arithmetic_table", "calculated"]

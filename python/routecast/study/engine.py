@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.executor import Submit, finished
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.result_folder import check_folder, versions
-from routecast.experiment.executor import Submit, finished
 from routecast.quantity.whole_file import write_whole
-from routecast.report.page import Page
+from routecast.show.page import Page
 from routecast.study.document import StudyDocument, StudyFile
-from routecast.study.reading import KINDS, part_of_kind
+from routecast.study.reading import KINDS, kind_of, part_of_kind
 from routecast.study.result import Provenance, StudyResult, TerminalSummary, knew_table
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ def run_study(
     study = file.study
     check_folder(out, "study", study.name)
     run = StudyRun(study=study, folder=file.folder, out=out, progress=progress, command=command)
-    result: StudyResult[Any] = part_of_kind(_kind(study), "run").answer(run, **options)
+    result: StudyResult[Any] = part_of_kind(kind_of(study), "run").answer(run, **options)
     run.tell("report")
-    page: Page = part_of_kind(_kind(study), "views").page(result)
+    page: Page = part_of_kind(kind_of(study), "views").page(result)
     _write(out, page, result)
     return result
 
 
 def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
     """Return what a terminal shows of a result."""
-    summary: TerminalSummary = part_of_kind(_kind(result.study), "views").terminal_summary(result)
+    summary: TerminalSummary = part_of_kind(kind_of(result.study), "views").terminal_summary(result)
     table = knew_table(result.known())
     return replace(summary, tables=(*summary.tables, table)) if table.rows else summary
 
@@ -91,24 +91,19 @@ def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:
     routecast.errors.FileProblem
         Studies of its kind calibrate none.
     """
-    run = part_of_kind(_kind(file.study), "run")
+    run = part_of_kind(kind_of(file.study), "run")
     if not hasattr(run, "router_file_of"):
         kinds = ", ".join(f'"{kind}"' for kind in KINDS if hasattr(part_of_kind(kind, "run"), "router_file_of"))
-        message = f'a study of the kind "{_kind(file.study)}" calibrates no router; kinds that do: {kinds}'
+        message = f'a study of the kind "{kind_of(file.study)}" calibrates no router; kinds that do: {kinds}'
         raise FileProblem(str(file.path), [Problem("--save-router", message)])
     found: RouterFile = run.router_file_of(file, today=today)
     return found
 
 
-def _kind(study: StudyDocument) -> str:
-    """Return the kind of a study by where its document is declared."""
-    return type(study).__module__.split(".")[2]
-
-
 def _write(out: Path, page: Page, result: StudyResult[Any]) -> None:
     """Write figures, report and, last, the summary that says that the study is complete."""
-    from routecast.report.drawing import draw
-    from routecast.report.page import render_page
+    from routecast.show.drawing import draw
+    from routecast.show.page import render_page
 
     (out / "figures").mkdir(parents=True, exist_ok=True)
     for figure in page.figures():

@@ -1,14 +1,15 @@
-"""From a name or a file to a study of one of the kinds.
+"""Read a study of one of the kinds, by name or from a file.
 
-A kind of study is a package of this room: ``document`` has its document, ``run`` the function ``answer`` from a run
-to a result, ``views`` the functions ``page`` and ``terminal_summary`` of a result. A kind may also be one module that
-has them all. Either is imported when a study of the kind is read, or run.
+A kind of study is a package of this room or of a wing: ``document`` has its document, ``run`` the function ``answer``
+from a run to a result, ``views`` the functions ``page`` and ``terminal_summary`` of a result. A kind may also be one
+module that has them all. Either is imported when a study of the kind is read, or run.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,25 +23,43 @@ from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
 from routecast.study.knew import knew_problems
+from routecast.wings import wings
 
-__all__ = ["KINDS", "StudyFile", "find_study", "part_of_kind", "read_study", "shipped_studies", "study_schema"]
+__all__ = [
+    "KINDS",
+    "StudyFile",
+    "find_study",
+    "kind_of",
+    "part_of_kind",
+    "read_study",
+    "shipped_studies",
+    "study_schema",
+    "study_schema_names",
+]
 
 SUFFIX = ".study.toml"
 
 KINDS: Mapping[str, str] = {
     "tables": "Study",
     "wire": "WireStudy",
-    "multistage": "MultistageStudy",
     "functions": "FunctionStudy",
     "napi": "NapiStudy",
-    "cluster": "ClusterStudy",
-    "noc": "NocStudy",
     "curves": "CurveStudy",
-    "experiments": "ExperimentsStudy",
 }
-"""The class of each kind's document; a file without ``kind`` is the first."""
+"""The class of the document of each kind of this room; a file without ``kind`` is of the first."""
 
 DEFAULT = next(iter(KINDS))
+
+
+@cache
+def _packages() -> Mapping[str, tuple[str, str]]:
+    """Return, for each kind, the package that holds it and the class of its document."""
+    packages = {kind: (f"routecast.study.{kind}", document) for kind, document in KINDS.items()}
+    for wing in wings():
+        for kind, target in wing.studies.items():
+            package, _, document = target.partition(":")
+            packages[kind] = (f"{wing.package}.{package}", document)
+    return packages
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -68,12 +87,18 @@ def find_study(name_or_file: str) -> Path:
 
 def part_of_kind(kind: str, part: str) -> ModuleType:
     """Return the module with a part of a kind of study: ``document``, ``run`` or ``views``."""
-    package = import_module(f"routecast.study.{kind}")
+    package = import_module(_packages()[kind][0])
     return import_module(f"{package.__name__}.{part}") if hasattr(package, "__path__") else package
 
 
+def kind_of(study: StudyDocument) -> str:
+    """Return the kind of a study, known by the module of its document."""
+    module = type(study).__module__
+    return next(kind for kind, (package, _) in _packages().items() if module in {package, f"{package}.document"})
+
+
 def _document_of(kind: str) -> type[StudyDocument]:
-    document: type[StudyDocument] = getattr(part_of_kind(kind, "document"), KINDS[kind])
+    document: type[StudyDocument] = getattr(part_of_kind(kind, "document"), _packages()[kind][1])
     return document
 
 
@@ -87,7 +112,7 @@ def read_study(path: Path) -> StudyFile[Any]:
     """
     written = parse_toml(read_text(path, kind="study"), str(path))
     kind = written.get("kind")
-    known = isinstance(kind, str) and kind in KINDS and kind != DEFAULT
+    known = isinstance(kind, str) and kind in _packages() and kind != DEFAULT
     study = validated(_document_of(str(kind) if known else DEFAULT), written, str(path))
     problems = [*study.problems(path.parent), *knew_problems(study.groups(), study.knew)]
     if problems:
@@ -97,5 +122,10 @@ def read_study(path: Path) -> StudyFile[Any]:
 
 def study_schema(name: str = "study") -> dict[str, Any]:
     """Return the JSON Schema of a study file of a kind; ``name`` is ``"noc_study"`` for ``NocStudy``."""
-    kinds = {re.sub(r"(?<!^)(?=[A-Z])", "_", document).lower(): kind for kind, document in KINDS.items()}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema_of(_document_of(kinds[name]))}
+    document = _document_of(study_schema_names()[name])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema_of(document)}
+
+
+def study_schema_names() -> dict[str, str]:
+    """Return the kinds of studies by the names of their schemas."""
+    return {re.sub(r"(?<!^)(?=[A-Z])", "_", document).lower(): kind for kind, (_, document) in _packages().items()}

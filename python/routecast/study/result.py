@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from routecast.evaluate.plain import pick, plain
 from routecast.quantity import format_duration
 from routecast.quantity.quantile import quantile
-from routecast.report.page import Page, Section
-from routecast.report.tables import Column, Table
+from routecast.show.page import Page, Section
+from routecast.show.tables import Column, Table
 from routecast.study.document import StudyDocument
 from routecast.study.knew import NOT_SAID, Known
 

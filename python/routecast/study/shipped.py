@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.toml_file import parse_toml
+from routecast.show.tables import Table, text_table
 from routecast.study.reading import DEFAULT, SUFFIX, shipped_studies
 
-__all__ = ["ShippedStudy", "list_studies", "texts_to_copy"]
+__all__ = ["ShippedStudy", "list_studies", "studies_table", "texts_to_copy"]
 
 _TAKES = re.compile(r"takes ((?:about |some |less than )[^.;:]+)", re.IGNORECASE)
 _NEEDS = re.compile(r"needs (root)\b", re.IGNORECASE)
@@ -77,3 +78,13 @@ def _texts(entry: object) -> Iterator[str]:
 
 def _is_file(folder: Path, text: str) -> bool:
     return len(text) < 200 and text.isprintable() and bool(Path(text).suffix) and (folder / text).is_file()
+
+
+def studies_table(studies: Iterable[tuple[str, str, str, str]]) -> Table:
+    """Return the studies that ship: name, what it shows, how long it takes, which right it needs."""
+    return text_table(
+        studies,
+        ("Study", "What it shows", "Takes", "Needs"),
+        name="studies",
+        caption="`routecast study NAME` runs one; `routecast study --copy NAME DIR` copies one, with what it names.",
+    )

@@ -8,7 +8,7 @@ import time
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.testbed.measure import Measure
-from routecast.testbed.power.attaching import MeteredTrial
+from routecast.testbed.meters.attaching import MeteredTrial
 
 __all__ = ["silent_trial"]
 

@@ -24,8 +24,8 @@ from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.counted import Slice, counted, windows
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
-from routecast.testbed.power.attaching import MeteredTrial
-from routecast.testbed.power.meter import PowerMeter
+from routecast.testbed.meters.attaching import MeteredTrial
+from routecast.testbed.meters.meter import PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, notes_of, open_tester, said
 from routecast.testbed.watch import Reading, Watch

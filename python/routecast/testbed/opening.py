@@ -13,8 +13,8 @@ from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure
+from routecast.testbed.meters.of_file import meter_for
 from routecast.testbed.namespaces import Namespaces
-from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import measure_of
 

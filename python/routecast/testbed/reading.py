@@ -155,8 +155,8 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
 
 
 def _power_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
-    from routecast.testbed.power.naming import AUTO, meter_of
-    from routecast.testbed.power.of_file import settings_of
+    from routecast.testbed.meters.naming import AUTO, meter_of
+    from routecast.testbed.meters.of_file import settings_of
 
     if bed.power is None or bed.power.meter == AUTO:
         return []

@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from routecast.cli.run import run
-from routecast.plan.operating.optimise import Effort, machine_of, operating_point
-from routecast.plan.operating.targets import parse_targets
 from routecast.power.fits import fit_file
+from routecast.power.operating.optimise import Effort, machine_of, operating_point
+from routecast.power.operating.targets import parse_targets
+from routecast.power.views import fit_figure, front_figure
 from routecast.quantity.toml_file import parse_toml
-from routecast.report.figures import Line, Points
-from routecast.report.power import fit_figure, front_figure
+from routecast.show.figures import Line, Points
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "green.router.toml"
 LOADS = (0, 10, 30, 50, 70, 100)

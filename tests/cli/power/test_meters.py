@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from routecast.cli.run import run
-from routecast.testbed.power import find_meters
+from routecast.testbed.meters import find_meters
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem, RoutecastError
 from routecast.evaluate import ledger as ledger_module
-from routecast.experiment.executor import check_executor, chosen_executor, open_executor, stop_if_ended
+from routecast.evaluate.executor import check_executor, chosen_executor, open_executor, stop_if_ended
 from routecast.experiment.model import Answer, Run
 from routecast.experiment.sweep import answers_on_disk, sweep
 from routecast.experiment.sweep import dispatch as book_module
@@ -137,7 +137,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import sweep_runs
 from pathlib import Path
-from routecast.experiment.executor import open_executor
+from routecast.evaluate.executor import open_executor
 from routecast.experiment.sweep import sweep
 if __name__ == "__main__":
     with open_executor("processes", 2) as executor:
@@ -221,7 +221,7 @@ def test_a_script_without_a_guard_is_told_what_is_missing(tmp_path: Path) -> Non
     script = tmp_path / "script.py"
     script.write_text(
         f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nimport sweep_runs\n"
-        "from routecast.experiment.executor import open_executor\n"
+        "from routecast.evaluate.executor import open_executor\n"
         "from routecast.experiment.sweep import sweep\n"
         "with open_executor('processes', 1) as executor:\n"
         "    sweep(sweep_runs.runs_of(3), sweep_runs.waits, executor=executor)\n"

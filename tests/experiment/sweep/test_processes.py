@@ -14,8 +14,8 @@ from types import FrameType
 import pytest
 import worker_calls
 
-from routecast.experiment.executor import finished, open_executor
-from routecast.experiment.executor.ctrl_c import ctrl_c_waits
+from routecast.evaluate.executor import finished, open_executor
+from routecast.evaluate.executor.ctrl_c import ctrl_c_waits
 
 WITHIN_S = 120.0
 """No test takes a hundredth of this: the end of a wait that would have none."""

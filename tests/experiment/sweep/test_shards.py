@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import QuantityProblem, RoutecastError
-from routecast.experiment.executor import open_executor
+from routecast.evaluate.executor import open_executor
 from routecast.experiment.file.reading import read_experiment
 from routecast.experiment.model import Answer
 from routecast.experiment.run import run_experiment

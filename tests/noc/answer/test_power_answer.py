@@ -11,7 +11,7 @@ from routecast.noc.answer.power import NO_DVFS, PowerAnswer, power_answer
 from routecast.noc.file.reading import NocChange, parse_noc, read_noc
 from routecast.noc.planes.toy import closed_form
 from routecast.noc.power.router_table import router_table
-from routecast.report.noc.tables import crossover_lines, power_table, watts_table
+from routecast.noc.views.tables import crossover_lines, power_table, watts_table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HOT_SPOT = (EXAMPLES / "hotspot.noc.toml").read_text(encoding="utf-8")

@@ -13,11 +13,11 @@ from routecast.calibration.packs import read_packs
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
-from routecast.plan.size import Count, Target, size
-from routecast.plan.size.board import run_size_board
-from routecast.plan.size.search import looked_at
-from routecast.plan.size.views import size_page
-from routecast.report.page import render_page
+from routecast.show.page import render_page
+from routecast.size import Count, Target, size
+from routecast.size.board import run_size_board
+from routecast.size.search import looked_at
+from routecast.size.views import size_page
 
 THREE = "cores,frame_bytes,throughput_pps,link_bps\n1,64,1.7e6,1e11\n2,64,3.35e6,1e11\n4,64,6.6e6,1e11\n"
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from routecast.study.cluster.document import ClusterStudy
-from routecast.study.cluster.run import ClusterResult
+from routecast.plan.cluster.study.document import ClusterStudy
+from routecast.plan.cluster.study.run import ClusterResult
 from routecast.study.document import StudyFile
 from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study

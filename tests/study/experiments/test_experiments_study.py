@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
+from routecast.experiment.study.document import ExperimentsStudy
+from routecast.experiment.study.run import ExperimentsResult
+from routecast.experiment.study.views import facts_table
 from routecast.study.engine import run_study
-from routecast.study.experiments.document import ExperimentsStudy
-from routecast.study.experiments.run import ExperimentsResult
-from routecast.study.experiments.views import facts_table
 from routecast.study.reading import read_study
 
 STUDY = """

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from in_process import copy_to_go_on
 
+from routecast.experiment.study.document import ExperimentsStudy
+from routecast.experiment.study.run import ExperimentsResult, series
 from routecast.study.engine import run_study
-from routecast.study.experiments.document import ExperimentsStudy
-from routecast.study.experiments.run import ExperimentsResult, series
 from routecast.study.reading import find_study, read_study
 
 pytestmark = pytest.mark.slow

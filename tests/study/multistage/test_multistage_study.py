@@ -20,11 +20,11 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.multistage.device import MultistageDevice, MultistageOptions
 from routecast.multistage.model import FlowChoices, deaths_of, model_of, udp_flows
+from routecast.multistage.study.document import MultistageStudy
+from routecast.multistage.study.run import MultistageResult, Setting
 from routecast.router.events import Event
 from routecast.study.document import StudyFile
 from routecast.study.engine import run_study, terminal_summary
-from routecast.study.multistage.document import MultistageStudy
-from routecast.study.multistage.run import MultistageResult, Setting
 from routecast.study.reading import find_study, read_study
 
 STUDY = """

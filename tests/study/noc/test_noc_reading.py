@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from routecast.cli.app import app
 from routecast.errors import FileProblem, Problem
-from routecast.study.noc.document import NocStudy
+from routecast.noc.study.document import NocStudy
 from routecast.study.reading import find_study, read_study, shipped_studies, study_schema
 
 CASE = """

@@ -18,9 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from routecast.cli.app import app
-from routecast.study.engine import run_study
-from routecast.study.noc.document import Case, NocStudy, Own, Stated
-from routecast.study.noc.run import (
+from routecast.noc.study.document import Case, NocStudy, Own, Stated
+from routecast.noc.study.run import (
     CaseResult,
     NocResult,
     Point,
@@ -30,7 +29,8 @@ from routecast.study.noc.run import (
     own_found,
     points_of_matrix,
 )
-from routecast.study.noc.views import page, terminal_summary
+from routecast.noc.study.views import page, terminal_summary
+from routecast.study.engine import run_study
 from routecast.study.reading import StudyFile, read_study
 
 pytestmark = pytest.mark.slow

@@ -23,8 +23,8 @@ from routecast.testbed import parse_testbed
 from routecast.testbed.checks import Limits
 from routecast.testbed.encapsulation import Encapsulation
 from routecast.testbed.measure import Measure
-from routecast.testbed.power import MeteredTrial, Zone, with_power
-from routecast.testbed.power.of_file import meter_for
+from routecast.testbed.meters import MeteredTrial, Zone, with_power
+from routecast.testbed.meters.of_file import meter_for
 from routecast.testbed.timed import TimedMeasure
 
 LOAD = OfferedLoad(rate_pps=1e5, flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)), frames=FrameMix.fixed(512))

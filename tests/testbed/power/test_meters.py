@@ -16,7 +16,7 @@ from power_fakes import Clock, FakeMeter, FakeSource
 from rapl_trees import AMD, write_tree
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem
-from routecast.testbed.power import (
+from routecast.testbed.meters import (
     CsvMeter,
     IpmiSource,
     MeterSettings,
@@ -30,9 +30,9 @@ from routecast.testbed.power import (
     metering,
     no_power,
 )
-from routecast.testbed.power.ipmi import parse_dcmi
-from routecast.testbed.power.perf import cores_of_mask, energy_events, open_event
-from routecast.testbed.power.web import Credentials, credentials_for
+from routecast.testbed.meters.ipmi import parse_dcmi
+from routecast.testbed.meters.perf import cores_of_mask, energy_events, open_event
+from routecast.testbed.meters.web import Credentials, credentials_for
 
 SCALE = "2.3283064365386962890625e-10"
 """2^-32 J: the unit of all energy events (arch/x86/events/rapl.c)."""
@@ -82,7 +82,7 @@ class Counters:
 @pytest.fixture
 def rereading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file be read from its start each time, as a perf event is."""
-    monkeypatch.setattr("routecast.testbed.power.perf.os.read", lambda handle, size: os.pread(handle, size, 0))
+    monkeypatch.setattr("routecast.testbed.meters.perf.os.read", lambda handle, size: os.pread(handle, size, 0))
 
 
 @pytest.mark.usefixtures("rereading")

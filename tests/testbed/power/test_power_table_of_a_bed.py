@@ -12,15 +12,15 @@ import pytest
 from power_fakes import FakeMeter
 from testbed_fakes import FakeBed, FakeTester, FakeWatch
 
-from routecast.benchmark.power_table import PowerTable, PowerTableSettings
-from routecast.benchmark.power_wire import intervals_s, search_profile, wire_power_table
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, ModelProblem
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.power.table import PowerTable, PowerTableSettings
+from routecast.power.wire import intervals_s, search_profile, wire_power_table
 from routecast.testbed.checks import Limits
 from routecast.testbed.measure import Measure
-from routecast.testbed.power import PowerReading
+from routecast.testbed.meters import PowerReading
 from routecast.testbed.timed import TimedMeasure
 
 IDLE_W, FRAME_J, CAPACITY_PPS = 80.0, 20e-6, 2e6

@@ -14,8 +14,8 @@ from power_fakes import Clock
 from redfish_mock import ENVIRONMENT, PASSWORD, RACK, TOKEN, Mock, chassis, controller, environment, members, power
 
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.testbed.power import HttpSource, PowerReading, RedfishSource, SampledMeter, metering
-from routecast.testbed.power.web import Credentials, masked
+from routecast.testbed.meters import HttpSource, PowerReading, RedfishSource, SampledMeter, metering
+from routecast.testbed.meters.web import Credentials, masked
 
 NOBODY = Credentials()
 ADMIN = Credentials(user="admin", password=PASSWORD)

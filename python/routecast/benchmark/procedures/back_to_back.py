@@ -23,8 +23,8 @@ from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
 from routecast.quantity.fields import Duration, Span
 from routecast.quantity.schema import field, value
-from routecast.report.page import Prose
-from routecast.report.tables import Column
+from routecast.show.page import Prose
+from routecast.show.tables import Column
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan

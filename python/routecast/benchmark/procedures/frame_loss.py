@@ -20,8 +20,8 @@ from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
-from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
-from routecast.report.tables import Column, percent
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.tables import Column, percent
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile

@@ -29,10 +29,10 @@ from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.evaluate.trial import Delay, Trial
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
-from routecast.report.figures import Axis, Figure, Line, Mark, palette
-from routecast.report.page import Block, Prose
-from routecast.report.tables import Column
-from routecast.report.ticks import log_ticks
+from routecast.show.figures import Axis, Figure, Line, Mark, palette
+from routecast.show.page import Block, Prose
+from routecast.show.tables import Column
+from routecast.show.ticks import log_ticks
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
-from routecast.report.tables import Cell, Column, Table, scaled
+from routecast.show.tables import Cell, Column, Table, scaled
 
 if TYPE_CHECKING:
     from routecast.benchmark.plan import Plan
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.stage import Stage
     from routecast.benchmark.streams import Stream
-    from routecast.report.figures import Figure
-    from routecast.report.page import Block
+    from routecast.show.figures import Figure
+    from routecast.show.page import Block
 
 __all__ = [
     "LOSS",

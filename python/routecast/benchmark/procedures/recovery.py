@@ -23,7 +23,7 @@ from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.load.offered import RateStep
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
-from routecast.report.tables import Column
+from routecast.show.tables import Column
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile

@@ -22,8 +22,8 @@ from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.evaluate.protocol import Resettable
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
-from routecast.report.page import Block, Prose
-from routecast.report.tables import Column, scaled
+from routecast.show.page import Block, Prose
+from routecast.show.tables import Column, scaled
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile

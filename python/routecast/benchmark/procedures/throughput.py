@@ -32,10 +32,10 @@ from routecast.quantity import format_bps, format_power, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Span
 from routecast.quantity.schema import field, value
-from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
-from routecast.report.page import Block, Listing, Tile, Tiles
-from routecast.report.tables import Column, percent, scaled
-from routecast.report.ticks import log_ticks
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.page import Block, Listing, Tile, Tiles
+from routecast.show.tables import Column, percent, scaled
+from routecast.show.ticks import log_ticks
 from routecast.testbed.checks import lost_to_others
 
 if TYPE_CHECKING:

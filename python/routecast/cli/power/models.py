@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from routecast.power.load_fit import ErrorSummary, Parameter
     from routecast.power.model import PowerModel
     from routecast.power.software_router import SoftwareRouterPower
-    from routecast.testbed.power import PowerMeter, PowerReading
+    from routecast.testbed.meters import PowerMeter, PowerReading
 
 __all__ = ["EquipOption", "equipped_as_said", "fit", "meters", "read", "show"]
 
@@ -130,7 +130,7 @@ def fit(
             raise FitProblem("", f"the file has {len(fits)} devices: name one with --device to write its model")
         unwritten = _written(fits[0], out, samples)
     if figure is not None:
-        from routecast.report.power import fit_figure
+        from routecast.power.views import fit_figure
 
         write_figure(fit_figure(chosen, fits), figure)
     together = ErrorSummary.of([error for one in fits for error in one.error_ratio])
@@ -146,7 +146,7 @@ def fit(
         if unwritten is not None:
             raise unwritten
         return
-    from routecast.report.power import error_table, parameter_table
+    from routecast.power.views import error_table, parameter_table
 
     console = data()
     if len(fits) == 1:
@@ -339,7 +339,7 @@ def _show_form(loads: list[float], *, as_json: bool) -> None:
             }
         )
         return
-    from routecast.report.power import form_table
+    from routecast.power.views import form_table
 
     print_table(data(), form_table(loads, PUBLISHED_FORM, monotone))
 
@@ -351,7 +351,7 @@ def _show_load(model: PowerModel, name: str, loads: list[float], *, as_json: boo
     if as_json:
         print_json({"scope": model.scope, "load_ratio": loads, "power_w": watts})
         return
-    from routecast.report.power import load_table
+    from routecast.power.views import load_table
 
     print_table(data(), load_table(model, name, loads, watts))
 
@@ -370,7 +370,7 @@ def _show_router(model: SoftwareRouterPower, loads: list[float], *, as_json: boo
         keys = ("frequency_hz", "cores", "load_ratio", "rate_pps", "power_w")
         print_json({"scope": model.scope, "points": [dict(zip(keys, row, strict=True)) for row in shown]})
         return
-    from routecast.report.power import router_table
+    from routecast.power.views import router_table
 
     print_table(data(), router_table(model, shown))
 
@@ -383,7 +383,7 @@ def _show_platforms(*, as_json: bool) -> None:
     if as_json:
         print_json([plain(one) for one in platforms])
         return
-    from routecast.report.power import platforms_table
+    from routecast.power.views import platforms_table
 
     print_table(data(), platforms_table(platforms))
 
@@ -405,7 +405,7 @@ def show_ports(model: PortPower, loads: list[float], frame: str | None, *, as_js
             document["device_power_w"] = {"load_ratio": at, "power_w": device}
         print_json(document)
         return
-    from routecast.report.power import device_table, ports_table, terms_table
+    from routecast.power.views import device_table, ports_table, terms_table
 
     console = data()
     print_table(console, terms_table(model))
@@ -465,8 +465,8 @@ _LOOK_S = 0.25
 def meters(*, as_json: AsJson = False) -> None:
     """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
     from routecast.evaluate.plain import plain
-    from routecast.report.listings import meters_table
-    from routecast.testbed.power import find_meters, no_power
+    from routecast.testbed.meters import find_meters, no_power
+    from routecast.testbed.views import meters_table
 
     found = find_meters()
     is_any = any(one.is_readable for one in found)
@@ -521,7 +521,7 @@ def read(
     """
     from routecast.errors import EnvironmentProblem
     from routecast.quantity import parse_duration_s
-    from routecast.testbed.power import MeterSettings, choose_meter
+    from routecast.testbed.meters import MeterSettings, choose_meter
 
     duration_s = parse_duration_s(duration)
     settings = MeterSettings(
@@ -572,7 +572,7 @@ def _metered(meter: PowerMeter, duration_s: float) -> PowerReading:
 
 def _meters_print(reading: PowerReading) -> None:
     from routecast.quantity import format_duration
-    from routecast.report.testbed import reading_tables
+    from routecast.testbed.views import reading_tables
 
     console = data()
     for table in reading_tables(reading):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from routecast.evaluate.plain import plain
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
-from routecast.plan.operating.day import DayPlan
-from routecast.plan.operating.evaluation import Checked
-from routecast.plan.operating.optimise import Machine
-from routecast.plan.operating.search import Found, Judged
-from routecast.plan.operating.setting import Setting
-from routecast.plan.operating.targets import Target
+from routecast.power.operating.day import DayPlan
+from routecast.power.operating.evaluation import Checked
+from routecast.power.operating.optimise import Machine
+from routecast.power.operating.search import Found, Judged
+from routecast.power.operating.setting import Setting
+from routecast.power.operating.targets import Target
+from routecast.power.views import scope_of
 from routecast.quantity import format_power
-from routecast.report.power import scope_of
 
 __all__ = ["day_document", "day_notes", "found_document", "found_notes"]
 

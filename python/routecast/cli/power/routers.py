@@ -40,18 +40,18 @@ from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProble
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from routecast.benchmark.power_table import PowerTable, PowerTableSettings
     from routecast.cli.console import Report
     from routecast.evaluate.protocol import Evaluator
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
-    from routecast.plan.operating.day import Switching
-    from routecast.plan.operating.optimise import Effort, Machine
-    from routecast.plan.operating.targets import Target
     from routecast.power.day import Watts
+    from routecast.power.operating.day import Switching
+    from routecast.power.operating.optimise import Effort, Machine
+    from routecast.power.operating.targets import Target
+    from routecast.power.table import PowerTable, PowerTableSettings
     from routecast.router.model import RouterModel
     from routecast.testbed.document import PowerTable as PowerTableOfFile
-    from routecast.testbed.power import PowerMeter
+    from routecast.testbed.meters import PowerMeter
 
 __all__ = ["optimise", "power_day_command", "power_table_command"]
 
@@ -122,7 +122,7 @@ def power_table_command(
     """
     import math
 
-    from routecast.benchmark.power_table import PowerTableSettings
+    from routecast.power.table import PowerTableSettings
     from routecast.quantity import parse_duration_s
 
     duration_s = parse_duration_s(duration) if duration else None
@@ -175,8 +175,8 @@ def _predicted(
     settings: PowerTableSettings,
 ) -> PowerTable:
     """Return the table of a model."""
-    from routecast.benchmark.power_table import power_table
     from routecast.load.offered import line_rate_pps
+    from routecast.power.table import power_table
     from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(router, frames=frames_asked(frame))
@@ -236,8 +236,8 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
 
 def _print(console: Console, table: PowerTable) -> None:
     from routecast.power.metrics import METRICS
+    from routecast.power.views import SHOWN_METRICS, power_tables
     from routecast.quantity import format_bps, format_duration, format_pps
-    from routecast.report.power import SHOWN_METRICS, power_tables
 
     for one in power_tables(table):
         print_table(console, one)
@@ -297,7 +297,7 @@ def power_day_command(
     """
     from routecast.power.day import power_day
     from routecast.power.files import is_power_model
-    from routecast.report.power import day_table, proportional_figure
+    from routecast.power.views import day_table, proportional_figure
 
     refuse_no_figure_file(figure)
     is_router = not is_power_model(file)
@@ -408,10 +408,10 @@ def measured_table(
     routecast.errors.EnvironmentProblem
         The meter cannot be read, or the test bed cannot be put up.
     """
-    from routecast.benchmark.power_wire import intervals_s, wire_power_table
     from routecast.load.flows import FlowSet
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
+    from routecast.power.wire import intervals_s, wire_power_table
     from routecast.quantity import format_duration
     from routecast.testbed.opening import open_testbed
     from routecast.testbed.reading import read_testbed
@@ -450,8 +450,8 @@ def measured_table(
 
 def _meter(table: PowerTableOfFile | None, power: str | None) -> PowerMeter:
     """Return the meter of the command line or of the file, if it can be read."""
-    from routecast.testbed.power import tried
-    from routecast.testbed.power.of_file import meter_for
+    from routecast.testbed.meters import tried
+    from routecast.testbed.meters.of_file import meter_for
 
     meter, no_power = meter_for(table, power)
     if meter is not None:
@@ -537,8 +537,8 @@ def optimise(
     Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
     and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
     """
-    from routecast.plan.operating.optimise import Effort, machine_of
-    from routecast.plan.operating.targets import parse_targets
+    from routecast.power.operating.optimise import Effort, machine_of
+    from routecast.power.operating.targets import parse_targets
     from routecast.quantity import parse_duration_s
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
@@ -597,8 +597,8 @@ def _one_load(
     as_json: bool,
 ) -> None:
     from routecast.cli.power.optimise_tables import found_document, found_notes
-    from routecast.plan.operating.optimise import operating_point, why_none
-    from routecast.report.power import found_tables, front_figure, has_front
+    from routecast.power.operating.optimise import operating_point, why_none
+    from routecast.power.views import found_tables, front_figure, has_front
 
     found = operating_point(machine, load, targets, effort, on_progress=progress)
     if figure is not None and has_front(found):
@@ -632,8 +632,8 @@ def _whole_day(
     as_json: bool,
 ) -> None:
     from routecast.cli.power.optimise_tables import day_document, day_notes
-    from routecast.plan.operating.optimise import optimise_day
-    from routecast.report.power import day_figure, plan_tables
+    from routecast.power.operating.optimise import optimise_day
+    from routecast.power.views import day_figure, plan_tables
 
     bits = 8.0 * load.frames.mean_bytes
     plan = optimise_day(
@@ -660,7 +660,7 @@ def _whole_day(
 
 
 def _switching(energy: str, dwell: str) -> Switching:
-    from routecast.plan.operating.day import Switching
+    from routecast.power.operating.day import Switching
     from routecast.quantity import parse_duration_s, parse_energy_j
 
     return Switching(

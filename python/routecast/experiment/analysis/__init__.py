@@ -5,44 +5,24 @@ Names are loaded when they are first used, because the analysis needs NumPy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from routecast.lazy import lazy_names
+
 if TYPE_CHECKING:
-    from routecast.experiment.analysis.contrasts import (
-        contrast_of_effects,
-        contrast_of_levels,
-        interval_of_further_runs,
-    )
-    from routecast.experiment.analysis.one_response import analyse, screen
-    from routecast.experiment.analysis.outcome import Analysis, Effect
+    from routecast.experiment.analysis.contrasts import contrast_of_effects as contrast_of_effects
+    from routecast.experiment.analysis.contrasts import contrast_of_levels as contrast_of_levels
+    from routecast.experiment.analysis.contrasts import interval_of_further_runs as interval_of_further_runs
+    from routecast.experiment.analysis.one_response import analyse as analyse
+    from routecast.experiment.analysis.one_response import screen as screen
+    from routecast.experiment.analysis.outcome import Analysis as Analysis
+    from routecast.experiment.analysis.outcome import Effect as Effect
 
-__all__ = [
-    "Analysis",
-    "Effect",
-    "analyse",
-    "contrast_of_effects",
-    "contrast_of_levels",
-    "interval_of_further_runs",
-    "screen",
-]
-
-_HOMES = {
-    "Analysis": "outcome",
-    "Effect": "outcome",
-    "analyse": "one_response",
-    "contrast_of_effects": "contrasts",
-    "contrast_of_levels": "contrasts",
-    "interval_of_further_runs": "contrasts",
-    "screen": "one_response",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(f"routecast.experiment.analysis.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "contrasts": "contrast_of_effects contrast_of_levels interval_of_further_runs",
+        "one_response": "analyse screen",
+        "outcome": "Analysis Effect",
+    },
+)

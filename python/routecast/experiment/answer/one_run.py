@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.evaluate.executor.threads import stop_if_ended
+from routecast.evaluate.protocol import EvaluatorKind
 from routecast.experiment.answer.responses import needs_flows, read_response, said_at
-from routecast.experiment.executor.threads import stop_if_ended
-from routecast.experiment.model import Answer, EvaluatorKind, Response, Results, Run
+from routecast.experiment.model import Answer, Response, Results, Run
 from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from routecast.errors import RoutecastError
+from routecast.evaluate.protocol import EvaluatorKind
 from routecast.evaluate.trial import Trial
-from routecast.experiment.model import EvaluatorKind
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from routecast.experiment.model import DesignKind, EvaluatorKind
+from routecast.evaluate.protocol import EvaluatorKind
+from routecast.experiment.model import DesignKind
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
 

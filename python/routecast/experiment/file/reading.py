@@ -18,18 +18,10 @@ from routecast.experiment.designs.samples import latin_hypercube, on_levels, sob
 from routecast.experiment.designs.screening import SIZES, plackett_burman
 from routecast.experiment.designs.standard import standard_fraction
 from routecast.experiment.designs.words import letters_of
-from routecast.experiment.factors import (
-    Amount,
-    amount_of,
-    coded_levels,
-    coded_of,
-    label_for,
-    level_at,
-    lowest_of,
-    settled,
-)
+from routecast.experiment.factors import coded_of, label_for, level_at, lowest_of, settled
 from routecast.experiment.file.document import DesignTable, ExperimentFile, ExperimentTable, FactorTable
 from routecast.experiment.model import Design, DesignKind, Experiment, Factor, Level, Plain, Response
+from routecast.quantity.amount import Amount, amount_of, coded_levels
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import fields_at, parse_toml, shown, validated

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Self
 
 from routecast.errors import EnvironmentProblem, QuantityProblem, RoutecastError
+from routecast.evaluate.executor.ctrl_c import ctrl_c_waits
+from routecast.evaluate.executor.workers import Workers, lost_errors, some_finished, width
 from routecast.evaluate.ledger import Ledger, read_rows
-from routecast.experiment.executor.ctrl_c import ctrl_c_waits
-from routecast.experiment.executor.workers import Workers, lost_errors, some_finished, width
 from routecast.experiment.model import Answer, Run
 from routecast.experiment.sweep.rows import COLUMNS, answer_of, row_of
 
@@ -411,7 +411,7 @@ def sweep(
     answer : callable
         Answers a run. It can be pickled, depends on nothing but the run, and may be called again for the same one.
     executor : concurrent.futures.Executor
-        Such as :func:`~routecast.experiment.executor.open_executor` opens. Neither it nor its size has any influence
+        Such as :func:`~routecast.evaluate.executor.open_executor` opens. Neither it nor its size has any influence
         on what is returned.
     out : Path, optional
         Where answers are kept, and looked for; made if missing. Without it they are kept in memory.

@@ -299,7 +299,7 @@ def router_table(name: str | Path) -> RouterTable:
     """
     if str(name) in ROUTER_TABLES:
         file = f"{name}{_SUFFIX}"
-        text = (files("routecast") / "data" / "noc" / file).read_text(encoding="utf-8")
+        text = (files("routecast.noc") / "data" / file).read_text(encoding="utf-8")
         return parse_router_table(text, file)
     path = Path(name)
     if path.suffix not in {".toml", ".csv"} and not path.exists():

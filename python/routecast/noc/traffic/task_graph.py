@@ -350,7 +350,7 @@ def task_graph(name: str | Path) -> TaskGraph:
     """
     if str(name) in TASK_GRAPHS:
         file = f"{name}{_SUFFIX}"
-        text = (files("routecast") / "data" / "noc" / file).read_text(encoding="utf-8")
+        text = (files("routecast.noc") / "data" / file).read_text(encoding="utf-8")
         return parse_task_graph(text, file)
     path = Path(name)
     if path.suffix != ".toml" and not path.exists():

@@ -16,9 +16,9 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from routecast import __version__
+from routecast.evaluate.executor import Submit, crew
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.evaluate.plain import pick
-from routecast.experiment.executor import Submit, crew
 from routecast.quantity import format_pps
 from routecast.router.variants import vary
 from routecast.study.curves.document import (

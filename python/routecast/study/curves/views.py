@@ -6,9 +6,9 @@ from itertools import cycle
 
 from routecast.explore.views import turned_section
 from routecast.quantity import format_duration, format_pps
-from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.report.page import Folded, Page, Section, Tile, Tiles
-from routecast.report.tables import Column, Table, scaled, signed_percent
+from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.page import Folded, Page, Section, Tile, Tiles
+from routecast.show.tables import Column, Table, scaled, signed_percent
 from routecast.study.curves.run import SIDES, Compared, CurveResult, FigureResult, Patterned
 from routecast.study.curves.simulate import Omitted, Point
 from routecast.study.result import TerminalSummary, statements_section, statements_table

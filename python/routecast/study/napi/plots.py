@@ -6,7 +6,7 @@ import math
 
 from routecast.calibration.activation_costs import ActivationCosts
 from routecast.power.form import PUBLISHED_FORM
-from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack, palette
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, Stack, palette
 from routecast.study.napi.fit import ClockResult, FormCurve, FormResult, IdleResult
 
 __all__ = [

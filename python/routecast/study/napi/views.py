@@ -6,8 +6,8 @@ import math
 
 from routecast.calibration.frequency import FrequencyLaw
 from routecast.quantity import format_duration
-from routecast.report.page import Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent, scaled, signed_percent
+from routecast.show.page import Page, Prose, Section, Tile, Tiles
+from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
 from routecast.study.napi.fit import Alternative, ClockResult, FormCurve, FormResult, IdleResult, dearest_wave
 from routecast.study.napi.plots import (
     clock_figure,

@@ -8,12 +8,12 @@ from dataclasses import replace
 from html import escape
 from typing import Any, Literal
 
+from routecast.calibration.views import LIMITS
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_bps, format_duration, format_pps
-from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
-from routecast.report.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Column, Table, percent, signed_percent
-from routecast.report.validation import LIMITS
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
+from routecast.show.tables import Column, Table, percent, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, statements_section, statements_table
 from routecast.study.tables.document import StudyRouter
 from routecast.study.tables.run import Comparison, Curve, Estimate, LinksFilled, Parameter, Setting, TablesResult

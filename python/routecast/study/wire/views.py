@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from routecast.quantity import format_duration, format_pps
-from routecast.report.figures import Axis, Figure, Line, Points, palette
-from routecast.report.page import Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent, scaled, signed_percent
+from routecast.show.figures import Axis, Figure, Line, Points, palette
+from routecast.show.page import Page, Prose, Section, Tile, Tiles
+from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
 from routecast.study.result import Measured, TerminalSummary, format_percent
 from routecast.study.wire.run import LatencyCurve, LossCurve, Series, WireResult
 

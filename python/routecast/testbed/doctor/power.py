@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from routecast.testbed.doctor.machine import Finding, Machine, State
-from routecast.testbed.power.finding import find_meters
-from routecast.testbed.power.rapl import READ_RECIPE
+from routecast.testbed.meters.finding import find_meters
+from routecast.testbed.meters.rapl import READ_RECIPE
 
 __all__ = ["meters"]
 

@@ -1,0 +1,208 @@
+"""Tables of a benchmark: what its procedures found, what was left out, deviations, trials, what a run will take."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from routecast.benchmark.exchange import Record
+from routecast.benchmark.plan import Plan, expected
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.procedure import known, percent_of, rate_column, time_column
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.show.tables import Column, Table
+
+if TYPE_CHECKING:
+    from routecast.benchmark.result import BenchmarkResult
+
+__all__ = [
+    "benchmark_tables",
+    "deviations_table",
+    "not_run_table",
+    "plan_table",
+    "procedure_table",
+    "records_table",
+    "trials_table",
+]
+
+
+def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
+    """Yield the tables for a terminal: each procedure that has a result, what was left out, the deviations."""
+    for name in result.procedures:
+        table = procedure_table(result, name)
+        reasons = PROCEDURES[name].reasons(result.found[name].rows)
+        yield replace(table, caption=" ".join(filter(None, (table.caption, *reasons))))
+    if result.limits:
+        yield limits_table(result)
+    if result.not_run:
+        yield not_run_table(result)
+    if result.compliance.deviations:
+        yield deviations_table(result)
+
+
+def procedure_table(result: BenchmarkResult, name: str) -> Table:
+    """Return the table of a procedure; a terminal shows its streams where there is more than one."""
+    return PROCEDURES[name].table(result.found[name], several=len(result.setup.streams) > 1)
+
+
+def plan_table(plan: Plan) -> Table:
+    """Return what a run is expected to take on the wire, by procedure."""
+    stages = Counter(procedure for *_, procedure in plan.stages())
+    each = {name: expected(plan.profile, name) for name in stages}
+    rows = [(PROCEDURES[name].words, n, n * each[name].trials, n * each[name].seconds) for name, n in stages.items()]
+    return Table.of(
+        [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))],
+        Column.text("Procedure", itemgetter(0)),
+        Column("Stages", "", ",d", itemgetter(1)),
+        Column("Trials", "", ",d", itemgetter(2)),
+        Column("Time", "", hours, itemgetter(3)),
+        name="plan",
+        title="Expected on the wire",
+        caption="Searches depend on what they find.",
+        strong=[len(rows)],
+    )
+
+
+def hours(seconds: float) -> str:
+    """Write a span of seconds to hours for people who wait.
+
+    Examples
+    --------
+    >>> hours(45.2), hours(3700.0)
+    ('45 s', '1 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(seconds / 60.0)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def deviations_table(result: BenchmarkResult) -> Table:
+    """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
+    found = result.compliance.deviations
+    return Table.of(
+        found,
+        Column.text("Document", "document"),
+        Column.text("Sec.", "section"),
+        Column.text("Level", "requirement"),
+        Column.text("Asked for", "wanted", wrap=True),
+        Column.text("Done", "done", wrap=True),
+        name="deviations",
+        title="Deviations",
+        caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
+        strong=lambda one: one.requirement == "MUST",
+    )
+
+
+def not_run_table(result: BenchmarkResult) -> Table:
+    """Return what the standards know and this run left out."""
+    return Table.of(
+        result.not_run,
+        Column.text("Section", "section"),
+        Column.text("What", "what", wrap=True),
+        Column.text("Why", "reason", wrap=True),
+        name="not-run",
+        title="Not run",
+    )
+
+
+def limits_table(result: BenchmarkResult) -> Table:
+    """Return what limits each stream at each frame size."""
+    return Table.of(
+        result.limits,
+        Column.text("Stream", "stream"),
+        Column("Frame", "B", ".6g", "frame_bytes"),
+        Column.text("What limits", "name"),
+        Column.text("Because it", "reason", wrap=True),
+        Column.text("Trials", lambda limit: f"{limit.trials} of {limit.of_trials}"),
+        name="limits",
+        title="What limits",
+        caption="What most valid trials with loss name, and what the last of them saw.",
+    )
+
+
+def trials_table(result: BenchmarkResult) -> Table:
+    """Return every trial in the order of the run; invalid ones stand out with their reason."""
+    table = Table.of(
+        result.trials,
+        Column("#", "", "d", "number"),
+        Column.text("Procedure", lambda record: record.procedure.replace("_", " ")),
+        Column.text("Stream", "stream"),
+        Column("Frame", "B", ".6g", "frame_bytes"),
+        Column.text("For", "purpose"),
+        Column("Attempt", "", "d", "attempt"),
+        time_column("Length", "trial.duration_s"),
+        rate_column("Intended", "trial.intended_pps", group="rates"),
+        rate_column("Offered", "trial.offered_pps", group="rates"),
+        rate_column("Forwarded", "trial.forwarded_pps", group="rates"),
+        Column("Sent", "", ",d", "trial.offered_frames", group="frames", wide=True),
+        Column("Received", "", ",d", "trial.forwarded_frames", group="frames", wide=True),
+        Column("Lost", "", ",d", "trial.dropped_frames", group="frames", wide=True),
+        Column("Twice", "", ",d", "trial.duplicated_frames", group="frames", wide=True),
+        Column("Reordered", "", ",d", "trial.reordered_frames", group="frames", wide=True),
+        Column("Corrupt", "", ",d", "trial.corrupted_frames", group="frames", wide=True),
+        Column("Loss", "", percent_of, "trial.loss_ratio"),
+        time_column(
+            "Median", lambda record: record.trial.latency and record.trial.latency.p50_s, group="latency", wide=True
+        ),
+        time_column(
+            "99 %", lambda record: record.trial.latency and record.trial.latency.p99_s, group="latency", wide=True
+        ),
+        Column.text("Invalid because", lambda record: "; ".join(record.trial.invalid), wide=True),
+        Column.text("Notes", lambda record: "; ".join(record.trial.notes), wide=True),
+        name="trials",
+        title="Every trial",
+        caption=f"In the order of the run. Shaded rows are invalid ({result.invalid_trials}): they are no result and "
+        "were run again.",
+        strong=lambda record: not record.trial.is_valid,
+    )
+    return known(table)
+
+
+# Trials that a tool has made, as a table.
+
+
+def records_table(file: str, records: Sequence[Record]) -> Table:
+    """Return the trials of a file: goal, frame, rates, loss, latency."""
+    sources = ", ".join(dict.fromkeys(record.source for record in records))
+    invalid = sum(not record.trial.is_valid for record in records)
+    caption = f"{len(records)} trial{'s' if len(records) != 1 else ''}"
+    caption += f", {invalid} of them invalid (✗)" if invalid else ""
+    has_latency = any(_latency_s(record) is not None for record in records)
+    caption += "; latency is the median, the mean where no median is known" if has_latency else ""
+    return Table.of(
+        list(enumerate(records, start=1)),
+        Column("#", "", "d", lambda row: row[0]),
+        Column.text("Goal", lambda row: _goal(row[1])),
+        Column("Frame", "B", ".6g", lambda row: row[1].frame_bytes),
+        Column("Offered", "", format_pps, lambda row: row[1].trial.offered_pps),
+        Column("Forwarded", "", format_pps, lambda row: _forwarded(row[1])),
+        Column("Loss", "", format_ratio, lambda row: row[1].trial.loss_ratio),
+        Column("Latency", "", format_duration, lambda row: _latency_s(row[1]), wide=not has_latency),
+        Column.text("Test", lambda row: row[1].title, wide=len({record.title for record in records}) == 1),
+        name="trials",
+        title=f"{sources}: {file}",
+        caption=f"{caption}.",
+    )
+
+
+def _goal(record: Record) -> str:
+    return " ".join(filter(None, (record.goal, record.bound))) + ("" if record.trial.is_valid else " ✗")
+
+
+def _forwarded(record: Record) -> float | str:
+    """Return the rate; with "≥" where it is the end of a search that the tester, not the router, limited."""
+    rate_pps = record.trial.forwarded_pps
+    is_least = record.bound == "lower" and record.facts.get("limit") == "tester" and math.isfinite(rate_pps)
+    return f"≥ {format_pps(rate_pps)}" if is_least else rate_pps
+
+
+def _latency_s(record: Record) -> float | None:
+    latency = record.trial.latency
+    known = (value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)) if latency else iter(())
+    return next(known, None)

@@ -1,0 +1,304 @@
+"""Tables of a validation and of the accuracy board."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from routecast.calibration.next_points import half_width_ratio
+from routecast.calibration.replay import DESIGNS, WITHIN_RATIO
+from routecast.show.page import Folded, Listing, Live, Page, Section, Tile, Tiles
+from routecast.show.tables import Column, Table, percent, signed_percent
+
+if TYPE_CHECKING:
+    from routecast.calibration import Row, Validation
+    from routecast.calibration.advice import Advice
+    from routecast.calibration.board import Board, Group
+    from routecast.calibration.replay import Replayed
+    from routecast.evaluate.points import Point
+
+__all__ = [
+    "LIMITS",
+    "advice_table",
+    "board_remarks",
+    "board_tables",
+    "replay_table",
+    "rows_table",
+    "validation_page",
+    "validation_tables",
+    "weakness_table",
+]
+
+LIMITS = {"cpu": "cores", "link": "links", "nic": "NIC", "shared": "shared", "link and cpu": "links, cores"}
+"""What limits, in the words of a reader: short, for a column."""
+
+_BOARD = (
+    "Each source is predicted with weights of laws and scales learnt from the others; the priors of the laws' shapes "
+    "and of the bus are the same for all, and were chosen in sight of the board. Inside: share of the points in their "
+    "50, 80 and 95 % intervals. Width and score are of 95 % intervals, in natural logarithms: the score adds 40 times "
+    "what a point misses its interval by. Best: the naive law with the smallest value on the same points."
+)
+
+_MOST_ROWS = 40
+
+_PREDICTED = " Rows without a measured rate are predicted only."
+
+
+def _whole_percent(ratio: float) -> str:
+    return f"{100.0 * ratio:.0f}"
+
+
+_SCORED = (
+    "Inside: share of these points in their 95 % interval. Score: mean width of the intervals and 40 times the misses, "
+    "as natural logarithms."
+)
+
+
+def validation_tables(validation: Validation) -> tuple[Table, ...]:
+    """Return every row with its prediction, and the errors by series."""
+    return rows_table(validation.rows), _errors(validation)
+
+
+def validation_page(
+    validation: Validation, points: Sequence[Point], *, live: Live | None, source: str, command: str
+) -> Page:
+    """Return the page of a validation: how well it predicts what was held out; ``live`` is the router to turn."""
+    summary = validation.summary
+    held = [row for row in validation.rows if row.role == "held_out"]
+    inside = sum(row.prediction.low_pps <= row.point.throughput_pps <= row.prediction.high_pps for row in held)
+    known = sum(row.role == "calibrate" for row in validation.rows)
+    answer = f"Calibrated from {known} measurement{'s' if known != 1 else ''}, with nothing held out to judge it by."
+    tiles: tuple[Tile, ...] = ()
+    if held:
+        answer = (
+            f"Calibrated from **{known}** measurements, routecast predicts {len(held)} others within "
+            f"**{summary['mean_abs_error_ratio']:.1%}** on average; {inside} of them lie inside their 95 % interval."
+        )
+        tiles = (
+            Tile(f"{summary['mean_abs_error_ratio']:.2%}", "mean absolute error, held out"),
+            Tile(f"{summary['max_abs_error_ratio']:.2%}", "largest"),
+            Tile(f"{inside} of {len(held)}", "inside their 95 % interval"),
+        )
+    rows, errors = validation_tables(validation)
+    notes = tuple(f"{note[0].upper()}{note[1:]}." for note in validation.notes)
+    facts = tuple(f"{fact.text}." for fact in validation.facts)
+    sections = [
+        Section.of(
+            "errors",
+            "How well it predicts",
+            "",
+            bool(tiles) and Tiles(tiles),
+            rows if len(validation.rows) <= _MOST_ROWS else Folded(summary="All rows", table=rows),
+            bool(held) and errors,
+        ),
+        Section.of(
+            "known",
+            "Before you rely on it",
+            "",
+            bool(facts) and Listing(title="Ask first", entries=facts),
+            Listing(title="Notes", entries=notes),
+        ),
+    ]
+    names = list(dict.fromkeys(point.series for point in points))
+    if live is not None:
+        sections.insert(0, Section(anchor="explore", title="", blocks=(live,), is_listed=False))
+    return Page(
+        title=names[0] or "Validation" if len(names) == 1 else f"{len(names)} series",
+        question="How well is this router known?",
+        answer=answer,
+        sections=tuple(sections),
+        made=(("Measurements", source), ("Command", f"`{command}`")),
+    )
+
+
+def rows_table(shown: Sequence[Row]) -> Table:
+    """Return rows with their predictions."""
+    several = len({row.point.series for row in shown}) > 1
+    by_flows = any(row.point.flows is not None for row in shown)
+    has_predicted = any(row.role == "predicted" for row in shown)
+    return Table.of(
+        shown,
+        several and Column.text("Series", "point.series"),
+        Column("Cores", "", "d", "point.cores"),
+        by_flows and Column("Flows", "", "d", "point.flows"),
+        Column("Frame", "B", "g", "point.frame_bytes"),
+        Column("Measured", "Mpps", "#.4g", lambda row: row.point.throughput_pps / 1e6),
+        Column("Predicted", "Mpps", "#.4g", lambda row: row.prediction.throughput_pps / 1e6),
+        Column("95 % interval", "Mpps", getter=_interval),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        Column.text("Limit", lambda row: LIMITS.get(row.prediction.limit, row.prediction.limit)),
+        name="rows",
+        title="Measured and predicted",
+        caption="Shaded rows calibrate; the others were held out." + (_PREDICTED if has_predicted else ""),
+        strong=lambda row: row.role == "calibrate",
+    )
+
+
+def _interval(row: Row) -> str | None:
+    low, high = row.prediction.low_pps, row.prediction.high_pps
+    return f"{low / 1e6:#.4g}–{high / 1e6:#.4g}" if math.isfinite(low) else None
+
+
+def _of(key: str) -> Callable[[tuple[str, Mapping[str, float]]], float]:
+    """Return what takes a quantity from a row: a name and a summary."""
+    return lambda row: row[1][key]
+
+
+def _errors(validation: Validation) -> Table:
+    summaries = [(series.name or "all", series.summary) for series in validation.series]
+    if len(summaries) > 1:
+        summaries.append(("all", validation.summary))
+    return Table.of(
+        summaries,
+        Column.text("Series", lambda row: row[0]),
+        Column("Points", "", "g", _of("held_out")),
+        Column("Mean", "%", percent, _of("mean_abs_error_ratio")),
+        Column("Median", "%", percent, _of("median_abs_error_ratio")),
+        Column("90th", "%", percent, _of("p90_abs_error_ratio")),
+        Column("Largest", "%", percent, _of("max_abs_error_ratio")),
+        Column("Inside", "%", _whole_percent, _of("coverage_95_ratio")),
+        Column("Score", "", ".2f", _of("interval_score")),
+        name="errors",
+        title="Absolute errors at the held-out points",
+        caption=_SCORED,
+    )
+
+
+def advice_table(found: Sequence[Advice]) -> Table:
+    """Return what to measure next, by series, and how well the targets are known before and after each."""
+    rows = [(each.series, number, made) for each in found for number, made in enumerate(each.points, start=1)]
+    return Table.of(
+        rows,
+        len(found) > 1 and Column.text("Series", lambda row: row[0]),
+        Column("Next", "", "d", lambda row: row[1]),
+        Column("Cores", "", "d", lambda row: row[2].point.cores),
+        Column("Frame", "B", getter=lambda row: _frames(row[2].point)),
+        Column("Before", "± %", percent, lambda row: half_width_ratio(row[2].width_before)),
+        Column("After", "± %", percent, lambda row: half_width_ratio(row[2].width_after)),
+        name="next",
+        title="What to measure next",
+        caption="±: half the 95 % interval of what is to be known (root mean square) before the measurement and, "
+        "expected, after it; each row goes on from the one before.",
+    )
+
+
+def _frames(point: Point) -> str:
+    return point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g}"
+
+
+def board_tables(board: Board) -> tuple[Table, ...]:
+    """Return one row per pack, and one per source, for all and for points at line rate."""
+    packs = _judged(
+        [pack.group for pack in board.packs],
+        name="board",
+        title=f"Accuracy at {board.held_out} held-out points that calibration has not seen",
+        first="Pack",
+        caption=_BOARD,
+    )
+    groups = _judged(
+        board.groups,
+        name="sources",
+        title="The same by source",
+        first="Source",
+        caption="Points at the rate of a link or a card are not in the other rows: they are no test of a model.",
+    )
+    return packs, groups
+
+
+def weakness_table(board: Board) -> Table:
+    """Return where the board misses its coverage or loses to the best single law, by pack."""
+    return Table.of(
+        board.weaknesses,
+        Column.text("Pack", "pack"),
+        Column("Points", "", "d", "points"),
+        Column.text("What", "what"),
+        Column("Ours", getter=lambda row: _valued(row.ours, row.is_ratio)),
+        Column("Instead", getter=lambda row: f"{_valued(row.instead, row.is_ratio)} {row.by}"),
+        Column("Repeats", "± %", getter=lambda row: _repeats(row.repeats_to_ratio, is_stated=row.is_stated)),
+        name="weaknesses",
+        title="Known weaknesses: where intervals miss their coverage or a single law is better",
+        caption="Coverage is that of 95 % intervals, which should lie between 92 and 99 %; scores are theirs too, in "
+        "natural logarithms. Repeats: standard deviation of repeated measurements of the pack over their mean.",
+    )
+
+
+def _valued(value: float, is_ratio: bool) -> str:
+    return f"{percent(value)} %" if is_ratio else f"{value:.2f}"
+
+
+def _repeats(ratio: float | None, *, is_stated: bool) -> str:
+    if ratio is None:
+        return "not known"
+    return f"{percent(ratio)} stated" if is_stated else percent(ratio)
+
+
+def _judged(groups: Sequence[Group], *, name: str, title: str, first: str, caption: str) -> Table:
+    def summary(key: str) -> Callable[[Group], float]:
+        return lambda group: group.summary[key]
+
+    def inside(group: Group) -> str:
+        return " ".join(_whole_percent(group.summary[f"coverage_{level}_ratio"]) for level in (50, 80, 95))
+
+    error = "error in %"
+    return Table.of(
+        groups,
+        Column.text(first, "name"),
+        Column("Points", "", "d", lambda group: len(group.scored)),
+        Column("Median", "", percent, summary("median_abs_error_ratio"), group=error),
+        Column("Mean", "", percent, summary("mean_abs_error_ratio"), group=error),
+        Column("90th", "", percent, summary("p90_abs_error_ratio"), group=error),
+        Column("Inside", "%", getter=inside),
+        Column("Width", "", ".2f", summary("interval_log_width")),
+        Column("Score", "", ".2f", summary("interval_score")),
+        Column("Best median", "%", getter=lambda group: _best(group, "median_abs_error_ratio", percent)),
+        Column("Best score", getter=lambda group: _best(group, "interval_score", "{:.2f}".format)),
+        name=name,
+        title=title,
+        caption=caption,
+    )
+
+
+def _best(group: Group, key: str, form: Callable[[float], str]) -> str:
+    name, value = group.best_baseline(key)
+    return f"{form(value)} {name}"
+
+
+def replay_table(replayed: Replayed) -> Table:
+    """Return how many measurements each design needed, by source."""
+    return Table.of(
+        replayed.medians.items(),
+        Column.text("Source", lambda row: row[0]),
+        Column("Starts", "", "d", lambda row: int(row[1]["starts"])),
+        *(Column(design.capitalize(), "", "g", _of(design)) for design in DESIGNS),
+        name="replay",
+        title=f"Measurements until nine of ten others are predicted within {percent(WITHIN_RATIO)} %",
+        caption="Medians over starts at a random condition of a random series of six conditions or more. Next: what "
+        "`routecast next` asks for; uniform: any at random; fixed: the first, the middle and the last, then any.",
+    )
+
+
+def board_remarks(board: Board) -> tuple[str, ...]:
+    """Say which goals a pack misses, and which errors have grown beyond their record."""
+    goals = [
+        f"{pack.name}: {_named(key)} is {percent(_reached(pack.group.summary, key))} %, the goal is {percent(limit)} %"
+        for pack in board.packs
+        for key, (limit, kept) in pack.targets.items()
+        if not kept
+    ]
+    grown = [
+        f"{pack}: {_named(key)} has grown from {percent(recorded)} to {percent(now)} %"
+        for pack, keys in board.worse().items()
+        for key, (now, recorded) in keys.items()
+    ]
+    return (*goals, *grown)
+
+
+def _named(key: str) -> str:
+    if key == "half_of_best_baseline":
+        return "median error (goal: half of the best baseline's)"
+    return key.replace("_abs_error_ratio", " error").replace("max", "largest").replace("p90", "90th percentile of the")
+
+
+def _reached(summary: Mapping[str, float], key: str) -> float:
+    return summary["median_abs_error_ratio" if key == "half_of_best_baseline" else key]

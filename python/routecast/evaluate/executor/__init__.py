@@ -1,0 +1,23 @@
+"""Where runs are computed: threads, processes, or a Dask cluster, all of them executors of ``concurrent.futures``."""
+
+from routecast.evaluate.executor.opening import EXECUTORS, MOST_WORKERS, check_executor, chosen_executor, open_executor
+from routecast.evaluate.executor.processes import Submit, crew, shared_out
+from routecast.evaluate.executor.threads import Threads, stop_if_ended
+from routecast.evaluate.executor.workers import Workers, answer_of, cores, finished
+
+__all__ = [
+    "EXECUTORS",
+    "MOST_WORKERS",
+    "Submit",
+    "Threads",
+    "Workers",
+    "answer_of",
+    "check_executor",
+    "chosen_executor",
+    "cores",
+    "crew",
+    "finished",
+    "open_executor",
+    "shared_out",
+    "stop_if_ended",
+]

@@ -1,0 +1,119 @@
+"""Where the runs of a sweep are computed, by the name that people give: threads, processes, dask://HOST:PORT."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from routecast.errors import QuantityProblem
+from routecast.evaluate.executor.processes import Processes
+from routecast.evaluate.executor.threads import Threads
+from routecast.evaluate.executor.workers import Workers
+from routecast.evaluate.protocol import EvaluatorKind
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["EXECUTORS", "MOST_WORKERS", "WORTH_STARTING", "check_executor", "chosen_executor", "open_executor"]
+
+MOST_WORKERS = 1024
+"""More are a slip of the finger: a process takes some 100 MB."""
+EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
+"""What an executor may be called."""
+
+_DASK = re.compile(r"dask://(?P<address>(\[[^\]\s]+\]|[^:/\s]+):(?P<port>\d{1,5}))/?")
+
+
+def check_executor(spec: str) -> None:
+    """Check the name of an executor before anything is started.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        It names none.
+    """
+    if spec in ("threads", "processes"):
+        return
+    found = _DASK.fullmatch(spec)
+    if found and 0 < int(found["port"]) < 65536:
+        return
+    if spec.startswith("dask"):
+        message = f'executor "{spec}": a Dask scheduler is written dask://HOST:PORT, e.g. dask://127.0.0.1:8786'
+    else:
+        message = f'no executor "{spec}": {did_you_mean(spec, EXECUTORS)}'
+    raise QuantityProblem(spec, message)
+
+
+WORTH_STARTING = 100
+"""Solved runs that pay for starting processes, nobody knowing how long a run takes.
+
+A process takes 0.4 s of a core to start and import what a run needs. A run of the multi-core router takes less than a
+millisecond (``benches/sweeps.py``), so that a thousand would be the break-even; one of a network processor takes tens
+of milliseconds, and there a hundred gain seconds.
+"""
+
+
+def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
+    """Return where runs are computed best if nobody says.
+
+    Simulated runs: threads, which start at once, since the simulator leaves Python. Solved runs: processes, since the
+    closed form is Python, of which one thread runs at a time; threads while there are so few that starting processes
+    takes longer. Measured runs: threads.
+
+    Parameters
+    ----------
+    evaluator : {"solve", "simulate", "measure"}
+    runs : int
+        How many there are to run.
+
+    Returns
+    -------
+    {"threads", "processes"}
+    """
+    return "processes" if evaluator == "solve" and runs >= WORTH_STARTING else "threads"
+
+
+@contextmanager
+def open_executor(spec: str = "processes", workers: int | None = None) -> Iterator[Workers]:
+    """Open an executor; whatever ends the block early ends what runs in it.
+
+    Parameters
+    ----------
+    spec : str
+        ``"threads"``: of this process. They start at once; only what leaves Python, as simulations do, runs at the
+        same time. ``"processes"``: of this machine. They take about half a second to start, then everything runs at
+        the same time. ``"dask://HOST:PORT"``: the workers of the Dask cluster with this scheduler. See
+        :func:`chosen_executor`.
+    workers : int, optional
+        How many threads or processes; as many as there are cores for this process if not given. A Dask cluster has
+        the workers that it has.
+
+    Yields
+    ------
+    Workers
+        A :class:`concurrent.futures.Executor`.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        There is no such executor, or there are fewer workers than one or more than :data:`MOST_WORKERS`.
+    routecast.errors.EnvironmentProblem
+        The scheduler does not answer or has no workers, or Dask is not installed.
+    """
+    check_executor(spec)
+    if workers is not None and workers < 1:
+        raise QuantityProblem(str(workers), f"{workers} workers: at least one is needed")
+    if workers is not None and workers > MOST_WORKERS:
+        raise QuantityProblem(str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine")
+    if found := _DASK.fullmatch(spec):
+        from routecast.evaluate.executor.dask import open_dask
+
+        with open_dask(found["address"]) as dask:
+            yield dask
+        return
+    executor: Workers = Threads(workers) if spec == "threads" else Processes(workers)
+    try:
+        yield executor
+        executor.shutdown()
+    except BaseException:
+        executor.end()
+        raise

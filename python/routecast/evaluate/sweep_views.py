@@ -1,0 +1,257 @@
+"""A sweep: its table, its figure, its CSV and its page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from routecast.evaluate.result_folder import versions
+from routecast.load.frames import FrameMix
+from routecast.load.offered import IntendedRate
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.quantity.amount import amount_of
+from routecast.quantity.format import prefixed
+from routecast.show.csv_rows import csv_of
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.page import Listing, Page, Section
+from routecast.show.tables import Cell, Column, Table
+
+if TYPE_CHECKING:
+    from routecast.evaluate.sweep import Sweep, SweepPoint, Varied
+    from routecast.evaluate.trial import Bottleneck, Trial
+
+__all__ = ["sweep_csv", "sweep_figure", "sweep_notes", "sweep_page", "sweep_table"]
+
+_NOT_KNOWN = "not known"
+_MOST_CURVES = 12
+_MOST_NOTES = 8
+_SAME = 1e-3
+
+Rate = Callable[["SweepPoint"], float]
+
+
+def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
+    """Return a row for each combination: its values, rates, and what limits; ``has_reasons`` says why as well."""
+    names = [axis.key for axis in sweep.varied]
+    counts_flows = "cores" in names and "flows" not in names
+
+    simulated = tuple(_of_trial(sweep, lambda point: point.simulated, "simulated")) if sweep.is_simulated else ()
+    return Table.of(
+        sweep.points,
+        *(Column(name, getter=partial(_setting, name)) for name in names),
+        counts_flows and Column("flows", getter=lambda point: str(point.flows)),
+        *(_of_trial(sweep, lambda point: point.trial) if sweep.has_load else _greatest()),
+        *simulated,
+        Column.text("What limits", lambda point: _limits(point.bottleneck)),
+        has_reasons and Column.text("Because", lambda point: point.bottleneck and point.bottleneck.reason, wrap=True),
+        sweep.is_simulated
+        and Column.text(
+            "What limits",
+            lambda point: _limits(point.simulated.bottleneck if point.simulated else None),
+            unit="simulated",
+        ),
+        name="sweep",
+        title=f"{sweep.router}: {', '.join(names)}",
+        caption="",
+    )
+
+
+def _greatest() -> Iterator[Column]:
+    yield Column("Without loss", "", format_pps, lambda point: _known(point.lossless_pps))
+    yield Column("At most", "", format_pps, lambda point: _known(point.maximum_pps))
+
+
+def _of_trial(sweep: Sweep, get: Callable[[SweepPoint], Trial | None], of: str = "") -> Iterator[Column]:
+    """Yield the columns of a trial; of one without a load the rate alone says something."""
+    yield Column("Forwarded", of, format_pps, lambda point: _known(_forwarded(get(point))))
+    if sweep.has_load:
+        yield Column("Loss", of, format_ratio, lambda point: _loss(get(point)))
+        yield Column("Latency", of, format_duration, lambda point: _latency(get(point)))
+
+
+def _setting(name: str, point: SweepPoint) -> str:
+    return str(point.settings[name])
+
+
+def _known(number: float) -> Cell:
+    return number if math.isfinite(number) else _NOT_KNOWN
+
+
+def _forwarded(trial: Trial | None) -> float:
+    return trial.forwarded_pps if trial is not None else math.nan
+
+
+def _loss(trial: Trial | None) -> Cell:
+    return _known(trial.loss_ratio) if trial is not None else _NOT_KNOWN
+
+
+def _latency(trial: Trial | None) -> Cell:
+    return _known(trial.latency.mean_s) if trial is not None and trial.latency is not None else _NOT_KNOWN
+
+
+def _limits(bottleneck: Bottleneck | None) -> str:
+    return bottleneck.name if bottleneck is not None else _NOT_KNOWN
+
+
+def sweep_notes(sweep: Sweep) -> tuple[str, ...]:
+    """Return what the reader must know: of all points, what is not known and why, ranges of validity."""
+    problems = [
+        f"{', '.join(f'{key} = {entry}' for key, entry in point.settings.items())}: {point.problem}"
+        for point in sweep.points
+        if point.problem
+    ]
+    differ = [
+        f"{', '.join(f'{key} = {entry}' for key, entry in point.settings.items())}: "
+        f"solve says that {mine.name} limits, simulate that {theirs.name} does"
+        for point in sweep.points
+        if point.simulated and (mine := point.bottleneck) and mine.differs_from(theirs := point.simulated.bottleneck)
+    ]
+    validity = list(dict.fromkeys(note for point in sweep.points for note in point.notes))
+    return (*sweep.notes, *_few(problems), *_few(differ), *_few(validity))
+
+
+def _few(notes: Sequence[str]) -> list[str]:
+    more = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], *([f"{more} more such notes: --json has them all"] if more > 0 else [])]
+
+
+def sweep_csv(sweep: Sweep) -> str:
+    """Return the sweep as CSV in base units; what is not known is empty."""
+    rows = []
+    for row in sweep.rows():
+        settings = row.pop("settings")
+        assert isinstance(settings, dict)
+        simulated = {"simulated": row.pop("simulated")} if "simulated" in row else {}
+        del row["notes"]
+        rows.append({**settings, **row, **simulated})
+    return csv_of(rows)
+
+
+def sweep_figure(sweep: Sweep) -> Figure:
+    """Return the rates over the first key whose values are numbers, a curve for each combination of the others.
+
+    Where no key has numbers, the values of the first stand side by side.
+    """
+    across = next((axis for axis in sweep.varied if _numbers(axis)), sweep.varied[0])
+    numbers, unit = _numbers(across) or (tuple(map(float, range(1, len(across.values) + 1))), "")
+    at = dict(zip(map(repr, across.values), numbers, strict=True))
+    curves: dict[str, list[SweepPoint]] = {}
+    for point in sweep.points:
+        others = ", ".join(f"{key} {entry}" for key, entry in point.settings.items() if key != across.key)
+        curves.setdefault(others, []).append(point)
+    main: Rate = (lambda point: _forwarded(point.trial)) if sweep.has_load else (lambda point: point.lossless_pps)
+    shown = [point for own in list(curves.values())[:_MOST_CURVES] for point in own]
+    beside = not sweep.has_load and any(point.maximum_pps > point.lossless_pps * (1.0 + _SAME) for point in shown)
+    rates = [main(point) for point in shown] + [point.maximum_pps for point in shown if beside]
+    rates += [_forwarded(point.simulated) for point in shown]
+    scale, rate_unit = prefixed(rates, "pps")
+    marks: list[Mark] = []
+    first = "forwarded" if sweep.has_load else "without loss"
+    colours = palette(min(len(curves), _MOST_CURVES), ordered=len(curves) > 2)
+    for (name, points), colour in zip(curves.items(), colours, strict=False):
+        own = sorted(points, key=lambda point: at[repr(point.settings[across.key])])
+
+        def drawn(get: Rate, own: Sequence[SweepPoint] = own) -> tuple[tuple[float, ...], tuple[float, ...]]:
+            pairs = [(at[repr(point.settings[across.key])], get(point) / scale) for point in own]
+            known = [pair for pair in pairs if math.isfinite(pair[1])]
+            return tuple(x for x, _ in known), tuple(y for _, y in known)
+
+        x, y = drawn(main)
+        marks.append(Line(name=name or first, x=x, y=y, colour=colour))
+        if beside:
+            x, y = drawn(lambda point: point.maximum_pps)
+            marks.append(
+                Line(name=f"{name}, at most".lstrip(", "), x=x, y=y, colour=colour, dashed=True, legend=not name)
+            )
+        x, y = drawn(lambda point: _forwarded(point.simulated))
+        if x:
+            label = f"{name}, simulated".lstrip(", ")
+            marks.append(Points(name=label, x=x, y=y, colour=colour, filled=False, legend=not name))
+    is_counted = _numbers(across) is not None
+    title = f"{across.key} [{unit}]" if unit else across.key
+    return Figure(
+        name="sweep",
+        title=f"Rate over {across.key}",
+        caption=" ".join(_caption(sweep, first, len(curves), beside=beside)),
+        x=Axis(title=title)
+        if is_counted and len(numbers) > _MOST_CURVES
+        else Axis(title=title, ticks=numbers, labels=() if is_counted else tuple(map(str, across.values))),
+        y=Axis(title=f"rate [{rate_unit}]", low=0.0),
+        marks=tuple(marks),
+    )
+
+
+def _caption(sweep: Sweep, first: str, curves: int, *, beside: bool) -> list[str]:
+    sentences = [f"Lines: {first}, by closed form."]
+    if beside:
+        sentences.append("Dashed: the most that is forwarded, with loss.")
+    if sweep.is_simulated:
+        sentences.append(
+            "Hollow points: simulated" + ("." if sweep.has_load else ", with line rate offered to every port.")
+        )
+    if curves > _MOST_CURVES:
+        sentences.append(f"The first {_MOST_CURVES} of {curves} curves; the table has all.")
+    return sentences
+
+
+def _numbers(varied: Varied) -> tuple[tuple[float, ...], str] | None:
+    """Return the values as numbers of one unit; None where one is no number, or of another kind."""
+    if varied.key == "frame":
+        mixes = [FrameMix.parse(str(entry)) for entry in varied.values]
+        return (tuple(mix.mean_bytes for mix in mixes), "B") if all(mix.is_fixed for mix in mixes) else None
+    if varied.key == "load":
+        rates = [IntendedRate.parse(str(entry)) for entry in varied.values]
+        if len({rate.unit for rate in rates}) > 1:
+            return None
+        amounts_of_load = [rate.amount for rate in rates]
+        scale, unit = prefixed(amounts_of_load, "pps" if rates[0].unit == "frames/s" else "bit/s")
+        return tuple(amount / scale for amount in amounts_of_load), unit
+    amounts = [amount_of(entry) for entry in varied.values]
+    known = [
+        amount for amount in amounts if amount is not None and amount.dimension == (amounts[0] or amount).dimension
+    ]
+    return (
+        (tuple(amount.in_unit(known[0].unit) for amount in known), known[0].unit)
+        if len(known) == len(amounts)
+        else None
+    )
+
+
+def sweep_page(sweep: Sweep, *, command: str) -> Page:
+    """Return the page of a sweep: the figure, the table with the reasons, and the notes."""
+    what = " and ".join(axis.key for axis in sweep.varied)
+    least, most = _ends(sweep)
+    notes = sweep_notes(sweep)
+    return Page(
+        title=f"Sweep: {sweep.router}",
+        question=f"How does the rate depend on {what}, and what limits?",
+        answer=f"{_NOT_KNOWN.capitalize()}."
+        if math.isnan(most)
+        else f"From {format_pps(least)} to {format_pps(most)}.",
+        sections=(
+            Section.of(
+                "rates",
+                "Rates",
+                _limits_said(sweep),
+                sweep_figure(sweep),
+                sweep_table(sweep, has_reasons=True),
+                bool(notes) and Listing(title="Notes", entries=notes),
+            ),
+        ),
+        made=(("Command", f"`{command}`"), *versions().items()),
+    )
+
+
+def _ends(sweep: Sweep) -> tuple[float, float]:
+    rates = [_forwarded(point.trial) if sweep.has_load else point.lossless_pps for point in sweep.points]
+    known = [rate for rate in rates if math.isfinite(rate)]
+    return (min(known), max(known)) if known else (math.nan, math.nan)
+
+
+def _limits_said(sweep: Sweep) -> str:
+    """Say how many points each resource limits."""
+    names = [_limits(point.bottleneck) for point in sweep.points]
+    counts = sorted(((names.count(name), name) for name in dict.fromkeys(names)), key=lambda pair: -pair[0])
+    return f"What limits, of {len(names)} points: {', '.join(f'{name} {count}' for count, name in counts[:5])}."

@@ -1,0 +1,171 @@
+"""``routecast experiment``: designed experiments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, make_out_folder, print_json, print_table, progress_bar, remark
+from routecast.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from routecast.experiment.analysis import Analysis
+    from routecast.experiment.model import Experiment, Results
+    from routecast.experiment.sweep import Shard
+
+__all__ = ["experiment"]
+
+
+_WHERE = "Where it runs"
+
+
+def experiment(
+    file: Annotated[Path, typer.Argument(metavar="FILE.experiment.toml", help="The experiment.", dir_okay=False)],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
+    ] = None,
+    as_json: AsJson = False,
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="auto|threads|processes|dask://HOST:PORT",
+            help="Where runs are computed; the results are the same.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="How many; as there are cores if not given.", rich_help_panel=_WHERE),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="I/N",
+            help="Run only this part of N, for arrays of jobs: 1/8, 2/8, …; all with the same --out.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    join: Annotated[
+        bool, typer.Option("--join", help="Run nothing; analyse what the shards left.", rich_help_panel=_WHERE)
+    ] = False,
+    design_only: Annotated[
+        bool, typer.Option("--design-only", help="Print which runs there would be, and run nothing.")
+    ] = False,
+) -> None:
+    """Run a designed experiment: effects of factors, their share of the variation, what is certain and what is not.
+
+    An experiment that was killed goes on where it stopped when it is started again with the same folder.
+    """
+    from routecast.errors import QuantityProblem
+    from routecast.evaluate.result_folder import check_folder
+    from routecast.experiment.answer.entries import only_trials_know
+    from routecast.experiment.file.reading import read_experiment
+    from routecast.experiment.sweep import Shard
+
+    part = Shard.parse(shard) if shard else None
+    if part and join:
+        raise QuantityProblem(str(part), "--shard runs a part, --join puts the parts together: give one of them")
+    asked = read_experiment(file)
+    if design_only:
+        _print_plan(asked, as_json=as_json)
+        return
+    for of in only_trials_know(asked):
+        remark(f"{of}: whether the wire has this entry only its trials can tell")
+    folder = out or Path(asked.name)
+    check_folder(folder, "experiment", asked.name)
+    if not join:
+        make_out_folder(folder)
+    results = _results(asked, folder, executor=executor, workers=workers, shard=part, join=join)
+    if part:
+        remark(f"Shard {part} is done: {len(results.runs)} runs in {folder}; --join puts the parts together")
+        return
+    command = f"routecast experiment {file}" + (f" --out {out}" if out else "")
+    _analyse(results, folder, command=command, as_json=as_json)
+
+
+def _results(
+    asked: Experiment, folder: Path, *, executor: str, workers: int | None, shard: Shard | None, join: bool
+) -> Results:
+    from routecast.experiment.run import join_experiment, run_experiment
+
+    if join:
+        return join_experiment(asked, folder)
+    try:
+        with progress_bar(f"experiment {asked.name}") as progress:
+            return run_experiment(asked, folder, executor=executor, workers=workers, shard=shard, progress=progress)
+    except KeyboardInterrupt:
+        remark(f"What is finished is in {folder}; the same command goes on from there.")
+        raise
+
+
+def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> None:
+    from routecast.errors import RoutecastError
+    from routecast.experiment.analysis import analyse
+    from routecast.experiment.summary import summary_json, write_table
+    from routecast.experiment.views import write_experiment
+    from routecast.quantity.whole_file import write_whole
+
+    write_table(results, folder / "results.parquet")
+    failed = sum(bool(answer.problem) for answer in results.answers)
+    if not any(answer.values for answer in results.answers):
+        first = next(answer.problem for answer in results.answers)
+        raise RoutecastError(f"none of the {failed} runs has an answer; the first says: {first}")
+    with progress_bar("analysis"):
+        analyses = {response.name: analyse(results, response.name) for response in results.experiment.responses}
+        summary = summary_json(results, analyses, command=command)
+        write_experiment(results, analyses, folder, command=command)
+        write_whole(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    if as_json:
+        print_json(summary)
+    else:
+        _print(results, analyses)
+    if results.resumed:
+        remark(f"{results.resumed} runs were there already")
+    if failed:
+        lack = "have no answer" if not any(one.problem and one.values for one in results.answers) else "lack answers"
+        remark(f"{failed} of {len(results.answers)} runs {lack}; the others are analysed without them")
+    remark(f"Report: {folder / 'report.html'}")
+
+
+def _print(results: Results, analyses: dict[str, Analysis]) -> None:
+    from routecast.experiment.views.terminal import analysis_lines, missing_tables, terminal_effects
+
+    console = data()
+    console.print(results.experiment.title or results.experiment.name, style="bold", markup=False)
+    if results.experiment.question:
+        console.print(results.experiment.question, markup=False)
+    console.print()
+    for analysis in analyses.values():
+        print_table(console, terminal_effects(results, analysis))
+        for line in analysis_lines(results, analysis):
+            console.print(line, markup=False)
+        console.print()
+    for table in missing_tables(results):
+        print_table(console, table)
+
+
+def _print_plan(asked: Experiment, *, as_json: bool) -> None:
+    from routecast.experiment.runs import levels_of_row
+    from routecast.experiment.summary import design_json
+    from routecast.experiment.views.terminal import MOST_ROWS, alias_lines, design_table
+
+    if as_json:
+        rows = [
+            {"row": row, "coded": list(coded), "levels": [level.label for level in levels_of_row(asked, row)]}
+            for row, coded in enumerate(asked.design.coded)
+        ]
+        print_json({"experiment": asked.name, "design": design_json(asked), "combinations": rows})
+        return
+    console = data()
+    print_table(console, design_table(asked))
+    if aliases := alias_lines(asked):
+        console.print("\n".join(aliases), markup=False, end="\n\n")
+    if (count := len(asked.design.coded)) > MOST_ROWS:
+        remark(f"{count - MOST_ROWS:,} more rows: --json has them all")

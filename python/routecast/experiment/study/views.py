@@ -1,0 +1,213 @@
+"""The report of a study of designed experiments: the source beside the model, then every experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import cycle
+
+from routecast.experiment.study import document
+from routecast.experiment.study.document import Fact
+from routecast.experiment.study.run import ExperimentsResult, Found, series
+from routecast.experiment.views import experiment_sections
+from routecast.explore.views import turned_section
+from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.page import Page, Section
+from routecast.show.tables import Column, Table
+from routecast.study.arithmetic import arithmetic_section, arithmetic_table
+from routecast.study.result import TerminalSummary
+
+__all__ = ["facts_table", "page", "terminal_summary"]
+
+
+# The tables of a study of designed experiments, for the terminal and for the report alike.
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
+
+def _stated(one: Found) -> tuple[str, str]:
+    """Return the stated value and the value found; shares in percent."""
+    is_share = one.fact.of == "share"
+    values = (one.fact.value, one.found)
+    first, second = (
+        "–" if value is None or math.isnan(value) else f"{100.0 * value:.1f}" if is_share else _number(value)
+        for value in values
+    )
+    return first, second
+
+
+def calibrated_table(result: ExperimentsResult) -> Table:
+    """Return the values that were calibrated, and on what."""
+    return Table.of(
+        result.calibrated,
+        Column.text("Value of", lambda one: ", ".join(one.paths), wrap=True),
+        Column.text("Set to", lambda one: f"{one.value:.4g} {one.unit}".strip()),
+        Column.text("By", lambda one: "; ".join(one.fitted_to), wrap=True),
+        name="calibrated",
+        title="Calibrated values",
+        caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
+    )
+
+
+def _is_fitted(fact: Fact) -> bool:
+    return fact.fitted or fact.calibrates is not None
+
+
+def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
+    if _is_fitted(fact):
+        return "calibrates"
+    return "follows" if (fact.experiment, fact.response) in fitted else "predicted"
+
+
+def facts_table(result: ExperimentsResult) -> Table:
+    """Return every stated fact beside what is found."""
+    fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
+
+    def says(one: Found) -> str:
+        # What is stated in words only stands in words.
+        in_words = one.fact.value is None and one.fact.says
+        return f"{one.fact.name}: “{one.fact.says}”" if in_words else one.fact.name
+
+    def allowed(one: Found) -> str:
+        factor = 100.0 if one.fact.of == "share" else 1.0
+        return " to ".join(_number(factor * end) for end in one.fact.between or ())
+
+    return Table.of(
+        result.facts,
+        Column.text("Fact", says, wrap=True),
+        Column.text("Experiment", "fact.experiment", wide=True),
+        Column("Stated", getter=lambda one: _stated(one)[0]),
+        Column("Found", getter=lambda one: _stated(one)[1]),
+        Column.text("Unit", lambda one: "%" if one.fact.of == "share" else one.fact.unit),
+        Column.text("Allowed", allowed),
+        Column.text("Within", lambda one: {None: "–", True: "yes", False: "NO"}[one.is_met]),
+        Column.text("", lambda one: _role(one.fact, fitted)),
+        Column.text("Where", "fact.place", wrap=True, wide=True),
+        name="facts",
+        title="Stated and found",
+        caption="What calibrates is met as well as it can be; what follows is of the same answers. Stated is what the "
+        "source says in words; what is read off a figure says so under “Where”.",
+    )
+
+
+def expectations_table(result: ExperimentsResult) -> Table:
+    """Return every expectation with the model's verdict."""
+    return Table.of(
+        result.judged,
+        Column.text("Expectation", "expectation.says", wrap=True),
+        Column.text("Where", "expectation.place", wrap=True, wide=True),
+        Column.text("Model", lambda one: "confirms" if one.holds else "refutes"),
+        Column.text("Found", "here", wrap=True),
+        name="expectations",
+        title="Expected, confirmed or refuted",
+        caption="What the source expects or claims, and what the model says.",
+    )
+
+
+def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
+    """Return what a terminal shows."""
+    return TerminalSummary.of(
+        calibrated_table(result),
+        facts_table(result),
+        expectations_table(result),
+        arithmetic_table(result.calculated),
+        closing=result.criteria_met,
+    )
+
+
+# The figures of a study of designed experiments: responses over a factor.
+
+
+GREY = "#7a7f87"
+COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
+
+
+def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
+    """Return a figure of lines over a factor.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A line names a response, factor or level that its experiment has not.
+    """
+    marks: list[Mark] = []
+    for line, colour in zip(wanted.line, cycle(COLOURS), strict=False):
+        points = [
+            (x, y)
+            for x, y in series(result.results[line.experiment], line.response, line.factor, line.at)
+            if wanted.x_until is None or x <= wanted.x_until
+        ]
+        x, y = tuple(x for x, _ in points), tuple(y / wanted.y_scale for _, y in points)
+        marks.append(Line(name=line.name, x=x, y=y, colour=colour, dashed=line.dashed))
+        marks.append(Points(name=line.name, x=x, y=y, colour=colour, filled=False, size_px=5, legend=False))
+    if wanted.level is not None:
+        every = [x for mark in marks for x in mark.x]
+        ends = (min(every), max(every))
+        level = (wanted.level, wanted.level)
+        marks.append(Line(name=wanted.level_name or "level", x=ends, y=level, colour=GREY, dashed=True))
+    return Figure(
+        name=wanted.name,
+        title=wanted.title,
+        caption=wanted.caption,
+        x=Axis(title=wanted.x),
+        y=Axis(title=wanted.y, scale="log") if wanted.y_log else Axis(title=wanted.y, low=wanted.y_from),
+        marks=tuple(marks),
+    )
+
+
+def page(result: ExperimentsResult) -> Page:
+    """Return the page of a study of designed experiments."""
+    study, made = result.study, result.provenance
+    sections = [
+        _summary(result),
+        turned_section(next(iter(study.router)), result.turned),
+        Section.of(
+            "figures",
+            "How the responses go",
+            "Each point is a run of an experiment below.",
+            *(lines_figure(figure, result) for figure in study.figure),
+        ),
+        Section.of(
+            "over-time",
+            "Is it steady?",
+            "Throughput over time, and what one look at it would have said.",
+            *(block for course in result.courses for block in course.blocks()),
+        ),
+        arithmetic_section(result.calculated),
+    ]
+    for name, results in result.results.items():
+        first, *others = experiment_sections(results, result.analyses[name], prefix=name)
+        sections += [first, *(replace(section, is_listed=False) for section in others)]
+    return result.page(
+        _answer(result), sections, ("Runs", f"{made.trials} asked for, those of the calibration among them")
+    )
+
+
+def _answer(result: ExperimentsResult) -> str:
+    met = sum(one.is_met for one in result.criteria)
+    parts = []
+    if result.criteria:
+        parts.append(f"**{met} of {len(result.criteria)}** criteria are met")
+    if result.judged:
+        confirmed = sum(one.holds for one in result.judged)
+        parts.append(f"{confirmed} of {len(result.judged)} expectations are confirmed")
+    if result.calculated:
+        agreeing = sum(one.agrees for one in result.calculated)
+        parts.append(f"{agreeing} of {len(result.calculated)} calculations agree")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _summary(result: ExperimentsResult) -> Section:
+    return Section.of(
+        "summary",
+        "Stated and found",
+        "What the source states, beside what the model says.",
+        bool(result.facts) and facts_table(result),
+        bool(result.judged) and expectations_table(result),
+        bool(result.calibrated) and calibrated_table(result),
+    )

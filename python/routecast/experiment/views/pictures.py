@@ -1,0 +1,617 @@
+"""Which pictures a response gets, and how to read each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+
+from routecast.evaluate.over_time_views import over_time_figure
+from routecast.experiment.analysis.outcome import Analysis, Residuals, Screening
+from routecast.experiment.answer.one_run import Course
+from routecast.experiment.model import Experiment, Factor, Results
+from routecast.experiment.runs import wire_order
+from routecast.experiment.views.levels import axis_of, run_said, shortened
+from routecast.experiment.views.means import interaction_panels, main_effect_panels
+from routecast.experiment.views.profiles import profile_panels
+from routecast.experiment.views.scale import Scale
+from routecast.experiment.views.surface import surface_figure
+from routecast.experiment.views.words import is_sample
+from routecast.quantity.schema import field, value
+from routecast.show.drawing import draw, heading_rows
+from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.panels import columns_for, draw_panels, panel_px
+from routecast.show.ticks import few_ticks, linear_ends
+
+__all__ = [
+    "Picture",
+    "Pictures",
+    "course_picture",
+    "effect_bars",
+    "half_normal_figure",
+    "pictures_of",
+    "residual_panels",
+    "sample_panels",
+]
+
+
+# Who explains the variation, as bars: the largest first (Pareto), what is left over at the end.
+
+
+STRONG, QUIET, NOISE = "#3f6fb5", "#9db9e0", "#9aa1ab"
+_WIDTH_PX, _ROW_PX, _BAR_PX = 760, 26, 16
+_MOST = 14
+_LETTER_PX = 6.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar: its length, a paler one behind it that may be longer, and what is written beside it."""
+
+    label: str
+    ratio: float
+    behind_ratio: float = 0.0
+    colour: str = STRONG
+    said: str
+
+
+def effect_bars(analysis: Analysis, *, rest: str = "errors (noise)") -> tuple[Bar, ...]:
+    """Return the shares of the variation by effect; none where nothing varies."""
+    rows = [
+        (one.label, one.share_ratio, QUIET if one.is_significant is False else STRONG)
+        for one in analysis.effects
+        if one.share_ratio is not None
+    ]
+    if not rows:
+        return ()
+    shown, more = rows[:_MOST], rows[_MOST:]
+    if more:
+        shown.append((f"{len(more)} more", sum(share for _, share, _ in more), QUIET))
+    if analysis.error_share_ratio is not None and analysis.error_df > 0:
+        shown.append((rest, analysis.error_share_ratio, NOISE))
+    bars, so_far = [], 0.0
+    for number, (label, share, colour) in enumerate(shown):
+        so_far += share
+        said = f"{100.0 * share:.1f} %"
+        if analysis.is_balanced and number and share > 0.0005:
+            said += f" ({100.0 * so_far:.1f} % so far)"
+        bars.append(Bar(label=label, ratio=share, colour=colour, said=said))
+    return tuple(bars)
+
+
+def screening_bars(screening: Screening) -> tuple[Bar, ...]:
+    """Return each factor's share of the variance alone, and behind it the share that it has a part in."""
+    bars = []
+    for one in screening.factors[:_MOST]:
+        if one.first_order_ratio is None:
+            return ()
+        alone = max(one.first_order_ratio, 0.0)
+        total = max(one.total_ratio or 0.0, alone)
+        said = f"{100.0 * total:.1f} %"
+        if total - alone > 0.001:
+            said += f" ({100.0 * alone:.1f} % by itself)"
+        bars.append(Bar(label=one.name, ratio=alone, behind_ratio=total, said=said))
+    return tuple(bars)
+
+
+def bars_svg(bars: Sequence[Bar], *, title: str, caption: str = "", has_heading: bool = False) -> str:
+    """Return bars as an SVG document that follows the reader's light or dark setting."""
+    letters = min(max(len(bar.label) for bar in bars), 38)
+    left = int(_LETTER_PX * letters) + 14
+    longest = max(1e-9, *(max(bar.ratio, bar.behind_ratio) for bar in bars))
+    # A text stands behind its bar: the longest bar leaves room for the longest text.
+    room = _WIDTH_PX - left - 20 - int(_LETTER_PX * max(len(bar.said) for bar in bars))
+    parts, top = heading_rows(title, caption, _WIDTH_PX) if has_heading else ([], 4)
+    for bar in bars:
+        middle = top + _ROW_PX // 2
+        width = max(room * bar.ratio / longest, 1.0)
+        behind = room * bar.behind_ratio / longest
+        parts.append(
+            f'<text x="{left - 8}" y="{middle + 4}" text-anchor="end">{escape(shortened(bar.label, 38))}'
+            f"<title>{escape(bar.label)}</title></text>"
+        )
+        parts += [
+            f'<rect x="{left}" y="{middle - _BAR_PX // 2}" width="{wide:.1f}" height="{_BAR_PX}" rx="2"'
+            f' fill="{colour}"/>'
+            for wide, colour in ((behind, QUIET), (width, bar.colour))
+            if wide > 0.0
+        ]
+        parts.append(f'<text x="{left + max(width, behind) + 8:.1f}" y="{middle + 4}">{escape(bar.said)}</text>')
+        top += _ROW_PX
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_PX} {top + 4}" role="img"'
+            f' aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12">',
+            "<style>text{fill:#3a3f47}@media(prefers-color-scheme:dark){text{fill:#c3c8d0}}</style>",
+            *parts,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+# The half-normal plot (Daniel 1959): which effects stand out where no run is repeated, with Lenth's margins.
+
+
+def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
+    """Return sizes of effects over what noise alone would spread them to; None without Lenth's margins.
+
+    An effect's score is the half-normal quantile of (i - 1/2)/m, i its rank among m (Daniel 1959, *Technometrics* 1,
+    311-341). Were all of them noise, they would lie on the line through 0 whose slope is 1 over the pseudo standard
+    error.
+    """
+    margins = analysis.lenth
+    if margins is None:
+        return None
+    from scipy.special import ndtri
+
+    step, unit = scale.for_amounts(one.value for one in analysis.effects if one.value is not None)
+    sized = sorted(
+        ((abs(one.value / step), one) for one in analysis.effects if one.value is not None), key=lambda pair: pair[0]
+    )
+    count = len(sized)
+    scores = [float(ndtri(0.5 + 0.5 * (rank - 0.5) / count)) for rank in range(1, count + 1)]
+    margin, sure, pse = margins.margin / step, margins.simultaneous_margin / step, margins.pse / step
+    greatest = max([size for size, _ in sized] + [margin])
+    is_far = sure > 1.6 * greatest
+    _, right = linear_ends(0.0, max(1.25 * greatest, greatest if is_far else sure))
+    _, top = linear_ends(0.0, scores[-1])
+    marks: list[Mark] = [
+        Line(
+            name="if all were noise",
+            x=(0.0, min(right, pse * top)),
+            y=(0.0, min(right / pse, top) if pse else top),
+            colour=NOISE,
+            dashed=True,
+        ),
+        Line(name="margin (one effect)", x=(margin, margin), y=(0.0, top), colour="#d6812f", dashed=True),
+    ]
+    if not is_far:
+        marks.append(Line(name="margin (among all)", x=(sure, sure), y=(0.0, top), colour="#c8524a", dashed=True))
+    for name, is_out, colour in (("stands out", True, STRONG), ("does not", False, QUIET)):
+        mine = [
+            (size, score, one) for (size, one), score in zip(sized, scores, strict=True) if (size > margin) is is_out
+        ]
+        if mine:
+            marks.append(
+                Points(
+                    name=name,
+                    x=tuple(size for size, _, _ in mine),
+                    y=tuple(score for _, score, _ in mine),
+                    colour=colour,
+                    labels=tuple(one.label if is_out else one.name for _, _, one in mine),
+                    is_labelled=True,
+                )
+            )
+    of = f"[{unit}]" if scale.transform == "none" else f"on {scale.analysed_axis}"
+    return Figure(
+        name="half-normal",
+        title="Which effects stand out",
+        caption="",
+        x=Axis(title=f"size of the effect {of}", low=0.0, high=right),
+        y=Axis(title="half-normal score", ticks=few_ticks(0.0, top), low=0.0, high=top),
+        marks=tuple(marks),
+        height_px=330,
+    )
+
+
+# What the analysis leaves unexplained, four ways: a check by eye beside the tests.
+
+
+MOST_POINTS = 1000
+"""A cloud of more points shows no more."""
+MOST_TOLD = 200
+"""Up to so many points each tells its levels; of more it says only which run it is."""
+_NOTHING = 1e-12
+"""A smaller share of the variation is rounding."""
+_POINT, _LINE = "#3f6fb5", "#9aa1ab"
+
+
+def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
+    """Return predicted against answered, and residuals over prediction, run order and normal scores.
+
+    Empty where nothing is left over: a model with as many effects as runs meets each run exactly.
+    """
+    left = analysis.residuals
+    if left is None or analysis.error_df < 1 or (analysis.error_share_ratio or 0.0) < _NOTHING:
+        return ()
+    kept = thinned(len(left.residuals))
+    step, unit = scale.for_amounts(left.residuals)
+    residuals = [left.residuals[one] / step for one in kept]
+    predicted = [scale.analysed(left.predicted[one]) for one in kept]
+    observed = [scale.analysed(left.observed[one]) for one in kept]
+    order = _order(results)
+    runs = [float(order[left.runs[one]]) for one in kept]
+    said = [_said(results.experiment, results, left, one, is_long=len(kept) <= MOST_TOLD) for one in kept]
+    low, high = linear_ends(min(residuals), max(residuals))
+    y = Axis(title=f"residual{_unit(scale, unit)}", ticks=few_ticks(low, high), low=low, high=high)
+    spread = (sum(value * value for value in residuals) / len(residuals)) ** 0.5
+    scores = [left.normal_scores[one] for one in kept]
+    ends = linear_ends(min([*predicted, *observed]), max([*predicted, *observed]))
+    axis = scale.analysed_axis
+    against = _cloud(
+        "answered",
+        "Answered against predicted",
+        f"predicted {axis}",
+        (predicted, observed),
+        Axis(title=f"answered{_unit(scale, scale.unit)}", ticks=few_ticks(*ends), low=ends[0], high=ends[1]),
+        said,
+        line=(ends, ends),
+    )
+    over = _cloud("over-prediction", "Residual over prediction", f"predicted {axis}", (predicted, residuals), y, said)
+    if results.experiment.evaluator == "solve":
+        return against, over  # what a formula leaves over has neither order nor chance
+    title = "order" if results.experiment.evaluator == "measure" else "run"
+    return (
+        against,
+        over,
+        _cloud("over-order", "Residual over run order", title, (runs, residuals), y, said),
+        _cloud(
+            "over-scores",
+            "Residual over normal score",
+            "normal score",
+            (scores, residuals),
+            y,
+            said,
+            line=((min(scores), max(scores)), (spread * min(scores), spread * max(scores))),
+        ),
+    )
+
+
+def _order(results: Results) -> list[int]:
+    """Return when each run was made, from 1 on: on the wire in random order."""
+    count = len(results.runs)
+    if results.experiment.evaluator != "measure":
+        return list(range(1, count + 1))
+    made = [0] * count
+    for when, run in enumerate(wire_order(results.experiment.seed, count), start=1):
+        made[run] = when
+    return made
+
+
+def thinned(count: int) -> range:
+    """Return which of so many points a picture shows: all, or evenly chosen ones."""
+    return range(0, count, -(-count // MOST_POINTS) if count > MOST_POINTS else 1)
+
+
+def _cloud(
+    name: str,
+    title: str,
+    x_title: str,
+    places: tuple[Sequence[float], Sequence[float]],
+    axis: Axis,
+    said: Sequence[str],
+    line: tuple[tuple[float, float], tuple[float, float]] | None = None,
+) -> Figure:
+    """Return points with the dashed line along which they should lie: zero, where none is given."""
+    x, y = places
+    x_ends = linear_ends(min([*x, *line[0]]), max([*x, *line[0]])) if line else linear_ends(min(x), max(x))
+    guide = line or (x_ends, (0.0, 0.0))
+    return Figure(
+        name=f"residuals-{name}",
+        title=title,
+        caption="",
+        x=Axis(title=x_title, ticks=few_ticks(*x_ends), low=x_ends[0], high=x_ends[1]),
+        y=axis,
+        marks=(
+            Line(name="as it should be", x=guide[0], y=guide[1], colour=_LINE, dashed=True, legend=False),
+            Points(
+                name="runs",
+                x=tuple(x),
+                y=tuple(y),
+                colour=_POINT,
+                filled=False,
+                size_px=6 if len(x) <= MOST_TOLD else 3,
+                labels=tuple(said),
+                legend=False,
+            ),
+        ),
+        height_px=230,
+    )
+
+
+def _said(experiment: Experiment, results: Results, left: Residuals, place: int, *, is_long: bool) -> str:
+    run = f"run {left.runs[place] + 1}"
+    return f"{run}: {run_said(experiment, results.runs[left.runs[place]].row)}" if is_long else run
+
+
+def _unit(scale: Scale, unit: str) -> str:
+    if scale.transform == "none":
+        return f" [{unit}]" if unit else ""
+    return f" of {scale.analysed_axis}"
+
+
+# A sample of a space (Latin hypercube, Sobol): the response against each factor, one dot a run.
+
+
+_PARTS = 10
+_FEWEST = 3
+_DOT, _TREND = "#9db9e0", "#c8524a"
+
+
+def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
+    """Return a small scatter for each factor, the most important first, with the mean along it."""
+    experiment = results.experiment
+    left = analysis.residuals
+    if left is None or not left.runs:
+        return ()
+    rows = [results.runs[run].row for run in left.runs]
+    values = [scale.back(value) for value in left.observed]
+    kept = thinned(len(values))
+    said = [
+        f"run {left.runs[one] + 1}: "
+        + (f"{run_said(experiment, rows[one])}: " if len(kept) <= MOST_TOLD else "")
+        + scale.written(values[one])
+        for one in kept
+    ]
+    low, high = linear_ends(min(values), max(values))
+    y = Axis(title=scale.axis, ticks=few_ticks(low, high), low=low, high=high)
+    panels = []
+    for column, factor in _in_order(experiment.factors, analysis):
+        coded = [experiment.design.coded[row][column] for row in rows]
+        trend = _means_along(coded, values)
+        ticks = [level.coded for level in factor.levels]
+        x = axis_of(
+            factor, [*ticks, 0.0] if factor.is_quantity else ticks, panel_px(columns_for(len(experiment.factors)))
+        )
+        panels.append(
+            Figure(
+                name=f"sample-{factor.letter}",
+                title=f"{factor.letter}: {factor.name}",
+                caption="",
+                x=Axis(title="", ticks=x.ticks, labels=x.labels, low=x.low, high=x.high),
+                y=y,
+                marks=(
+                    Points(
+                        name="runs",
+                        x=tuple(coded[one] for one in kept),
+                        y=tuple(values[one] for one in kept),
+                        colour=_DOT,
+                        size_px=4 if len(kept) <= MOST_TOLD else 3,
+                        labels=tuple(said),
+                        legend=False,
+                    ),
+                    Line(
+                        name="mean",
+                        x=tuple(at for at, _ in trend),
+                        y=tuple(value for _, value in trend),
+                        colour=_TREND,
+                        legend=False,
+                    ),
+                    # Points stand before lines: the mean would drown among the runs.
+                    Points(
+                        name="mean",
+                        x=tuple(at for at, _ in trend),
+                        y=tuple(value for _, value in trend),
+                        colour=_TREND,
+                        size_px=7,
+                        labels=tuple(f"mean about here: {scale.written(value)}" for _, value in trend),
+                        legend=False,
+                    ),
+                ),
+                height_px=230,
+            )
+        )
+    return tuple(panels)
+
+
+def _in_order(factors: Sequence[Factor], analysis: Analysis) -> list[tuple[int, Factor]]:
+    ranks = {one.letter: one.rank for one in analysis.screening.factors} if analysis.screening else {}
+    numbered = list(enumerate(factors))
+    return sorted(numbered, key=lambda pair: ranks.get(pair[1].letter, len(factors)))
+
+
+def _means_along(coded: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the mean position and the mean value of runs in equal parts of the range of a factor."""
+    low, high = min(coded), max(coded)
+    parts: list[list[tuple[float, float]]] = [[] for _ in range(_PARTS)]
+    for at, seen in zip(coded, values, strict=True):
+        share = (at - low) / (high - low) if high > low else 0.0
+        parts[min(int(_PARTS * share), _PARTS - 1)].append((at, seen))
+    return [
+        (sum(at for at, _ in part) / len(part), sum(value for _, value in part) / len(part))
+        for part in parts
+        if len(part) >= _FEWEST
+    ]
+
+
+@value
+class Picture:
+    """One picture of a report."""
+
+    name: str = field("Stem of its file")
+    title: str = field("The caption says how to read it")
+    caption: str = field("The caption says how to read it")
+    is_finding: bool = field("Whether it shows what was found, or whether to trust it")
+    drawn: Callable[..., str] = field("Returns the SVG; ``has_heading`` writes title and caption into it")
+
+    def svg(self, *, has_heading: bool = False) -> str:
+        """Return the picture as SVG text."""
+        return self.drawn(has_heading=has_heading)
+
+
+Pictures = Mapping[str, tuple[Picture, ...]]
+"""Pictures by name of the response."""
+
+
+def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture, ...]:
+    """Return the pictures of one response, in the order of a reader's questions."""
+    if analysis.mean is None or analysis.sst == 0.0:
+        return ()
+    found = []
+    is_drawn = is_sample(results.experiment)
+    is_curved = analysis.surface is not None and results.experiment.design.kind == "central_composite"
+    for picture in (
+        _shared(results, analysis, scale),
+        *(_profiled(results, analysis, scale) if is_curved else ()),
+        *(() if is_drawn or is_curved else _compared(results, analysis, scale)),
+        _sampled(results, analysis, scale),
+        _mapped(results, analysis, scale),
+        _outstanding(analysis, scale),
+        _left_over(results, analysis, scale),
+    ):
+        if picture is not None:
+            found.append(picture)
+    return tuple(found)
+
+
+def _left_over(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    if results.experiment.evaluator == "solve":
+        caption = (
+            "A formula answers without noise: what is left over is what the effects lack. Points along the first dashed"
+            " line are well predicted; a curve in the second picture asks for more levels, or another transform."
+        )
+    else:
+        caption = (
+            "Good: points along the first dashed line, and elsewhere a cloud without shape. A funnel means that errors"
+            " grow with the response, a curve that the model lacks a term, a slope over the run order that something"
+            " drifted, a bent line of normal scores that the intervals are rough."
+        )
+    figures = residual_panels(results, analysis, scale)
+    return _panels("residuals", "What is left over", caption, figures, is_finding=False)
+
+
+def _shared(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    title = f"What explains the variation of {scale.name}"
+    if analysis.screening is not None and is_sample(results.experiment):
+        bars = screening_bars(analysis.screening)
+        caption = "Dark: what a factor explains alone; pale: what it has a part in, together with others."
+    else:
+        is_exact = results.experiment.evaluator == "solve"
+        bars = effect_bars(analysis, rest="not explained" if is_exact else "errors (noise)")
+        caption = "Long bars matter."
+        if any(one.is_significant is False for one in analysis.effects):
+            caption += " Pale: not told from noise."
+    if not bars:
+        return None
+    return Picture(
+        name="shares",
+        title=title,
+        caption=caption,
+        is_finding=True,
+        drawn=partial(bars_svg, bars, title=title, caption=caption),
+    )
+
+
+def _profiled(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture | None, ...]:
+    flat = analysis.surface.stationary if analysis.surface else None
+    where = "at the flat point of the surface" if flat is not None and flat.is_inside else "in the middle"
+    return (
+        _panels(
+            "profiles",
+            f"{scale.name[:1].upper()}{scale.name[1:]} along each quantity",
+            f"By the fitted surface, the other quantities held {where}. Band: interval of the mean.",
+            profile_panels(results.experiment, analysis, scale),
+        ),
+    )
+
+
+def _compared(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture | None, ...]:
+    main = main_effect_panels(results.experiment, analysis, scale)
+    pairs = interaction_panels(results.experiment, analysis, scale)
+    return (
+        _panels(
+            "main-effects",
+            f"{scale.name[:1].upper()}{scale.name[1:]} at each level",
+            "Steep lines matter; a flat one does nothing. Dashed: the mean of all runs."
+            + (" Bars: intervals of the means." if analysis.s_e is not None else "")
+            + (" Where runs are missing, predictions stand in for them." if analysis.missing else "")
+            + _averages(scale)
+            + _from_where(main),
+            main,
+        ),
+        _panels(
+            "interactions",
+            "Pairs of factors",
+            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends."
+            + _from_where(pairs),
+            pairs,
+        ),
+    )
+
+
+def _from_where(figures: tuple[Figure, ...]) -> str:
+    is_cut = any(one.y.low is not None and one.y.low > 0.0 for one in figures)
+    return " The axis does not begin at 0." if is_cut else ""
+
+
+def _averages(scale: Scale) -> str:
+    return {
+        "none": "",
+        "log": " Means are geometric, because logarithms are analysed.",
+        "reciprocal": " Means are harmonic, because reciprocals are analysed.",
+    }[scale.transform]
+
+
+def _panels(
+    name: str, title: str, caption: str, figures: tuple[Figure, ...], *, is_finding: bool = True
+) -> Picture | None:
+    if not figures:
+        return None
+    legends = [len(mark.name) for one in figures for mark in one.marks if getattr(mark, "legend", True)]
+    columns = columns_for(len(figures), letters=max(legends, default=0))
+    return Picture(
+        name=name,
+        title=title,
+        caption=caption,
+        is_finding=is_finding,
+        drawn=partial(draw_panels, figures, columns=columns, title=title, caption=caption),
+    )
+
+
+def _sampled(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    if not is_sample(results.experiment):
+        return None
+    count = f" {MOST_POINTS:,} runs at most are shown." if analysis.count > MOST_POINTS else ""
+    return _panels(
+        "samples",
+        f"{scale.name[:1].upper()}{scale.name[1:]} over each factor",
+        f"A dot is a run; the line is their mean. Where it climbs or falls, the factor matters.{count}",
+        sample_panels(results, analysis, scale),
+    )
+
+
+def _mapped(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    figure = surface_figure(results.experiment, analysis, scale)
+    if figure is None:
+        return None
+    how = f"A smooth surface fitted to all runs: along a line it is level; numbers say how high{_in(scale)}."
+    caption = f"{how} {figure.caption}".strip()
+    return Picture(
+        name="surface",
+        title=figure.title,
+        caption=caption,
+        is_finding=True,
+        drawn=partial(draw, replace(figure, caption=caption)),
+    )
+
+
+def _in(scale: Scale) -> str:
+    return f", in {scale.unit}" if scale.unit else ""
+
+
+def _outstanding(analysis: Analysis, scale: Scale) -> Picture | None:
+    figure = half_normal_figure(analysis, scale)
+    if figure is None:
+        return None
+    caption = (
+        "No run was repeated, so effects are judged against each other: noise alone would put all of them along the"
+        " dashed line through 0. What lies far to its right, beyond the margins, is more than noise."
+    )
+    return Picture(
+        name="half-normal",
+        title=figure.title,
+        caption=caption,
+        is_finding=True,
+        drawn=partial(draw, replace(figure, caption=caption)),
+    )
+
+
+def course_picture(results: Results, course: Course) -> Picture:
+    """Return the picture of one run over time, with the verdict on it."""
+    trial = course.trial
+    levels = run_said(results.experiment, results.runs[course.run].row)
+    title = f"Throughput over time of run {course.run + 1} ({levels})"
+    figure = over_time_figure(trial.over_time, trial.duration_s, course.verdict, title=title)
+    return Picture(name="over-time", title=title, caption=figure.caption, is_finding=False, drawn=partial(draw, figure))

@@ -1,0 +1,331 @@
+"""What was found, in sentences that need no book of statistics."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from routecast.experiment.analysis.outcome import Analysis, Effect, Screened
+from routecast.experiment.model import Experiment, Factor, Results
+from routecast.experiment.views.levels import label_of, level_said
+from routecast.experiment.views.scale import Scale
+
+__all__ = [
+    "answer_said",
+    "design_said",
+    "headline",
+    "is_sample",
+    "is_told",
+    "percent_said",
+    "shared_said",
+    "surface_said",
+]
+
+_WORTH_NAMING = 0.01
+_MOST_NAMED = 3
+_BEYOND = 0.05
+"""A surface that tops every run by more than this part of their range is said to."""
+
+
+def is_sample(experiment: Experiment) -> bool:
+    """Return whether combinations were drawn from ranges rather than set up level by level."""
+    return experiment.design.kind in {"latin_hypercube", "sobol"}
+
+
+def percent_said(ratio: float) -> str:
+    """Write a share for a sentence.
+
+    Examples
+    --------
+    >>> percent_said(0.757), percent_said(0.004)
+    ('75.7 %', '0.4 %')
+    """
+    return f"{100.0 * ratio:.1f} %" if ratio >= 0.0005 or ratio == 0.0 else "less than 0.1 %"
+
+
+def is_told(effect: Effect) -> bool:
+    """Return whether an effect is worth a sentence: not lost in noise, and more than 1 % of all variation."""
+    return effect.is_significant is not False and (effect.share_ratio or 0.0) >= _WORTH_NAMING
+
+
+def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
+    """Return the answer for one response: what matters, which way, how much; and what does not matter."""
+    name = scale.name
+    if analysis.mean is None:
+        return f"No run has an answer, so nothing can be said of {name}."
+    if analysis.sst == 0.0:
+        return f"**{_upper(name)}** does not vary: every run answered {scale.text(analysis.mean)}."
+    if analysis.screening is not None and is_sample(results.experiment):
+        return _screened_said(analysis, name)
+    if results.experiment.design.kind == "central_composite":
+        return _curved_said(results.experiment, analysis, scale)
+    named = [one for one in analysis.effects if is_told(one)][:_MOST_NAMED]
+    named = named or [one for one in analysis.effects if one.is_significant][:1]
+    if not named:
+        return _nothing_said(analysis, scale)
+    experiment = results.experiment
+    sentences = []
+    for number, effect in enumerate(named):
+        share = percent_said(effect.share_ratio or 0.0)
+        of = f" of the variation of {_analysed(scale)}" if number == 0 else ""
+        how = _how(experiment, analysis, effect, scale, is_first=number == 0)
+        sentences.append(f"**{_upper(effect.label)}** explains **{share}**{of}{': ' + how if how else ''}.")
+    return " ".join([*sentences, _quiet_said(experiment, analysis)]).strip()
+
+
+def _analysed(scale: Scale) -> str:
+    return {"none": "", "log": "the logarithm of ", "reciprocal": "the reciprocal of "}[scale.transform] + scale.name
+
+
+def shared_said(experiment: Experiment, analysis: Analysis) -> str:
+    """Say which effects worth a sentence may be a simple other one; empty where none may.
+
+    Interactions of three factors and more are left out: they are rare, and the table of effects has them.
+    """
+    pairs = []
+    for effect in analysis.effects:
+        if not is_told(effect):
+            continue
+        simple = _aliases_said(experiment, effect)
+        if simple:
+            pairs.append(f"what is called {effect.label} may be {' or '.join(simple)}")
+    if not pairs:
+        return ""
+    said = "; ".join(pairs[:_MOST_NAMED])
+    return f"{_upper(said)}. The simpler one is usually the cause; the other runs of the full design would settle it."
+
+
+def _curved_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
+    """Say what each quantity does, slope and bend together."""
+    names = {factor.letter: factor.name for factor in experiment.factors}
+    shares: dict[tuple[str, ...], float] = {}
+    for effect in analysis.effects:
+        letters = tuple(dict.fromkeys(effect.letters))
+        shares[letters] = shares.get(letters, 0.0) + (effect.share_ratio or 0.0)
+    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
+    said = [
+        (" x ".join(names.get(letter, letter) for letter in letters), share)
+        for letters, share in ranked
+        if letters and share >= _WORTH_NAMING
+    ][:_MOST_NAMED]
+    if not said:
+        return _nothing_said(analysis, scale)
+    first, share = said[0]
+    text = (
+        f"**{_upper(first)}** matters most for {scale.name}: its slope and its bend explain"
+        f" **{percent_said(min(share, 1.0))}** of the variation."
+    )
+    if len(said) > 1:
+        text += f" Then {', '.join(f'{name} ({percent_said(min(part, 1.0))})' for name, part in said[1:])}."
+    return text
+
+
+def _aliases_said(experiment: Experiment, effect: Effect, most: int = 2) -> list[str]:
+    """Return the effects of at most so many factors, in the factors' names, that cannot be told from an effect."""
+    names = {factor.letter: factor.name for factor in experiment.factors}
+    others = [alias.lstrip("+-−") for alias in effect.aliases]
+    return [" x ".join(names.get(letter, letter) for letter in one) for one in others if len(one) <= most]
+
+
+def headline(results: Results, analysis: Analysis, scale: Scale) -> str:
+    """Return the first sentence of the answer."""
+    return re.split(r"(?<=\.) (?=\*\*|[A-Z])", answer_said(results, analysis, scale), maxsplit=1)[0]
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _nothing_said(analysis: Analysis, scale: Scale) -> str:
+    text = f"No factor has an effect on **{scale.name}** that is told from the noise."
+    if analysis.error_df == 0:
+        text = (
+            f"No effect on **{scale.name}** stands out from the others, and without repeated runs nothing else says"
+            " what noise is."
+        )
+    largest = next((one for one in analysis.effects if one.share_ratio is not None), None)
+    if largest is not None:
+        text += f" The largest, {largest.label}, explains {percent_said(largest.share_ratio or 0.0)} of the variation."
+    return text
+
+
+def _quiet_said(experiment: Experiment, analysis: Analysis) -> str:
+    quiet = [
+        f"{one.label} ({percent_said(one.share_ratio)})"
+        for one in analysis.effects
+        if len(one.letters) == 1 and "^" not in one.name and not is_told(one) and one.share_ratio is not None
+        and one.letters[0] in {factor.letter for factor in experiment.factors}
+    ]  # fmt: skip
+    return f"Of little consequence: {', '.join(quiet)}." if quiet else ""
+
+
+def _how(experiment: Experiment, analysis: Analysis, effect: Effect, scale: Scale, *, is_first: bool) -> str:
+    """Say which way an effect goes, and how far."""
+    factors = {factor.letter: factor for factor in experiment.factors}
+    known = [factors[letter] for letter in effect.letters if letter in factors]
+    if len(known) != len(effect.letters) or "^" in effect.name or not known:
+        return ""
+    others = _aliases_said(experiment, effect, len(known))
+    if others:  # which way this one goes would be told of the wrong one as well
+        return f"it, or {', or '.join(others)}; these runs cannot tell which"
+    if len(known) == 2:
+        return _depends(analysis, known[0], known[1], scale)
+    if len(known) != 1:
+        return ""
+    if effect.value is None:
+        return _by_level(effect, scale)
+    return _two_ways(analysis, effect.value, known[0], scale, is_first=is_first)
+
+
+def _two_ways(analysis: Analysis, value: float, factor: Factor, scale: Scale, *, is_first: bool) -> str:
+    high, low = factor.levels[-1].label, factor.levels[0].label
+    if value < 0.0:
+        high, low, value = low, high, -value
+    mean = analysis.mean or 0.0
+    if scale.transform == "log":
+        up, down = math.exp(value), math.exp(-value)
+        return f"with {high} it is {up:.3g} times, with {low} {down:.3g} times the typical {scale.text(mean)}"
+    if scale.transform == "reciprocal":
+        # The larger reciprocal is the smaller response.
+        return f"with {low} it is typically {scale.text(mean - value)}, with {high} {scale.text(mean + value)}"
+    gain = scale.amount(value)
+    of = f" of {scale.text(mean)}" if is_first else ""
+    return f"with {high} it is {gain} above the mean{of}, with {low} as much below"
+
+
+def _by_level(effect: Effect, scale: Scale) -> str:
+    if not effect.levels:
+        return ""
+    ranked = sorted(effect.levels, key=lambda one: one.value)
+    least, most = ranked[0], ranked[-1]
+    if scale.transform == "reciprocal":
+        least, most = most, least
+    said = f"it is highest with {most.label}, lowest with {least.label}"
+    if scale.transform == "none":
+        return f"{said} ({scale.amount(most.value, '+')} and {scale.amount(least.value, '+')} about the mean)"
+    return said
+
+
+def _depends(analysis: Analysis, first: Factor, second: Factor, scale: Scale) -> str:
+    """Say how far the first factor carries at the ends of the second."""
+    found = next((one for one in analysis.means if one.letters == (first.letter, second.letter)), None)
+    if found is None:
+        return f"what {first.name} does depends on {second.name}"
+    by_pair = {point.coded: point.value for point in found.points}
+    reaches = []
+    for level in (second.levels[0], second.levels[-1]):
+        ends = [by_pair.get((end.coded, level.coded)) for end in (first.levels[0], first.levels[-1])]
+        if ends[0] is None or ends[1] is None:
+            return f"what {first.name} does depends on {second.name}"
+        reaches.append(f"{_change(ends[0], ends[1], scale)} ({level_said(second, level.label)})")
+    return (
+        f"what {first.name} does depends on {second.name}; going from {first.levels[0].label} to"
+        f" {first.levels[-1].label} makes {reaches[0]}, but {reaches[1]}"
+    )
+
+
+def _change(first: float, last: float, scale: Scale) -> str:
+    if abs(last - first) <= 1e-6 * max(abs(first), abs(last)):
+        return "no difference"
+    if scale.transform == "none":
+        return scale.amount(last - first, "+")
+    return f"a factor of {scale.back(last) / scale.back(first):.3g}"
+
+
+def _screened_said(analysis: Analysis, name: str) -> str:
+    assert analysis.screening is not None  # the caller asked
+    ranked = analysis.screening.factors
+    first, rest = ranked[0], ranked[1:]
+    said = f"**{_upper(first.name)}** matters most for {name}: {_part(first, of=' of the variance')}."
+    others = [one for one in rest if one.importance >= _WORTH_NAMING]
+    quiet = [one for one in rest if one.importance < _WORTH_NAMING]
+    if others:
+        said += f" Then {', '.join(f'{one.name} ({_part(one)})' for one in others[:_MOST_NAMED])}."
+    if quiet:
+        said += f" Of little consequence: {', '.join(one.name for one in quiet)}."
+    return said
+
+
+def _part(one: Screened, of: str = "") -> str:
+    """Say a factor's part in the variance, and which way it goes."""
+    way = ""
+    if one.srrc is not None and abs(one.srrc) >= 0.1:
+        way = f", more of it brings {'more' if one.srrc > 0.0 else 'less'}"
+    if one.first_order_ratio is None:
+        return f"rank correlation {one.importance:.2f}{way}"
+    alone = max(one.first_order_ratio, 0.0)
+    if one.total_ratio is None or one.total_ratio <= alone + _WORTH_NAMING:
+        said = f"it explains **{percent_said(alone)}**{of}" if of else percent_said(alone)
+        return said + way
+    # The order is that of the parts with interactions: the number that decides it comes first.
+    whole = percent_said(one.total_ratio)
+    said = f"it has a part in **{whole}**{of}" if of else f"a part in {whole}"
+    said += f", {percent_said(alone)} by itself"
+    return said + way
+
+
+def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
+    """Say where the surface is flat; empty where it is nowhere within what was tried."""
+    surface = analysis.surface
+    if surface is None or surface.stationary is None:
+        return ""
+    flat = surface.stationary
+    if not flat.is_inside:
+        if is_sample(experiment):
+            return ""
+        return "Within what was tried the surface rises or falls to an edge: its flat point lies outside."
+    factors = {factor.letter: factor for factor in experiment.factors}
+    place = ", ".join(
+        f"{factors[letter].name} {label_of(factors[letter], at)}"
+        for letter, at in zip(surface.letters, flat.coded, strict=True)
+    )
+    value = scale.text(flat.response)
+    kinds = {
+        "maximum": f"The fitted surface is highest, {value}, at {place}.",
+        "minimum": f"The fitted surface is lowest, {value}, at {place}.",
+        "saddle": f"The fitted surface has a saddle, {value}, at {place}: it rises one way and falls another.",
+        "ridge": f"The fitted surface hardly bends along one direction: a ridge through {place}, at {value}.",
+    }
+    said = kinds[flat.kind]
+    answered = [value for cell in analysis.cells for value in cell.values]
+    most, least = max(answered, default=math.inf), min(answered, default=-math.inf)
+    if flat.kind == "maximum" and scale.transform == "none" and flat.response > most + _BEYOND * (most - least):
+        said += f" No run goes so far (the highest run has {scale.text(most)}): try runs there before relying on it."
+    if scale.transform == "none" and flat.response < 0.0 <= min(answered, default=-1.0):
+        said += " No run answers below zero: there the surface does not follow them, and is no more than a sketch."
+    return said
+
+
+def design_said(experiment: Experiment) -> str:
+    """Say which combinations were tried, and why so."""
+    design, factors = experiment.design, experiment.factors
+    rows, repeats = len(design.coded), design.replications
+    middle = sum(not any(row) for row in design.coded)
+    counts = " x ".join(str(len(factor.levels)) for factor in factors)
+    kinds = {
+        "full": f"Every combination of the levels was tried: {counts} = {rows:,}.",
+        "multilevel": f"Every combination of the levels was tried: {counts} = {rows:,}.",
+        "fractional": (
+            f"Of the {2 ** len(factors):,} combinations {rows:,} were tried, chosen by"
+            f" {', '.join(design.generators)}. That saves runs, and costs: some effects share their numbers."
+        ),
+        "central_composite": (
+            f"{rows:,} combinations were tried: corners, points beyond or on the faces, and the middle, so that"
+            " curves show as well as slopes."
+        ),
+        "latin_hypercube": (
+            f"{rows:,} combinations were drawn so that each factor's range is covered evenly (Latin hypercube)."
+        ),
+        "sobol": f"{rows:,} combinations were drawn so that they fill the space evenly (Sobol sequence).",
+        "listed": f"{rows:,} combinations were tried, as the file lists them.",
+    }
+    said = kinds[design.kind]
+    if repeats > 1:
+        said += f" Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
+    elif experiment.evaluator == "solve":
+        said += " A formula answers the same every time: one run each is enough."
+    elif middle > 1:
+        said += f" The middle was run {middle} times, the others once: it tells the noise."
+    else:
+        said += " Each was run once: noise can only be judged from effects that are small."
+    return said

@@ -1,0 +1,15 @@
+"""What the wing ``experiment`` adds to routecast."""
+
+from __future__ import annotations
+
+from routecast.wings import FileKind, Wing
+
+__all__ = ["WING"]
+
+WING = Wing(
+    package="routecast.experiment",
+    commands={"What would it do": {"experiment": "commands:experiment"}},
+    file_kinds={"experiment": FileKind("an experiment file", ("experiment",), frozenset({"factor", "response"}))},
+    schemas={"experiment": "file.reading:experiment_schema"},
+    studies={"experiments": "study:ExperimentsStudy"},
+)

@@ -1,0 +1,226 @@
+"""Functions as tables: estimates by operation, throughput, limits, and what ran beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from routecast.show.tables import Column, Table, signed_percent
+
+if TYPE_CHECKING:
+    from routecast.function.estimate import Estimate
+    from routecast.function.model import NetworkFunction, Stated
+    from routecast.function.operations import Operation
+    from routecast.function.stated import Beside
+    from routecast.function.step_estimate import StepEstimate
+
+__all__ = [
+    "cores_said",
+    "functions_table",
+    "limits_table",
+    "operations_table",
+    "registry_table",
+    "stated_table",
+    "throughput_table",
+]
+
+
+_LEVELS = ("L2", "L3", "DRAM")
+
+
+def operations_table(found: Estimate, direction: str, title: str) -> Table:
+    """Return what each step of a direction costs, per packet of that direction."""
+    steps = [one for one in found.operations if one.direction == direction]
+    waits = any(one.stall_cycles for one in steps)
+    total = sum(one.cycles + one.stall_cycles for one in steps) + found.call_cycles
+    levels = _LEVELS if waits else ("DRAM",)
+    rows: list[tuple[str | float | None, ...]] = [
+        (
+            one.operation if one.times == 1.0 else f"{one.operation} x {one.times:g}",
+            _parameters(one),
+            one.cycles,
+            *([one.stall_cycles] if waits else []),
+            *[one.lines_by_level.get(level, 0.0) or None for level in levels],  # type: ignore[call-overload]
+            (one.cycles + one.stall_cycles) / total,
+        )
+        for one in steps
+    ]
+    if found.call_cycles:
+        blank = [None] * (len(levels) + waits)
+        rows.append(("call", "", found.call_cycles, *blank, found.call_cycles / total))
+    rows.append(
+        (
+            "sum",
+            "",
+            sum(one.cycles for one in steps) + found.call_cycles,
+            *([sum(one.stall_cycles for one in steps)] if waits else []),
+            *[_level_sum(steps, level) or None for level in levels],
+            1.0,
+        )
+    )
+    return Table(
+        name="operations",
+        title=title,
+        caption="",
+        columns=(
+            Column.text("Operation"),
+            Column.text("Parameters"),
+            Column("Cycles", "", _cycles),
+            *([Column("Waiting", "cycles", _cycles)] if waits else []),
+            *[Column(level, "lines", ".3g") for level in levels],
+            Column("Share", "%", _whole_percent),
+        ),
+        rows=tuple(rows),
+        strong=frozenset({len(rows) - 1}),
+    )
+
+
+def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
+    """Return the throughput of estimates, each with what it is called."""
+    ranged = any(found.range_pps[0] == found.range_pps[0] for _, found in rows)
+    return Table.of(
+        rows,
+        Column.text("", lambda row: row[0]),
+        Column.text("Frames", lambda row: row[1].frames.name),
+        Column("Cycles", "", _cycles, lambda row: row[1].packet_cycles),
+        Column("DRAM", "lines", ".3g", lambda row: row[1].dram_accesses),
+        Column("Per core", "Mpps", _mega, lambda row: row[1].core_pps),
+        ranged
+        and Column.text(
+            "95 %", lambda row: f"{_mega(row[1].range_pps[0])} to {_mega(row[1].range_pps[1])}", unit="Mpps"
+        ),
+        Column("Machine", "Mpps", _mega, lambda row: row[1].pps),
+        Column.text("Limited by", lambda row: row[1].bottleneck.resource),
+        name="throughput",
+        title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {cores_said(rows[0][1].cores)}",
+        caption="95 %: by what the operations' costs are uncertain." if ranged else "",
+    )
+
+
+def limits_table(found: Estimate) -> Table:
+    """Return what limits the machine, the tightest first."""
+    return Table.of(
+        found.limits,
+        Column.text("Resource", "resource"),
+        Column("At most", "Mpps", _mega, "pps"),
+        Column.text("Because", "reason"),
+        name="limits",
+        title=f"Limits, {found.frames.name}",
+        strong=frozenset({0}),
+    )
+
+
+def stated_table(rows: Sequence[Beside]) -> Table:
+    """Return what the source states of a function, beside the estimate of the same case."""
+    first: dict[str, Beside] = {}
+    for row in rows:
+        first.setdefault(row.stated.quote, row)
+    return Table.of(
+        rows,
+        Column.text("Quantity", lambda row: _quantity(row.stated)),
+        Column.text("Stated", lambda row: f"{row.stated.value:.10g}"),
+        Column.text("Ours", lambda row: _ours(row.ours)),
+        Column.text("", lambda row: row.stated.unit),
+        Column("Off", "%", signed_percent, "error_ratio"),
+        Column.text("Section", "stated.section"),
+        Column.text("Words", lambda row: _words(row, first), wrap=True),
+        name="stated",
+        title="What the source states",
+        caption="",
+    )
+
+
+_QUANTITIES = {"dram_accesses": "accesses", "core": "cores", "memory": "memory", "machine": "machine"}
+
+
+def _words(row: Beside, first: Mapping[str, Beside]) -> str:
+    return f"“{row.stated.quote}”" if first[row.stated.quote] is row else "the same words"
+
+
+def _quantity(one: Stated) -> str:
+    parts = [
+        _QUANTITIES.get(one.quantity, one.quantity),
+        one.direction,
+        f"{one.frame_bytes} B" if one.frame_bytes != 64 else "",
+        cores_said(one.cores) if one.cores > 1 else "",
+        "measured" if one.measured else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _ours(value: float) -> str:
+    return "not known" if math.isnan(value) else f"{value:.4g}"
+
+
+def _level_sum(steps: Sequence[StepEstimate], level: str) -> float:
+    return sum(lines for one in steps for name, lines in one.lines_by_level.items() if name == level)
+
+
+def _parameters(step: StepEstimate) -> str:
+    """Write the parameters that a step gives; those that are as always are left out."""
+    from routecast.function.operations import OPERATIONS
+
+    usual = {name: one.default for name, one in OPERATIONS[step.operation].parameters.items()}
+    return ", ".join(f"{name} {_number(value)}" for name, value in step.parameters.items() if value != usual[name])
+
+
+def _number(value: float) -> str:
+    """Write a size so that 2 M entries fit into a column."""
+    for step, prefix in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
+        if value >= 2 * step and value % step == 0.0:
+            return f"{value / step:g} {prefix}"
+    for size, prefix in ((1e6, "M"), (1e4, "k")):
+        if value >= size:
+            return f"{value / (1e3 if prefix == 'k' else size):.4g} {prefix}"
+    return f"{value:.4g}"
+
+
+def cores_said(count: int) -> str:
+    """Write how many cores."""
+    return "1 core" if count == 1 else f"{count} cores"
+
+
+def _cycles(value: float) -> str:
+    return f"{value:.0f}" if abs(value - round(value)) < 0.05 else f"{value:.1f}"
+
+
+def _mega(rate_pps: float) -> str:
+    return f"{rate_pps / 1e6:.2f}"
+
+
+def _whole_percent(ratio: float) -> str:
+    return f"{100.0 * ratio:.1f}"
+
+
+def functions_table(functions: Sequence[NetworkFunction]) -> Table:
+    """Return the functions that ship."""
+    return Table.of(
+        functions,
+        Column.text("Name", "name"),
+        Column.text("What it is", "title"),
+        Column.text("Directions", lambda one: ", ".join(direction.name for direction in one.directions)),
+        Column.text("Real", lambda one: "yes" if one.runs_as else ""),
+        name="functions",
+        title="Network functions",
+        caption="Several in a row: `acl_firewall,nat44`. An own one: a *.function.toml. Real: --run runs it.",
+    )
+
+
+def registry_table(operations: Iterable[Operation]) -> Table:
+    """Return the elementary operations."""
+
+    def parameters(one: Operation) -> str:
+        given = ((name, parameter.default is None) for name, parameter in one.parameters.items())
+        return ", ".join(name if needed else f"[{name}]" for name, needed in given)
+
+    return Table.of(
+        operations,
+        Column.text("Operation", "name"),
+        Column.text("Parameters", parameters),
+        Column("Row", getter=lambda one: "–" if one.row is None else str(one.row)),
+        Column.text("What it does", "meaning"),
+        name="registry",
+        title="Elementary operations",
+        caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets need not be given.",
+    )

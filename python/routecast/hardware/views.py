@@ -1,0 +1,92 @@
+"""A host as tables: levels of the memory, bandwidth, what elementary operations cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from routecast.hardware.model import Hardware, OperationCost
+from routecast.quantity import format_binary_bytes, format_frequency
+from routecast.show.tables import Column, Table, percent
+
+__all__ = ["formulas_table", "hardware_table", "levels_table", "probe_tables"]
+
+
+def levels_table(hardware: Hardware) -> Table:
+    """Return the levels with their sizes and what a line costs there, in nanoseconds."""
+    separate, hz = hardware.stalls == "separate", hardware.cpu.frequency_hz
+
+    def line(pattern: str) -> Column:
+        return Column(pattern, "ns", ".3g", lambda level: 1e9 * level.line_cycles(pattern, hz) / hz)
+
+    return Table.of(
+        hardware.levels,
+        Column.text("Level", "name"),
+        Column("Size", getter=lambda level: format_binary_bytes(level.size_bytes)),
+        *(() if separate else map(line, ("dependent", "batched", "streamed"))),
+        name="levels",
+        title="Levels of the memory",
+        caption="The cycles of the operations hold all that a core waits; lines in DRAM load the memory."
+        if separate
+        else "What a line costs on top of the operations' cycles, by the level where it is found.",
+    )
+
+
+def probe_tables(hardware: Hardware) -> tuple[Table, ...]:
+    """Return what a probe found: levels, bandwidth, operations, as far as they are known."""
+    facts = hardware.facts
+    bandwidth = Table.of(
+        [kind for kind in ("read", "write", "copy") if f"{kind}_bytes_per_s" in facts],
+        Column.text("", str),
+        Column("Rate", "GB/s", ".1f", lambda kind: float(str(facts[f"{kind}_bytes_per_s"])) / 1e9),
+        name="bandwidth",
+        title="Bandwidth of one core",
+    )
+    operations = Table.of(
+        hardware.operations.items(),
+        Column.text("Operation", lambda one: one[0]),
+        Column.text("Cycles", lambda one: one[1].cycles.text, wrap=True),
+        Column("Misfit", "%", percent, lambda one: one[1].residual_ratio),
+        Column("Samples", "", ".0f", lambda one: one[1].samples),
+        name="operations",
+        title="Elementary operations",
+        caption="Core cycles of one execution with its data in L1; misfit: root mean square of the relative residuals.",
+    )
+    return tuple(table for table in (levels_table(hardware), bandwidth, operations) if table.rows)
+
+
+def formulas_table(hardware: Hardware) -> Table:
+    """Return the formulas of the operations with their sources."""
+    costs = []
+    for name, cost in hardware.operations.items():
+        costs.append((name, cost))
+        if cost.remote is not None:
+            costs.append((f"  remote {name}", cost.remote))
+    return Table.of(
+        costs,
+        Column.text("Operation", lambda one: one[0]),
+        Column.text("Cycles, lines of memory, source", lambda one: _cost(one[1])),
+        name="operations",
+        title="Elementary operations",
+        caption="Formulas over the operations' parameters, sizes in bytes; remote: the frame lies in the other "
+        "socket's L3.",
+    )
+
+
+def _cost(cost: OperationCost) -> str:
+    cycles = cost.cycles.text if cost.factor == 1.0 else f"{cost.factor:.4g} x ({cost.cycles.text})"
+    lines = [f"{access.of} lines: {access.lines.text}" for access in cost.accesses]
+    fit = f" ({cost.samples} samples, rms {cost.residual_ratio:.1%})" if cost.samples else ""
+    return "\n".join([cycles, *lines, f"{cost.source}{fit}"])
+
+
+def hardware_table(hosts: Mapping[str, Hardware]) -> Table:
+    """Return the hosts that are known, by name."""
+    return Table.of(
+        hosts.items(),
+        Column.text("Name", lambda one: one[0]),
+        Column("Cores", "", ".0f", lambda one: one[1].cpu.cores),
+        Column("Clock", getter=lambda one: format_frequency(one[1].cpu.frequency_hz)),
+        Column.text("What it is", lambda one: one[1].title),
+        name="hardware",
+        title="Hardware",
+    )

@@ -1,0 +1,26 @@
+"""Names of a package that are imported when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    ``modules`` maps each module of the package to the names that it provides, separated by spaces. No module may bear
+    a provided name: importing it would replace the name.
+    """
+    home = {name: module for module, names in modules.items() for name in names.split()}
+
+    def get(name: str) -> object:
+        if name in home:
+            return getattr(import_module(f"{package}.{home[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get, lambda: sorted(home), sorted(home)

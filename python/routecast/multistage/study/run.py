@@ -1,0 +1,651 @@
+"""Routers of many machines: predict all of it, write that down, then let them forward and fail, and compare.
+
+::
+
+    one uncapped BR, measured ─► latency ┐
+    file ─► model ─► simulate ───────────┴─► OUT/prediction.json ─► trials, failures ─► both, side by side
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+from typing import Any, ClassVar, Literal, Protocol
+
+from routecast.evaluate.ledger import Columns, Ledger, Row
+from routecast.evaluate.plain import plain
+from routecast.evaluate.protocol import Described, Evaluator, Resettable
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.trial import Moment, Trial
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.multistage.device import MultistageDevice
+from routecast.multistage.document import MultistageFile
+from routecast.multistage.model import Deaths, FlowChoices, deaths_of, model_of, takeover_of
+from routecast.multistage.study.document import FailureTable, MultistageStudy
+from routecast.quantity.whole_file import write_whole
+from routecast.study.engine import StudyRun
+from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
+from routecast.testbed.opening import make_bed, open_testbed
+from routecast.testbed.streams import Addressing, streams_of
+
+__all__ = ["FailureRow", "LatencyRow", "MultistageResult", "ThroughputRow", "answer"]
+
+PREDICTION = "prediction.json"
+"""The file in the folder of results that stands before anything fails."""
+
+_PART_S = 0.005
+"""Rates over time are those of parts of this length."""
+_CLOSE_S = 0.002
+"""A detection time that is met so closely is met."""
+
+Kind = Literal["calibration", "throughput", "latency", "failure"]
+
+COLUMNS: Columns = {
+    **dict.fromkeys(("task", "kind", "failure"), "text"),
+    **dict.fromkeys(("routers", "balancers"), "whole"),
+    **dict.fromkeys(("cap_pps", "load_pps"), "number"),
+    **dict.fromkeys(("flows", "repeat"), "whole"),
+    "began": "text",
+    **dict.fromkeys(("offered_frames", "forwarded_frames", "dropped_frames"), "whole"),
+    **dict.fromkeys(("duration_s", "loss_from_s", "latency_p50_s", "latency_p99_s"), "number"),
+    **dict.fromkeys(("over_time", "invalid", "notes"), "text"),
+}
+"""Columns of ``results.parquet``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A router that is made: so many equal machines."""
+
+    routers: int
+    balancers: int = 1
+    cap_pps: int = 0
+    away_ms: int = 0
+
+    def options(self) -> dict[str, object]:
+        """Return the options of the device."""
+        found: dict[str, object] = {"routers": self.routers, "balancers": self.balancers, "cap_pps": self.cap_pps}
+        return found | ({"away_ms": self.away_ms} if self.away_ms else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One trial to make."""
+
+    kind: Kind
+    setting: Setting
+    load_pps: float
+    flows: int
+    repeat: int
+    failure: FailureTable | None = None
+
+    def key(self, study: MultistageStudy) -> str:
+        """Return what the trial is known by: everything that decides what is measured."""
+        trials = study.trials
+        text = repr((self, trials.testbed, trials.duration, trials.frame))
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def load(self, study: MultistageStudy) -> OfferedLoad:
+        """Return the load: constant bit rate from port 0 to port 1, in equal shares of all flows."""
+        one_way = tuple(Flow(rss_hash=number % 128, ingress=0, egress=1) for number in range(self.flows))
+        return OfferedLoad(
+            rate_pps=self.load_pps,
+            frames=FrameMix.fixed(study.trials.frame),
+            flows=FlowSet(name=f"{self.flows} flows, one way", flows=one_way),
+        )
+
+    def title(self) -> str:
+        """Name the trial for who waits."""
+        what = self.failure.name if self.failure else self.kind
+        return f"{what}, {self.setting.routers} back-end routers, trial {self.repeat}"
+
+
+class Router(Evaluator, Resettable, Protocol):
+    """A router that forwards, and whose elements fail."""
+
+
+class Bench(Protocol):
+    """Where routers are made and measured."""
+
+    def device(self, setting: Setting) -> AbstractContextManager[Router]:
+        """Make a router; leaving the context removes it."""
+        ...
+
+
+class TestbedBench:
+    """A test bed of namespaces."""
+
+    __test__ = False  # no test, whatever pytest takes the name for
+
+    def __init__(self, study: MultistageStudy, folder: Path) -> None:
+        bed = study.trials.testbed
+        self.testbed = bed if bed == "namespaces" else str(folder / bed)
+
+    def device(self, setting: Setting) -> AbstractContextManager[Router]:
+        """Make the test bed with a router of many machines in it."""
+        return open_testbed(self.testbed, device=MultistageDevice.name, options=setting.options(), over_time=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThroughputRow:
+    """What routers of so many machines forward in overload."""
+
+    SUMMARY: ClassVar = ("*", "over_the_sum", "error_ratio")
+
+    routers: int
+    offered_pps: float
+    sum_of_caps_pps: float
+    predicted_pps: float
+    measured_pps: Measured
+
+    @property
+    def over_the_sum(self) -> float:
+        """Measured over the sum of caps; a queue that was empty takes its length once more."""
+        return self.measured_pps.median / self.sum_of_caps_pps
+
+    @property
+    def error_ratio(self) -> float:
+        """Predicted over measured, less one."""
+        return self.predicted_pps / self.measured_pps.median - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyRow:
+    """Latency of a router of so many machines at a load that it carries."""
+
+    SUMMARY: ClassVar = ("*", "error_ratio")
+
+    routers: int
+    load_pps: float
+    predicted_p50_s: float
+    predicted_p99_s: float
+    p50_s: Measured
+    p99_s: Measured
+
+    @property
+    def error_ratio(self) -> float:
+        """Predicted median over the measured one, less one."""
+        return self.predicted_p50_s / self.p50_s.median - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRow:
+    """A failure: what it was said to cost, and what it cost."""
+
+    SUMMARY: ClassVar = ("*", "-failure", "-courses", "-predicted_course", "name=failure.name", "away_s", "error_ratio")
+
+    failure: FailureTable
+    load_pps: float
+    victims: tuple[str, ...]
+    share: float
+    predicted_away_s: float
+    predicted_frames: float
+    simulated_frames: float
+    lost_frames: Measured
+    predicted_course: tuple[tuple[float, float], ...]
+    courses: tuple[tuple[tuple[float, float], ...], ...]
+
+    @property
+    def victims_pps(self) -> float:
+        """What is sent to who fails, frames/s."""
+        return self.share * self.load_pps
+
+    @property
+    def away_s(self) -> float:
+        """How long its flows were away: what was lost over what was sent to who failed."""
+        return self.lost_frames.median / self.victims_pps
+
+    @property
+    def error_ratio(self) -> float:
+        """Predicted over measured loss, less one."""
+        return self.predicted_frames / self.lost_frames.median - 1.0 if self.lost_frames.median else math.nan
+
+    @property
+    def missed_ratio(self) -> float:
+        """The size of the error, 0 where the time is met within two milliseconds."""
+        is_close = abs(self.predicted_away_s - self.away_s) <= _CLOSE_S
+        return 0.0 if is_close else abs(self.error_ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultistageResult(StudyResult[MultistageStudy]):
+    """Throughput, latency and failures, predicted and measured."""
+
+    FINDINGS: ClassVar = ("prediction_written", "first_failure", "throughput", "latency", "failures", "invalid_trials")
+
+    throughput: tuple[ThroughputRow, ...]
+    latency: tuple[LatencyRow, ...]
+    failures: tuple[FailureRow, ...]
+    prediction_written: str
+    first_failure: str
+    invalid_trials: int
+    facts: Mapping[str, Any]
+
+    @property
+    def furthest_from_the_sum(self) -> float:
+        """Largest distance of a throughput from the sum of caps; NaN where one was not measured."""
+        return _largest(row.over_the_sum - 1.0 for row in self.throughput)
+
+    @property
+    def throughput_error_ratio(self) -> float:
+        """Largest error of a throughput."""
+        return _largest(row.error_ratio for row in self.throughput)
+
+    @property
+    def latency_error_ratio(self) -> float:
+        """Median error of median latencies."""
+        errors = [abs(row.error_ratio) for row in self.latency if math.isfinite(row.error_ratio)]
+        return median(errors) if errors else math.nan
+
+    @property
+    def deaths(self) -> tuple[FailureRow, ...]:
+        """Failures of back-end routers."""
+        return tuple(row for row in self.failures if row.failure.of != "balancer")
+
+    @property
+    def takeovers(self) -> tuple[FailureRow, ...]:
+        """Failures of the load balancer that works."""
+        return tuple(row for row in self.failures if row.failure.of == "balancer")
+
+
+def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> MultistageResult:
+    """Predict, write the prediction, measure, compare.
+
+    Parameters
+    ----------
+    run : StudyRun
+    bench : Bench, optional
+        Where routers are made; the study's test bed if not given.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The test bed cannot be made, or the machine lacks something.
+    """
+    study = run.study
+    place = TestbedBench(study, run.folder)
+    first, later = list(_calibration(study)), list(_points(study))
+    run.trials = run.work = len(first) + len(later)
+    with run.ledger(COLUMNS) as ledger:
+        run.resumed = sum(point.key(study) in ledger.rows for point in (*first, *later))
+        measuring = _Measuring(run=run, ledger=ledger, bench=bench or place, facts={})
+        begun = measuring.rows(first)
+        run.tell("predict")
+        predicting = _Predicting(study=study, testbed=place.testbed)
+        throughput = [predicting.throughput(count) for count in study.routers.count]
+        latency = [_latency(study, count, begun) for count in study.routers.count]
+        failures = [predicting.failure(failure) for failure in study.failure]
+        written = _write(run, throughput, latency, failures)
+        rows = measuring.rows(later)
+    result = MultistageResult(
+        study=study,
+        out=run.out,
+        throughput=tuple(_with_throughput(row, rows) for row in throughput),
+        latency=tuple(_with_latency(row, rows) for row in latency),
+        failures=tuple(_with_losses(row, rows) for row in failures),
+        prediction_written=written,
+        first_failure=min((str(row["began"]) for row in rows if row["kind"] == "failure"), default=""),
+        invalid_trials=sum(bool(row["invalid"]) for row in (*begun, *rows)),
+        facts=measuring.facts,
+        provenance=run.provenance(),
+    )
+    return replace(result, criteria=_criteria(result))
+
+
+# What is measured, and in which order.
+
+
+def _setting(study: MultistageStudy, routers: int, **other: int) -> Setting:
+    return Setting(routers=routers, cap_pps=round(study.routers.cap), **other)
+
+
+def _calibration(study: MultistageStudy) -> Iterator[Point]:
+    """Yield trials of one back-end router without a cap, at the load of each router that is made."""
+    for repeat in range(1, study.trials.repeats + 1):
+        for count in study.routers.count:
+            yield Point(
+                kind="calibration",
+                setting=Setting(routers=1),
+                load_pps=_latency_pps(study, count),
+                flows=count * study.routers.flows,
+                repeat=repeat,
+            )
+
+
+def _points(study: MultistageStudy) -> Iterator[Point]:
+    """Yield all other trials, those of a router one after the other: making it takes longer than measuring it."""
+    repeats = range(1, study.trials.repeats + 1)
+    for count in study.routers.count:
+        flows = count * study.routers.flows
+        for repeat in repeats:
+            for kind, load_pps in (
+                ("throughput", study.trials.overload * count * study.routers.cap),
+                ("latency", _latency_pps(study, count)),
+            ):
+                yield Point(
+                    kind="latency" if kind == "latency" else "throughput",
+                    setting=_setting(study, count),
+                    load_pps=load_pps,
+                    flows=flows,
+                    repeat=repeat,
+                )
+    for failure in study.failure:
+        for repeat in repeats:
+            yield Point(
+                kind="failure",
+                setting=_setting(
+                    study, failure.routers, balancers=failure.balancers, away_ms=max(round(1e3 * failure.away), 1)
+                ),
+                load_pps=failure.load * failure.routers * study.routers.cap,
+                flows=failure.routers * failure.flows,
+                repeat=repeat,
+                failure=failure,
+            )
+
+
+def _latency_pps(study: MultistageStudy, routers: int) -> float:
+    return study.trials.latency_load * routers * study.routers.cap
+
+
+@dataclass(slots=True, kw_only=True)
+class _Measuring:
+    run: StudyRun[MultistageStudy]
+    ledger: Ledger
+    bench: Bench
+    facts: dict[str, Any]
+
+    def rows(self, points: Sequence[Point]) -> list[Row]:
+        """Measure what the ledger does not have, and return the rows of all points, in order."""
+        study, rows = self.run.study, self.ledger.rows
+        begun = self.run.done
+        done = 0
+        for setting, group in groupby(points, key=lambda point: point.setting):
+            waiting = list(group)
+            missing = [point for point in waiting if point.key(study) not in rows]
+            if missing:
+                self.run.done = begun + done
+                self.run.tell(f"make a router of {setting.routers}")
+                with self.bench.device(setting) as evaluator:
+                    if isinstance(evaluator, Described):
+                        self.facts = dict(evaluator.facts())
+                    for point in missing:
+                        self.run.done = begun + done + waiting.index(point)
+                        self.run.tell(point.title())
+                        self.ledger.add(_row(study, point, evaluator))
+            done += len(waiting)
+        self.run.done = begun + done
+        return [rows[point.key(study)] for point in points]
+
+
+def _row(study: MultistageStudy, point: Point, evaluator: Router) -> Row:
+    began = _now()
+    duration_s, load, failure = study.trials.duration, point.load(study), point.failure
+    if failure is None:
+        trial = evaluator.trial(load, duration_s)
+    else:
+        trial = evaluator.reset_trial(load, duration_s, kind=failure.kind, at_s=failure.at)
+    latency = trial.latency
+    course = _course(trial.over_time, _PART_S) if failure else ()
+    return {
+        "task": point.key(study),
+        "kind": point.kind,
+        "failure": failure.name if failure else "",
+        "routers": point.setting.routers,
+        "balancers": point.setting.balancers,
+        "cap_pps": float(point.setting.cap_pps),
+        "load_pps": point.load_pps,
+        "flows": point.flows,
+        "repeat": point.repeat,
+        "began": began,
+        "offered_frames": trial.offered_frames,
+        "forwarded_frames": trial.forwarded_frames,
+        "dropped_frames": trial.dropped_frames,
+        "duration_s": trial.duration_s,
+        "loss_from_s": _loss_from_s(trial.over_time) if failure else math.nan,
+        "latency_p50_s": latency.p50_s if latency else None,
+        "latency_p99_s": latency.p99_s if latency else None,
+        "over_time": json.dumps([[round(at_s, 6), round(rate_pps, 1)] for at_s, rate_pps in course]),
+        "invalid": "; ".join(trial.invalid),
+        "notes": "; ".join(trial.notes),
+    }
+
+
+def _loss_from_s(moments: Sequence[Moment]) -> float:
+    """Return when the time begins in which most is lost, s; NaN without loss. A stall may lose some before."""
+    spells: list[tuple[float, list[Moment]]] = []
+    for moment in moments:
+        if not moment.dropped_pps:
+            continue
+        if spells and moment.time_s - spells[-1][1][-1].time_s <= _PART_S:
+            spells[-1][1].append(moment)
+        else:
+            spells.append((moment.time_s, [moment]))
+    return max(spells, key=lambda spell: sum(one.dropped_pps for one in spell[1]), default=(math.nan, []))[0]
+
+
+def _course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, float], ...]:
+    """Return forwarded rates of parts of about ``part_s``: the middle of each, s, and its rate, frames/s."""
+    if len(moments) < 2:
+        return ()
+    moment_s = moments[1].time_s - moments[0].time_s
+    together = max(round(part_s / moment_s), 1)
+    parts = [moments[at : at + together] for at in range(0, len(moments), together)]
+    return tuple(
+        (part[0].time_s + len(part) * moment_s / 2.0, math.fsum(one.forwarded_pps for one in part) / len(part))
+        for part in parts
+    )
+
+
+# What is predicted, before any of it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Predicting:
+    study: MultistageStudy
+    testbed: str
+
+    def _known(self, point: Point) -> tuple[MultistageFile, FlowChoices]:
+        """Return the router of a trial, and where each flow that the tester will send goes in it."""
+        bed = make_bed(self.testbed, device=MultistageDevice.name, options=point.setting.options())
+        device = bed.device
+        assert isinstance(device, MultistageDevice)
+        file = device.planned()
+        sent = streams_of(point.load(self.study), bed.ports, Addressing(layer=bed.layer)).streams
+        return file, FlowChoices.of(file, [flow for stream in sent for flow in stream["flows"]])
+
+    def throughput(self, count: int) -> ThroughputRow:
+        """Predict what a router of so many machines forwards in overload."""
+        point = next(one for one in _points(self.study) if one.setting == _setting(self.study, count))
+        trial = self._simulated(point, model_and_flows=self._known(point))
+        assert trial.offered_frames is not None
+        assert trial.dropped_frames is not None
+        return ThroughputRow(
+            routers=count,
+            offered_pps=point.load_pps,
+            sum_of_caps_pps=count * self.study.routers.cap,
+            predicted_pps=(trial.offered_frames - trial.dropped_frames) / trial.duration_s,
+            measured_pps=Measured(values=()),
+        )
+
+    def failure(self, failure: FailureTable) -> FailureRow:
+        """Predict a failure: closed form, and the course of the rate by the simulator."""
+        point = next(one for one in _points(self.study) if one.failure == failure)
+        file, flows = self._known(point)
+        names = [table.name for table in file.router]
+        rate_pps = point.load_pps
+        if failure.of == "balancer":
+            victims, share = [file.balancer[0].name], 1.0
+            deaths = takeover_of(file, rate_pps=rate_pps, at_s=failure.at)
+        else:
+            victims = names[-1:] if failure.of == "router" else names[-2:]
+            share = math.fsum(map(flows.share, victims))
+            deaths = deaths_of(
+                model_of(file, flows),
+                file,
+                flows,
+                victims,
+                rate_pps=rate_pps,
+                at_s=failure.at,
+                back_s=failure.at + failure.away,
+            )
+        trial = self._simulated(point, model_and_flows=(file, flows), deaths=deaths)
+        return FailureRow(
+            failure=failure,
+            load_pps=rate_pps,
+            victims=tuple(victims),
+            share=share,
+            predicted_away_s=deaths.lost_frames / (share * rate_pps),
+            predicted_frames=deaths.lost_frames,
+            simulated_frames=float(trial.dropped_frames or 0),
+            lost_frames=Measured(values=()),
+            predicted_course=_since(_course(trial.over_time, _PART_S), failure.at),
+            courses=(),
+        )
+
+    def _simulated(
+        self, point: Point, *, model_and_flows: tuple[MultistageFile, FlowChoices], deaths: Deaths | None = None
+    ) -> Trial:
+        model = model_of(*model_and_flows)
+        events = deaths.events if deaths else ()
+        simulate = Simulate(model, events=events, steady_state=False, over_time=True)
+        return simulate.trial(point.load(self.study), self.study.trials.duration)
+
+
+def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> LatencyRow:
+    """Predict the latency: that of one back-end router without a cap at the same load.
+
+    A frame passes one load balancer twice and one back-end router, however many there are; the emulated cap drops and
+    does not delay; and machines that share these cores are busy with the same number of frames.
+    """
+    load_pps = _latency_pps(study, count)
+    mine = [row for row in begun if row["load_pps"] == load_pps and not row["invalid"]]
+    return LatencyRow(
+        routers=count,
+        load_pps=load_pps,
+        predicted_p50_s=_measured(mine, "latency_p50_s").median,
+        predicted_p99_s=_measured(mine, "latency_p99_s").median,
+        p50_s=Measured(values=()),
+        p99_s=Measured(values=()),
+    )
+
+
+def _write(
+    run: StudyRun[MultistageStudy],
+    throughput: Sequence[ThroughputRow],
+    latency: Sequence[LatencyRow],
+    failures: Sequence[FailureRow],
+) -> str:
+    """Write the prediction where it does not stand yet, and return when it was written."""
+    path = run.out / PREDICTION
+    said = plain(
+        {
+            "study": run.study.name,
+            "throughput": [
+                {"routers": row.routers, "offered_pps": row.offered_pps, "forwarded_pps": row.predicted_pps}
+                for row in throughput
+            ],
+            "latency": [
+                {
+                    "routers": row.routers,
+                    "load_pps": row.load_pps,
+                    "p50_s": row.predicted_p50_s,
+                    "p99_s": row.predicted_p99_s,
+                }
+                for row in latency
+            ],
+            "failures": [
+                {
+                    "name": row.failure.name,
+                    "victims": row.victims,
+                    "load_pps": row.load_pps,
+                    "share": row.share,
+                    "away_s": row.predicted_away_s,
+                    "lost_frames": row.predicted_frames,
+                    "simulated_lost_frames": row.simulated_frames,
+                    "forwarded_pps_over_time": row.predicted_course,
+                }
+                for row in failures
+            ],
+        }
+    )
+    assert isinstance(said, dict)
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        written = str(before.pop("written", ""))
+        if before == json.loads(json.dumps(said)):
+            return written
+    written = _now()
+    write_whole(path, json.dumps({"written": written, **said}, indent=2) + "\n")
+    return written
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+# What was measured, beside it.
+
+
+def _measured(rows: Iterable[Row], name: str) -> Measured:
+    found = [row[name] for row in rows if not row["invalid"]]
+    return Measured(values=tuple(float(value) for value in found if isinstance(value, int | float)))
+
+
+def _of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
+    return [row for row in rows if (row["kind"], row["routers"]) == (kind, routers)]
+
+
+def _with_throughput(row: ThroughputRow, rows: Sequence[Row]) -> ThroughputRow:
+    mine = [one for one in _of(rows, "throughput", row.routers) if not one["invalid"]]
+    # What waits at the end of a trial still arrives: all that is not lost is forwarded.
+    rates = [(float(one["offered_frames"] or 0) - float(one["dropped_frames"] or 0)) / _duration(one) for one in mine]
+    return replace(row, measured_pps=Measured(values=tuple(rates)))
+
+
+def _duration(row: Row) -> float:
+    return float(row["duration_s"] or math.nan)
+
+
+def _with_latency(row: LatencyRow, rows: Sequence[Row]) -> LatencyRow:
+    mine = _of(rows, "latency", row.routers)
+    return replace(row, p50_s=_measured(mine, "latency_p50_s"), p99_s=_measured(mine, "latency_p99_s"))
+
+
+def _with_losses(row: FailureRow, rows: Sequence[Row]) -> FailureRow:
+    mine = [one for one in rows if one["failure"] == row.failure.name and not one["invalid"]]
+    courses = []
+    for one in mine:
+        course = [(float(at_s), float(rate_pps)) for at_s, rate_pps in json.loads(str(one["over_time"]))]
+        from_s = float(one["loss_from_s"] if one["loss_from_s"] is not None else math.nan)
+        courses.append(_since(course, from_s if math.isfinite(from_s) else row.failure.at))
+    return replace(row, lost_frames=_measured(mine, "dropped_frames"), courses=tuple(courses))
+
+
+def _since(course: Sequence[tuple[float, float]], at_s: float) -> tuple[tuple[float, float], ...]:
+    return tuple((when_s - at_s, rate_pps) for when_s, rate_pps in course)
+
+
+def _largest(errors: Iterable[float]) -> float:
+    sizes = [abs(error) for error in errors]
+    return math.nan if not sizes or any(map(math.isnan, sizes)) else max(sizes)
+
+
+def _criteria(result: MultistageResult) -> tuple[Criterion, ...]:
+    bounds = result.study.criteria
+    return criteria_of(
+        ("largest distance of a throughput from the sum of caps", bounds.sum_of_caps, result.furthest_from_the_sum),
+        ("largest error of a throughput", bounds.throughput, result.throughput_error_ratio),
+        ("median error of median latencies", bounds.latency_median, result.latency_error_ratio),
+        ("largest error of the loss of a death", bounds.loss, _largest(row.missed_ratio for row in result.deaths)),
+        ("longest takeover, s", bounds.takeover, _largest(row.away_s for row in result.takeovers)),
+    )

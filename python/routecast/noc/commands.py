@@ -1,0 +1,321 @@
+"""``routecast noc``: networks on chip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import (
+    data,
+    make_out_folder,
+    print_json,
+    print_table,
+    progress_bar,
+    refuse_no_figure_file,
+    remark,
+    write_figure,
+)
+from routecast.cli.options import AsJson
+from routecast.errors import FileProblem, Problem
+
+if TYPE_CHECKING:
+    from routecast.noc.views.link_map import LinkMap
+
+__all__ = ["compare", "optimum", "power", "simulate"]
+
+
+CHANGES = "In the place of what the file says"
+RESULTS = "Results"
+
+
+def _policies(incomplete: str) -> list[str]:
+    from routecast.noc.routing.policies import POLICIES
+
+    return [name for name in POLICIES if name.startswith(incomplete)]
+
+
+def _simulated(incomplete: str) -> list[str]:
+    from typing import get_args
+
+    from routecast.noc.file.document import Simulated
+
+    return [name for name in get_args(Simulated) if name.startswith(incomplete)]
+
+
+NocFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A *.noc.toml.")]
+Loads = Annotated[
+    str | None, typer.Option("--load", metavar="X[, Y]", help="Loads to answer for.", rich_help_panel=CHANGES)
+]
+Routings = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="NAME[, NAME]",
+        help="Routings to compare.",
+        rich_help_panel=CHANGES,
+        autocompletion=_policies,
+    ),
+]
+SimulatedRoutings = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="NAME[, NAME]",
+        help="Routings or turn models to simulate.",
+        rich_help_panel=CHANGES,
+        autocompletion=_simulated,
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn.", rich_help_panel=CHANGES)
+]
+FigureFile = Annotated[
+    Path | None,
+    typer.Option("--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False, rich_help_panel=RESULTS),
+]
+MapFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--map",
+        metavar="FILE.svg",
+        help="Draw the loads of the links on the grid.",
+        dir_okay=False,
+        rich_help_panel=RESULTS,
+    ),
+]
+ComparisonFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Write report.html, the figures, compare.json, power.csv and links.csv.",
+        file_okay=False,
+        rich_help_panel=RESULTS,
+    ),
+]
+
+
+def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
+    """Refuse a path that no map can be written to, before work is spent on what it should show.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The name does not end in ``.svg``, is a folder's, or its folder is not there.
+    """
+    from routecast.cli.console import refuse_no_figure_file
+
+    try:
+        refuse_no_figure_file(path)
+    except FileProblem as problem:
+        raise FileProblem(problem.subject, [Problem(option, one.message) for one in problem.problems]) from problem
+
+
+def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:
+    """Write a map of links under its title as SVG.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file cannot be written.
+    """
+    from routecast.noc.views.link_map import draw_link_map
+
+    try:
+        path.write_text(draw_link_map(link_map, has_heading=True), encoding="utf-8")
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise FileProblem(str(path), [Problem(option, f"cannot be written: {reason}")]) from problem
+    remark(f"wrote {path}")
+
+
+def compare(
+    file: NocFileArgument,
+    *,
+    load: Loads = None,
+    routing: Routings = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    figure: FigureFile = None,
+    out: ComparisonFolder = None,
+) -> None:
+    """Compare everything: power of routings and allocations, their distance to the optimum, and latency.
+
+    With a `[simulation]` section the fabric is simulated flit by flit too: does latency hold at these loads?
+    """
+    from routecast.noc.answer.compare import compare as compared
+    from routecast.noc.file.reading import NocChange, read_noc
+    from routecast.noc.views.simulation_tables import comparison_headline, simulation_table
+    from routecast.noc.views.tables import beside_table, optima_table, power_table, watts_table
+
+    refuse_no_figure_file(figure)
+    change = NocChange(load=load, routings=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
+    make_out_folder(out)
+    with progress_bar(f"compare {case.name}") as progress:
+        found = compared(case, progress=progress)
+    for note in found.notes:
+        remark(note)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = data()
+        for number, line in enumerate(comparison_headline(found)):
+            console.print(line, style="" if number else "bold", markup=False)
+        console.print()
+        tables = [power_table(found.power), watts_table(found.power)]
+        if found.highest is not None:
+            tables += [optima_table(found.optimum), beside_table(found.optimum, found.highest)]
+        if found.simulation is not None:
+            tables.append(simulation_table(found.simulation))
+        for table in tables:
+            if table is not None:
+                print_table(console, table)
+    if figure is not None:
+        from routecast.noc.views.pictures import power_by_load
+
+        write_figure(power_by_load(found.power, found.optimum), figure)
+    if out is not None:
+        from routecast.noc.views.write import write_comparison
+
+        remark(f"Report: {write_comparison(found, out)}")
+
+
+def optimum(
+    file: NocFileArgument,
+    *,
+    load: Loads = None,
+    routing: Routings = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    figure: FigureFile = None,
+) -> None:
+    """Find the least power of any splitting of flows over paths and planes, with a proven bound.
+
+    Ideal power control (Li 2012, eqs. 6.4-6.6 and 7.7-7.12), exactly over the expansion factor. Beside it stands how
+    far every routing and every allocation is from the bound. The figure maps the optimum's link loads at the highest
+    load.
+    """
+    from routecast.noc.answer.optimum import optimum_answer
+    from routecast.noc.file.reading import NocChange, read_noc
+    from routecast.noc.views.tables import beside_table, optima_table, optimum_lines
+
+    refuse_no_map_file(figure, "--figure")
+    change = NocChange(load=load, routings=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
+    with progress_bar(f"optimum of {case.name}") as progress:
+        found = optimum_answer(case, progress=progress)
+    for note in found.power.notes:
+        remark(note)
+    highest = found.rows[-1]
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = data()
+        print_table(console, optima_table(found))
+        for line in optimum_lines(found, highest):
+            console.print(line, markup=False)
+        console.print()
+        print_table(console, beside_table(found, highest))
+    if figure is not None:
+        from routecast.noc.views.pictures import optimum_map
+
+        write_map(optimum_map(found, highest), figure, "--figure")
+
+
+def power(
+    file: NocFileArgument,
+    *,
+    load: Loads = None,
+    routing: Routings = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    figure: FigureFile = None,
+    link_map: MapFile = None,
+) -> None:
+    """Print the power of every routing, and of every allocation to planes, at each load.
+
+    The most loaded link sets the clock and the voltage of its whole plane: power is hop flow over alpha squared (Li
+    2012, eqs. 6.1-6.3 and 7.3). Beside it stand NoDVFS, XY at full voltage, and XY with scaling.
+    """
+    from routecast.noc.answer.power import power_answer
+    from routecast.noc.file.reading import NocChange, read_noc
+    from routecast.noc.views.tables import power_headline, power_table, watts_table
+
+    refuse_no_figure_file(figure)
+    refuse_no_map_file(link_map)
+    change = NocChange(load=load, routings=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
+    with progress_bar(f"power of {case.name}") as progress:
+        found = power_answer(case, progress=progress)
+    for note in found.notes:
+        remark(note)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = data()
+        for number, line in enumerate(power_headline(found)):
+            console.print(line, style="" if number else "bold", markup=False)
+        console.print()
+        print_table(console, power_table(found))
+        watts = watts_table(found)
+        if watts is not None:
+            print_table(console, watts)
+    if figure is not None or link_map is not None:
+        from routecast.noc.views.pictures import power_by_load, power_map
+
+        if figure is not None:
+            write_figure(power_by_load(found), figure)
+        if link_map is not None:
+            write_map(power_map(found, case.loads[-1]), link_map)
+
+
+def simulate(
+    file: NocFileArgument,
+    *,
+    load: Loads = None,
+    routing: SimulatedRoutings = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    figure: FigureFile = None,
+    link_map: MapFile = None,
+) -> None:
+    """Simulate the fabric flit by flit, from `[simulation]` of the file: latency, throughput, link loads, power.
+
+    A load over saturation is simulated and said to be one: its latency is unbounded. A routing that can deadlock is
+    refused with the cycle. Power stands beside what the flow level says.
+    """
+    from routecast.noc.answer.simulate import simulation_answer
+    from routecast.noc.file.reading import NocChange, read_noc
+    from routecast.noc.views.simulation_tables import simulation_headline, simulation_table
+
+    refuse_no_figure_file(figure)
+    refuse_no_map_file(link_map)
+    change = NocChange(load=load, simulated=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
+    with progress_bar(f"simulate {case.name}") as progress:
+        found = simulation_answer(case, progress=progress)
+    for note in found.notes:
+        remark(note)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = data()
+        for number, line in enumerate(simulation_headline(found)):
+            console.print(line, style="" if number else "bold", markup=False)
+        console.print()
+        print_table(console, simulation_table(found))
+    if figure is not None or link_map is not None:
+        from routecast.noc.views.pictures import latency_by_load, simulation_map
+
+        if figure is not None:
+            write_figure(latency_by_load(found), figure)
+        if link_map is not None:
+            write_map(simulation_map(found), link_map)

@@ -1,0 +1,498 @@
+"""Running a study of a network on chip: matrices, loads, policies, the optimum, the flits; compare, report.
+
+Every finished matrix of a case is on disk at once, so that a killed study goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from statistics import fmean
+from typing import ClassVar
+
+from routecast import __version__
+from routecast.evaluate.executor import answer_of, crew
+from routecast.evaluate.ledger import Columns, Row
+from routecast.evaluate.plain import pick
+from routecast.noc.answer.optimum import optimum_answer
+from routecast.noc.answer.power import power_answer
+from routecast.noc.case import NocCase, policy_name
+from routecast.noc.file.reading import noc_case
+from routecast.noc.planes.whole_flows import whole_flow_bound
+from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
+from routecast.noc.simulate.run import Run
+from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, Stated
+from routecast.noc.views.link_map import LinkMap
+from routecast.noc.views.pictures import optimum_map, power_map
+from routecast.quantity.bounded_file import read_bytes
+from routecast.study.engine import StudyRun, StudyTask
+from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
+
+__all__ = [
+    "BOUND",
+    "NO_DVFS",
+    "WHOLE",
+    "CaseResult",
+    "NocResult",
+    "Point",
+    "answer",
+    "closed_ratio",
+    "compared",
+    "criteria",
+    "curve_name",
+    "own_found",
+    "points_of_matrix",
+]
+
+
+# One point of a curve: a traffic matrix at a load under one policy.
+
+
+NO_DVFS = "no_dvfs"
+"""XY routing on one plane at full voltage: power grows in proportion to the load."""
+
+BOUND = "optimum"
+"""The proven lower bound: no splitting over paths and planes needs less."""
+
+WHOLE = "whole_flows"
+"""The bound of flows that are not split, whatever their planes and paths."""
+
+SPECIAL = {NO_DVFS: "NoDVFS", WHOLE: "bound, whole", BOUND: "bound, split"}
+PRINTED_ALLOCATIONS = ("balance", "mini", "four_phase")
+"""Those that Li (2012) prints for two planes."""
+
+
+def curve_name(curve: str) -> str:
+    """Return what tables and figures call a curve.
+
+    Examples
+    --------
+    >>> curve_name("no_dvfs"), curve_name("four_phase")
+    ('NoDVFS', '2P-4PHASE')
+    """
+    if curve in SPECIAL:
+        return SPECIAL[curve]
+    return f"2P-{policy_name(curve)}" if curve in PRINTED_ALLOCATIONS else policy_name(curve)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Power of one policy for one matrix at one load.
+
+    Attributes
+    ----------
+    curve
+        The policy: a routing, an allocation, :data:`NO_DVFS` or :data:`BOUND`.
+    matrix
+        Number of the traffic matrix.
+    load
+        Normalised load (eq. 6.7 or 7.13).
+    relative_power
+        Power relative to :data:`NO_DVFS` at load 1 of the same matrix.
+    alphas
+        Expansion factor of each plane.
+    gap
+        Of the bound: how far a flow that was found is above it, relative to that flow.
+    """
+
+    curve: str
+    matrix: int
+    load: float
+    relative_power: float
+    alphas: tuple[float, ...]
+    gap: float = 0.0
+
+
+# What a study of a network on chip found, as values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A stated power and the one found, both relative to no scaling at load 1."""
+
+    SUMMARY: ClassVar = (
+        *("case", "curve=stated.curve", "load=stated.load", "where=stated.place"),
+        *("stated_relative_power=stated.relative_power", "at_most=stated.at_most"),
+        *("relative_power=found", "error_ratio"),
+    )
+
+    case: str
+    stated: Stated
+    found: float
+
+    @property
+    def error_ratio(self) -> float:
+        """What is found relative to what is stated, minus 1."""
+        return self.found / self.stated.relative_power - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFound:
+    """A criterion of our own and what is found, both relative to no scaling at load 1."""
+
+    SUMMARY: ClassVar = (
+        *("case", "curve=own.curve", "load=own.load", "why=own.why"),
+        *("at_most_relative_power=own.relative_power", "relative_power=found", "error_ratio"),
+    )
+
+    case: str
+    own: Own
+    found: float
+
+    @property
+    def error_ratio(self) -> float:
+        """What is found relative to what is asked for, minus 1."""
+        return self.found / self.own.relative_power - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One traffic pattern: every curve over the loads."""
+
+    case: Case
+    points: tuple[Point, ...]
+    maps: tuple[LinkMap, ...] = ()
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Normalised loads, rising."""
+        return tuple(sorted(set(self.case.traffic.load)))
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Names of the curves, in the order of the study."""
+        return tuple(dict.fromkeys(point.curve for point in self.points))
+
+    def at(self, curve: str, load: float) -> tuple[Point, ...]:
+        """Return a curve's points of all matrices at a load."""
+        return tuple(point for point in self.points if point.curve == curve and abs(point.load - load) < 1e-9)
+
+    def mean(self, curve: str, load: float) -> float:
+        """Return the mean of a curve's relative power over the matrices; NaN unless it carries all of them."""
+        points = self.at(curve, load)
+        if len(points) < self.case.matrices:
+            return math.nan
+        return fmean(point.relative_power for point in points)
+
+    def least(self, load: float) -> float:
+        """Return the mean over the matrices of the larger of the bounds: what whole flows need at least.
+
+        NaN where there is none.
+        """
+        bounds = [self.at(curve, load) for curve in (BOUND, WHOLE) if curve in self.curves]
+        if not bounds or any(len(points) < self.case.matrices for points in bounds):
+            return math.nan
+        return fmean(max(point.relative_power for point in points) for points in zip(*bounds, strict=True))
+
+    def factor(self, curve: str, load: float) -> float:
+        """Return how many times below no scaling a curve is at a load: the ratio of the means."""
+        return self.mean(NO_DVFS, load) / self.mean(curve, load)
+
+    def worst_gap(self, load: float) -> float:
+        """Return the largest proven gap of the optimum at a load; NaN where there is none."""
+        return max((point.gap for point in self.at(BOUND, load)), default=math.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocResult(StudyResult[NocStudy]):
+    """All that a study of a network on chip found."""
+
+    cases: tuple[CaseResult, ...]
+    dvfs_rows: tuple[DvfsRow, ...]
+    compared: tuple[Compared, ...]
+    own: tuple[OwnFound, ...] = ()
+    statements: tuple[Statement, ...] = ()
+
+    def _findings(self) -> dict[str, object]:
+        cases = [
+            {
+                "name": one.case.name,
+                "curves": [
+                    {
+                        "curve": curve,
+                        "loads": one.loads,
+                        "relative_power": [one.mean(curve, load) for load in one.loads],
+                    }
+                    for curve in one.curves
+                ],
+                "gap_ratio": [one.worst_gap(load) for load in one.loads],
+            }
+            for one in self.cases
+        ]
+        return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "own", "statements")}
+
+
+# Stated values beside found ones, and the criteria of a study of a network on chip.
+
+
+ROUNDING = 1e-9
+
+
+def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, ...]:
+    """Return every stated value of every case beside the one found."""
+    return tuple(
+        Compared(case=one.case.name, stated=stated, found=one.mean(stated.curve, stated.load))
+        for one in cases
+        for stated in one.case.stated
+    )
+
+
+def own_found(cases: tuple[CaseResult, ...]) -> tuple[OwnFound, ...]:
+    """Return every criterion of our own of every case beside what is found."""
+    return tuple(
+        OwnFound(case=one.case.name, own=own, found=one.mean(own.curve, own.load))
+        for one in cases
+        for own in one.case.own
+    )
+
+
+def closed_ratio(one: CaseResult, load: float) -> float:
+    """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes.
+
+    That is at least the power of either bound: of flows that may be split, and of flows that are not. 1 is all of it,
+    and where there is no distance; below 0 our allocation needs more power; NaN where one of the three is missing.
+    """
+    before, ours = one.mean(BEFORE, load), one.mean(OURS, load)
+    bound = one.least(load)
+    if before <= bound * (1 + ROUNDING) and not math.isnan(ours):
+        return float(ours <= before * (1 + ROUNDING))
+    return (before - ours) / (before - bound)
+
+
+def criteria(result: NocResult) -> tuple[Criterion, ...]:
+    """Return what the study asks for and what is reached."""
+    bounds = result.study.criteria
+    asked: list[tuple[str, float | None, float]] = []
+    for pair in result.compared:
+        error = pair.error_ratio if pair.stated.at_most else abs(pair.error_ratio)
+        asked.append((f"{pair.case}, {curve_name(pair.stated.curve)}", pair.stated.within, error))
+    for mine in result.own:
+        name = f"{mine.case}, {curve_name(mine.own.curve)}, a criterion of our own"
+        asked.append((name, mine.own.within, mine.error_ratio))
+    if result.dvfs_rows:
+        worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
+        asked.append(("flit level against alpha squared", bounds.flit_ratio, worst))
+    gaps = [one.worst_gap(load) for one in result.cases if one.case.has_optimum for load in one.loads]
+    # A load without an optimum is a criterion that is missed, not one that is left out.
+    worst = max(gaps, default=math.nan) if all(map(math.isfinite, gaps)) else math.nan
+    asked.append(("gap of the optimum", bounds.gap, worst))
+    if bounds.closed is not None:
+        asked += [
+            (
+                f"{one.case.name}, distance to the bound left of 2P-4PHASE's",
+                1.0 - bounds.closed,
+                1.0 - closed_ratio(one, max(one.loads)),
+            )
+            for one in result.cases
+            if {OURS, BEFORE, BOUND} <= set(one.curves)
+        ]
+    return criteria_of(*asked)
+
+
+# Every curve of one traffic matrix, and the maps of its link loads.
+
+
+def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
+    """Return the points of every curve at every load for one matrix of a case.
+
+    A curve has no point at a load that overloads one of its links, nor where its allocation cannot be had.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The case contradicts itself, or its traffic does not fit its grid.
+    """
+    noc = _of_matrix(case, matrix, folder)
+    answer = power_answer(noc)
+    # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
+    unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
+    points = [
+        Point(curve=row.key, matrix=matrix, load=row.load, relative_power=row.power / unscaled, alphas=row.alphas)
+        for row in answer.rows
+        if row.power is not None
+    ]
+    if noc.has_planes:
+        points += [_whole(noc, matrix, load, unscaled) for load in noc.loads]
+    if case.has_optimum:
+        points += [
+            Point(
+                curve=BOUND,
+                matrix=matrix,
+                load=row.load,
+                relative_power=row.optimum.lower_bound / unscaled,
+                alphas=tuple(plane.alpha for plane in row.optimum.planes),
+                gap=row.optimum.gap,
+            )
+            for row in optimum_answer(noc, power=answer, leaves_out=True).rows
+        ]
+    return points
+
+
+def _whole(noc: NocCase, matrix: int, load: float, unscaled: float) -> Point:
+    scalings = (noc.scaling,) * len(noc.widths)
+    power = whole_flow_bound(noc.topology, noc.demand(load), scalings, widths=noc.widths)
+    return Point(curve=WHOLE, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
+
+
+def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
+    """Return the maps that a case asks for: its first matrix at the highest load."""
+    curves = tuple(curve for curve in case.maps if curve != BOUND)
+    if not case.maps:
+        return ()
+    load = max(case.traffic.load)
+    only = case.model_copy(
+        update={
+            "traffic": case.traffic.model_copy(update={"load": (load,)}),
+            "planes": case.planes
+            and case.planes.model_copy(
+                update={"allocations": tuple(name for name in case.planes.allocations if name in curves)}
+            ),
+        }
+    )
+    answer = power_answer(_of_matrix(only, 0, folder))
+    maps = [power_map(answer, load, only=curves)] if curves else []
+    if BOUND in case.maps:
+        found = optimum_answer(answer.case, power=answer, leaves_out=True)
+        maps += [optimum_map(found, row) for row in found.rows]
+    return tuple(maps)
+
+
+def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
+    """Return the case with the seeds of one of its matrices."""
+    traffic, routing = case.traffic, case.routing
+    if traffic.pattern == "normal":
+        first = 1 if traffic.seed is None else traffic.seed
+        traffic = traffic.model_copy(update={"seed": first + matrix})
+    routing = routing.model_copy(update={"seed": routing.seed + matrix})
+    changed = case.model_copy(update={"traffic": traffic, "routing": routing})
+    return noc_case(changed, subject=case.name, folder=folder)
+
+
+# What the source says in words of the curves, beside what is found.
+
+
+def statements(result: NocResult) -> tuple[Statement, ...]:
+    """Return what the source states in words of each case, beside what is found at the highest load."""
+    return tuple(
+        Statement(
+            says=f"{one.case.name}: {said.says}",
+            where=said.place,
+            stated=said.stated,
+            here=_beside(said, one, max(one.loads)),
+        )
+        for one in result.cases
+        for said in one.case.statement
+    )
+
+
+def _beside(said: Saying, one: CaseResult, load: float) -> str:
+    """Return what is found of the quantity that a statement is of."""
+    if said.of == "least":
+        least = min(one.mean(curve, load) for curve in one.curves if curve != NO_DVFS)
+        return f"least power {least:.3f} of no scaling"
+    if said.of == "factor":
+        factors = [one.factor(curve, load) for curve in (said.curve, said.than) if curve]
+        return " against ".join(f"{factor:.2f}" for factor in factors)
+    ratio = one.mean(said.curve, load) / one.mean(said.than, load)
+    if math.isnan(ratio):
+        return "not known"
+    if said.of == "times":
+        return f"{ratio:.3f} times"
+    percent = f"{100 * (1 - ratio):.1f} %" if said.of == "less" else f"{100 * (ratio - 1):+.1f} %"
+    return percent.replace("-", "−")
+
+
+COLUMNS: Columns = {"task": "text", "case": "text", "matrix": "whole", "points": "text"}
+
+
+def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
+    """Find the power of every matrix, load and policy, the optimum, and the flits.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A pattern does not fit its topology, or a traffic cannot be carried.
+    """
+    study, folder = run.study, run.folder
+    wanted = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
+    drawn = [number for number, case in enumerate(study.case) if case.maps]
+    run.work = len(wanted) + len(drawn) + bool(study.flits) + 1
+    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
+        drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
+        found = run.complete(
+            ledger,
+            [_task(study.case[number], matrix, folder) for number, matrix in wanted],
+            submit=submit,
+            flush_each=True,
+        )
+        maps = {number: answer_of(future) for number, future in drawing.items()}
+    run.done += len(drawn)
+    points = {place: _unpacked(str(row["points"])) for place, row in zip(wanted, found, strict=True)}
+    cases = tuple(
+        CaseResult(
+            case=case,
+            points=tuple(point for matrix in range(case.matrices) for point in points[number, matrix]),
+            maps=maps.get(number, ()),
+        )
+        for number, case in enumerate(study.case)
+    )
+    rows: tuple[DvfsRow, ...] = ()
+    if study.flits:
+        run.tell("flit by flit")
+        flits = Run(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
+        # Told of progress, the simulator lets Ctrl-C in.
+        rows = table_6_1(flits, progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
+        run.done += 1
+    result = NocResult(
+        study=study,
+        out=run.out,
+        cases=cases,
+        dvfs_rows=rows,
+        compared=compared(study, cases),
+        own=own_found(cases),
+        provenance=run.provenance(),
+    )
+    return replace(result, statements=statements(result), criteria=criteria(result))
+
+
+def _key(case: Case, matrix: int, folder: Path) -> str:
+    """Return a hash of everything that decides a matrix' points."""
+    traffic = case.traffic
+    names = [name for name in (traffic.matrix, traffic.task_graph) if name is not None]
+    files = [read_bytes(folder / name, kind="traffic") for name in names if (folder / name).is_file()]
+    decides = {
+        "version": __version__,
+        "case": case.model_dump(
+            mode="json",
+            exclude={"name", "title", "source", "stated", "own", "statement", "maps", "matrices", "simulation"},
+        ),
+        "files": [sha256(content).hexdigest() for content in files],
+        "matrix": matrix,
+    }
+    return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _task(case: Case, matrix: int, folder: Path) -> StudyTask:
+    return StudyTask(
+        key=_key(case, matrix, folder),
+        title=f"{case.name}, matrix {matrix + 1} of {case.matrices}",
+        call=partial(_matrix, case, matrix, folder),
+        cells={"case": case.name, "matrix": matrix},
+    )
+
+
+def _matrix(case: Case, matrix: int, folder: Path) -> Row:
+    """Return the points of a matrix as they stand in the ledger."""
+    points = points_of_matrix(case, matrix, folder)
+    return {"points": json.dumps([astuple(point) for point in points])}
+
+
+def _unpacked(text: str) -> list[Point]:
+    return [
+        Point(curve=curve, matrix=matrix, load=load, relative_power=power, alphas=tuple(alphas), gap=gap)
+        for curve, matrix, load, power, alphas, gap in json.loads(text)
+    ]

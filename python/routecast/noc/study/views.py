@@ -1,0 +1,457 @@
+"""The report of a study of a network on chip: a section for every traffic, the flits, and Li (2012) beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import cycle
+from statistics import stdev
+
+from routecast.noc.study.document import BEFORE, OURS, Stated
+from routecast.noc.study.run import BOUND, NO_DVFS, WHOLE, CaseResult, NocResult, closed_ratio, curve_name
+from routecast.noc.views.link_map import draw_link_map
+from routecast.show.figures import Axis, Figure, Line, Mark, Points
+from routecast.show.page import Block, Drawing, Facts, Folded, Page, Section, Tile, Tiles
+from routecast.show.tables import Column, Table, scaled, signed_percent
+from routecast.study.result import TerminalSummary, statements_section, statements_table
+
+__all__ = ["page", "terminal_summary"]
+
+
+# The tables of a study of a network on chip, for the terminal and for the report alike.
+
+
+def power_table(result: NocResult) -> Table:
+    """Return the relative power of every policy at the highest load of every case."""
+    return Table.of(
+        _policies(result),
+        Column.text("Policy", curve_name),
+        *(_of_case(one, one.mean, ".4f") for one in result.cases),
+        name="power",
+        title="Power at the highest load",
+        caption="Relative to NoDVFS (XY without scaling) at load 1. Bounds are proven: what splits flows over paths "
+        "and planes needs at least the one for split flows, what keeps flows whole needs at least both.",
+    )
+
+
+def factor_table(result: NocResult) -> Table:
+    """Return how many times below no scaling every policy is at the highest load of every case."""
+    return Table.of(
+        _policies(result),
+        Column.text("Policy", curve_name),
+        *(_of_case(one, one.factor, ".2f") for one in result.cases),
+        name="factors",
+        title="Times below no scaling, at the highest load",
+        caption="Power of NoDVFS over a policy's: 4 is a quarter of the power. No policy is above its bounds.",
+    )
+
+
+def _of_case(one: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
+    load = max(one.loads)
+    return Column(one.case.name, "", form, lambda curve: value(curve, load) if curve in one.curves else None)
+
+
+def _policies(result: NocResult) -> tuple[str, ...]:
+    """Return every curve there is, the bounds last."""
+    there = dict.fromkeys(curve for one in result.cases for curve in one.curves)
+    bounds = [curve for curve in (WHOLE, BOUND) if curve in there]
+    return (*(curve for curve in there if curve not in bounds), *bounds)
+
+
+def curves_table(one: CaseResult) -> Table:
+    """Return the relative power of every curve of a case at every load."""
+
+    def power(curve: str) -> Column:
+        return Column(curve_name(curve), "", ".4f", lambda load: one.mean(curve, load))
+
+    return Table.of(
+        one.loads,
+        Column("Load", "", "g", float),
+        *map(power, one.curves),
+        name=f"curves_{one.case.name}",
+        title=one.case.title,
+        caption="Power relative to no scaling at load 1.",
+    )
+
+
+def distance_table(result: NocResult) -> Table:
+    """Return how much of Li's distance to the bounds our allocation closes, of cases that have all of them."""
+    return Table.of(
+        [one for one in result.cases if {OURS, BEFORE, BOUND} <= set(one.curves)],
+        Column.text("Traffic", "case.name"),
+        Column(curve_name(BEFORE), "", ".2f", lambda one: one.factor(BEFORE, max(one.loads))),
+        Column(curve_name(OURS), "", ".2f", lambda one: one.factor(OURS, max(one.loads))),
+        Column("At most", "", ".2f", lambda one: one.mean(NO_DVFS, max(one.loads)) / one.least(max(one.loads))),
+        Column("Closed", "%", scaled(100.0, ".0f"), lambda one: closed_ratio(one, max(one.loads))),
+        name="distance",
+        title="From 2P-4PHASE to the most that is possible",
+        caption="Times below no scaling; the most is proven for whole flows. Closed is the part of the distance in "
+        "power between 2P-4PHASE and that bound that our search saves.",
+    )
+
+
+def compared_table(result: NocResult) -> Table:
+    """Return every stated power beside ours."""
+    return Table.of(
+        result.compared,
+        Column.text("Traffic", "case"),
+        Column.text("Policy", lambda one: curve_name(one.stated.curve) + (", at most" if one.stated.at_most else "")),
+        Column("Stated", "", ".3f", "stated.relative_power"),
+        Column("Found", "", ".3f", "found"),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Stated", "times", ".2f", lambda one: one.stated.load / one.stated.relative_power),
+        Column("Found", "times", ".2f", lambda one: one.stated.load / one.found),
+        Column.text("Where", "stated.place", wrap=True, wide=True),
+        name="compared",
+        title="Stated and found",
+        caption="Power relative to no scaling at load 1, and how many times below no scaling that is. Stated is what "
+        "the source says in words; what is read off a figure says so under “Where”.",
+    )
+
+
+def own_table(result: NocResult) -> Table:
+    """Return every criterion of our own beside what is found."""
+    return Table.of(
+        result.own,
+        Column.text("Traffic", "case"),
+        Column.text("Policy", lambda one: curve_name(one.own.curve)),
+        Column("At most", "", ".3f", "own.relative_power"),
+        Column("Found", "", ".3f", "found"),
+        Column.text("Why", "own.why", wrap=True, wide=True),
+        name="own",
+        title="Criteria of our own",
+        caption="Power relative to no scaling at load 1. No source states these bounds.",
+    )
+
+
+def flits_table(result: NocResult) -> Table:
+    """Return table 6.1: power at the flit level with and without scaling, Li's beside ours."""
+    return Table.of(
+        result.dvfs_rows,
+        Column("Load", "", "g", "load"),
+        Column("NoDVFS", "", ".3f", "without_dvfs.value", group="here"),
+        Column("DVFS", "", ".4f", "with_dvfs.value", group="here"),
+        Column("Ratio", "", ".3f", "ratio.value", group="here"),
+        Column("±", "", ".3f", "ratio.half_width", group="here"),
+        Column("NoDVFS", "", ".3f", "printed.without_dvfs", group="Li 2012"),
+        Column("DVFS", "", ".4f", "printed.with_dvfs", group="Li 2012"),
+        Column("Ratio", "", ".2f", "printed.ratio", group="Li 2012"),
+        Column("Theory", "", ".2f", "theory"),
+        Column("Error", "%", signed_percent, lambda row: row.ratio.value / row.theory - 1.0),
+        name="flits",
+        title="Table 6.1: power flit by flit, XY, hot-spot",
+        caption="Power relative to no scaling at load 1; 95 % half-widths from independent replications.",
+    )
+
+
+def terminal_summary(result: NocResult) -> TerminalSummary:
+    """Return what a terminal shows of a study of a network on chip."""
+    return TerminalSummary.of(
+        power_table(result),
+        factor_table(result),
+        distance_table(result),
+        compared_table(result),
+        own_table(result),
+        flits_table(result),
+        statements_table(result.statements, caption=result.study.source),
+    )
+
+
+# The figures of a study of a network on chip: power against load (figs. 6.4-6.6, 7.4-7.6).
+
+
+GREY = "#7a7f87"
+COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f")
+"""Of policies, in their order; none is like the grey of what no policy is."""
+SPECIAL = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE: "#9b8ec4"}
+DRAWN_ALIKE = 1e-6
+
+
+def power_figure(one: CaseResult) -> Figure:
+    """Return power against load of every curve of a case, with the stated values as crosses."""
+    full = max(one.loads)
+    best = best_curve(one, full)
+    spread = _spread(one, best, full)
+    drawn = "random matrices" if one.case.traffic.pattern == "normal" else "draws of the routings that draw"
+    matrices = f" Means of {one.case.matrices} {drawn}{spread}." if one.case.matrices > 1 else ""
+    crosses = " Crosses are what the source states." if _stated(one) else ""
+    return Figure(
+        name=f"power_{one.case.name}",
+        title=one.case.title,
+        caption=(
+            "Power relative to no scaling at load 1; between loads the lines are straight. Dashed are the proven "
+            f"bounds: nothing is below.{crosses}{matrices}"
+        ),
+        x=_load_axis(one),
+        y=Axis(title="relative power", low=0.0),
+        marks=_marks(one, one.mean, lambda stated: stated.relative_power),
+    )
+
+
+def saving_figure(one: CaseResult) -> Figure:
+    """Return against load how many times below no scaling every curve of a case is."""
+    return Figure(
+        name=f"saving_{one.case.name}",
+        title="How many times less",
+        caption=(
+            "The same: power without scaling over power with it, at the same load. At low load every plane runs at its "
+            "lowest voltage, whoever puts the flows on it; it is high load that tells them apart."
+        ),
+        x=_load_axis(one),
+        y=Axis(title="times below no scaling", low=0.0),
+        marks=_marks(one, one.factor, lambda stated: stated.load / stated.relative_power),
+    )
+
+
+def best_curve(one: CaseResult, load: float) -> str:
+    """Return the policy that needs the least power at a load; no scaling and the bounds are none."""
+    powers = {curve: one.mean(curve, load) for curve in one.curves if curve not in SPECIAL}
+    least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
+    # Of those that are alike but for rounding, the first.
+    return next((curve for curve, power in powers.items() if power <= least * (1 + DRAWN_ALIKE)), next(iter(powers)))
+
+
+def _marks(
+    one: CaseResult, value: Callable[[str, float], float], stated: Callable[[Stated], float]
+) -> tuple[Mark, ...]:
+    """Return a line for every curve, and a cross of its colour for what is stated of it."""
+    coloured = [curve for curve in one.curves if curve not in SPECIAL]
+    colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | SPECIAL
+    marks: list[Mark] = []
+    for curve in one.curves:
+        pairs = [(load, value(curve, load)) for load in one.loads]
+        finite = [pair for pair in pairs if math.isfinite(pair[1])]
+        marks.append(
+            Line(
+                name=curve_name(curve),
+                x=tuple(load for load, _ in finite),
+                y=tuple(power for _, power in finite),
+                colour=colours[curve],
+                dashed=curve in (BOUND, WHOLE),
+            )
+        )
+    named: set[str] = set()
+    for statement in _stated(one):
+        name = "read off a figure" if statement.read_off else "stated"
+        marks.append(
+            Points(
+                name=name,
+                x=(statement.load,),
+                y=(stated(statement),),
+                colour=colours[statement.curve],
+                symbol="cross",
+                size_px=11,
+                labels=(f"{curve_name(statement.curve)}: {statement.place}",),
+                legend=name not in named,
+            )
+        )
+        named.add(name)
+    return tuple(marks)
+
+
+def _stated(one: CaseResult) -> list[Stated]:
+    """Return what is stated of curves; a limit is of another curve than the one that it is set for."""
+    return [stated for stated in one.case.stated if not stated.at_most]
+
+
+def _load_axis(one: CaseResult) -> Axis:
+    # What is stated at the highest load stands free of the edge.
+    return Axis(title="normalised load", low=0.0, high=1.05 * max(one.loads))
+
+
+def _spread(one: CaseResult, curve: str, load: float) -> str:
+    values = [point.relative_power for point in one.at(curve, load)]
+    if len(values) < 2 or stdev(values) < DRAWN_ALIKE:
+        return ""
+    return f", {curve_name(curve)} with a standard deviation of {stdev(values):.3f}"
+
+
+def flit_figure(result: NocResult) -> Figure:
+    """Return the ratio of power without to power with scaling at the flit level, over alpha squared (table 6.1)."""
+    rows = result.dvfs_rows
+    loads = tuple(row.load for row in rows)
+    steps = tuple(0.02 * number for number in range(5, 51))
+    alpha_max = max(row.alpha for row in rows)
+    return Figure(
+        name="flits",
+        title="Flit by flit: what scaling saves",
+        caption="Power without scaling over power with it; the line is alpha squared, the flow level's answer.",
+        x=Axis(title="normalised load", low=0.0, high=1.05),
+        y=Axis(title="NoDVFS / DVFS", low=0.0),
+        marks=(
+            Line(
+                name="alpha squared", x=steps, y=tuple(min(1.0 / load, alpha_max) ** 2 for load in steps), colour=GREY
+            ),
+            Points(
+                name="simulated",
+                x=loads,
+                y=tuple(row.ratio.value for row in rows),
+                low=tuple(row.ratio.value - row.ratio.half_width for row in rows),
+                high=tuple(row.ratio.value + row.ratio.half_width for row in rows),
+                filled=False,
+            ),
+            Points(
+                name="Li 2012, table 6.1",
+                x=loads,
+                y=tuple(row.printed.ratio for row in rows),
+                colour="#d6812f",
+                symbol="cross",
+            ),
+        ),
+    )
+
+
+# What the names in the tables and figures of a study of a network on chip mean.
+
+
+ALWAYS = (
+    (
+        "Load",
+        "Traffic relative to the most that the grid carries: at load 1 the link that is loaded most, over all compared "
+        "routings or under XY on one plane, is full.",
+    ),
+    (
+        "Power",
+        "Of moving bits only: each flow's rate times its hops times the square of the voltage. Relative to NoDVFS at "
+        "load 1.",
+    ),
+    (
+        "alpha",
+        "By how much voltage and clock of a plane are lowered. Its fullest link sets it: with links at most half full, "
+        "alpha is 2, and power a quarter. It ends at V_max / V_min.",
+    ),
+    ("Times below no scaling", "NoDVFS' power over a policy's, at the same load: 4 is a quarter of the power."),
+)
+CURVES = {
+    NO_DVFS: "XY on one plane at full voltage and clock: power in proportion to the load.",
+    "xy": "First along the row, then along the column; one plane, its voltage and clock scaled.",
+    "yx": "First along the column, then along the row.",
+    "2p_es": "Half of each flow goes XY, half YX.",
+    "2p_rs": "Each flow is divided between XY and YX at random.",
+    "4p_es": "A quarter XY, a quarter YX, and two quarters over a random router between source and target.",
+    "adaptive": "Flow by flow, the heaviest first: at each hop the link that is loaded least so far.",
+    "balance": "Flows are put on two planes so that both are loaded alike.",
+    "mini": "Heavy flows are concentrated on one plane, the rest may be slow on the other.",
+    "four_phase": "Li's best: in four phases, flows move from one plane to the other while that saves power.",
+    "search": "Ours: whole flows are moved between planes and shortest paths while power falls.",
+    WHOLE: "Proven: flows that are not split need at least this, for a plane is no slower than its heaviest flow.",
+    BOUND: "Proven: nothing needs less, even if flows are split over paths and planes at will.",
+}
+
+
+def glossary(result: NocResult) -> Facts:
+    """Return what is meant by load, power, alpha and the curves that a result has."""
+    there = {curve for one in result.cases for curve in one.curves}
+    curves = tuple((curve_name(curve), meaning) for curve, meaning in CURVES.items() if curve in there)
+    return Facts(title="What the names mean", rows=(*ALWAYS, *curves))
+
+
+ON_MAPS = (
+    "Numbers are parts of what a link carries at full clock. The fullest link of a plane (blue rim) decides by how "
+    "much, alpha, the whole plane is slowed down."
+)
+
+
+def page(result: NocResult) -> Page:
+    """Return the page of a study of a network on chip."""
+    made = result.provenance
+    return result.page(
+        _answer(result),
+        (
+            _summary(result),
+            *map(_case, result.cases),
+            bool(result.dvfs_rows) and _flits(result),
+            statements_section(
+                result.statements, "What it says in words, and the same quantities here.", caption=result.study.source
+            ),
+        ),
+        ("Matrices", f"{made.trials}, of which {made.resumed_trials} were there from a run before"),
+        result.criteria_row,
+    )
+
+
+def _flits(result: NocResult) -> Section:
+    return Section.of(
+        "flits",
+        "Flit by flit",
+        "Simulated packets of 5 to 10 flits through routers with virtual output queues need the power that "
+        "the flow level says: slowing the clock by alpha divides it by alpha squared.",
+        flit_figure(result),
+        flits_table(result),
+    )
+
+
+def _answer(result: NocResult) -> str:
+    parts = []
+    for one in result.cases:
+        load = max(one.loads)
+        best = best_curve(one, load)
+        parts.append(f"{one.case.name} **{one.factor(best, load):.2f}** ({curve_name(best)}{_most(one, best, load)})")
+    return f"How many times less power than without scaling, at the highest load: {', '.join(parts)}."
+
+
+def _most(one: CaseResult, curve: str, load: float) -> str:
+    """Return the most that is proven to be possible: of whole flows for an allocation, of split ones for a routing."""
+    if BOUND not in one.curves:
+        return ""
+    bound = one.least(load) if curve not in one.case.routing.policies else one.mean(BOUND, load)
+    return f"; {one.mean(NO_DVFS, load) / bound:.2f} is the most"
+
+
+def _summary(result: NocResult) -> Section:
+    tiles = []
+    for one in result.cases:
+        load = max(one.loads)
+        best = best_curve(one, load)
+        beside = ""
+        if {OURS, BEFORE, BOUND} <= set(one.curves):
+            beside = f"closes {100 * closed_ratio(one, load):.0f} % of 2P-4PHASE's distance to the bounds"
+        elif BOUND in one.curves:
+            above = 100 * (one.mean(best, load) / one.mean(BOUND, load) - 1)
+            beside = f"{abs(above):.1f} % above the proven bound"
+        tiles.append(
+            Tile(
+                f"{one.factor(best, load):.2f} times",
+                f"less power on {one.case.name} traffic with {curve_name(best)}",
+                beside,
+            )
+        )
+    distances, compared, own = distance_table(result), compared_table(result), own_table(result)
+    return Section.of(
+        "summary",
+        "How much scaling saves",
+        "Every policy at the highest load, beside the least power that any could reach.",
+        Tiles(tuple(tiles)),
+        factor_table(result),
+        power_table(result),
+        bool(distances.rows) and distances,
+        bool(compared.rows) and compared,
+        bool(own.rows) and own,
+        glossary(result),
+    )
+
+
+def _case(one: CaseResult) -> Section:
+    blocks: list[Block] = []
+    if len(one.loads) > 1:
+        blocks.append(power_figure(one))
+        blocks += [saving_figure(one)] if WHOLE in one.curves else []
+    blocks += [
+        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}") for drawn in one.maps
+    ]
+    table = curves_table(one)
+    blocks.append(Folded(summary="Every load", table=table) if len(one.loads) > 1 else table)
+    return Section(anchor=f"case-{one.case.name}", title=one.case.title, lead=_lead(one), blocks=tuple(blocks))
+
+
+def _lead(one: CaseResult) -> str:
+    load = max(one.loads)
+    best = best_curve(one, load)
+    saves = f"At load {load:g}, {curve_name(best)} needs {one.factor(best, load):.2f} times less power than no scaling"
+    policies = [*one.case.routing.policies, BEFORE]
+    others = [
+        f"{curve_name(curve)} {one.factor(curve, load):.2f}"
+        for curve in dict.fromkeys(policies)
+        if curve in one.curves and curve != best
+    ]
+    return saves + (f"; {', '.join(others)}." if others else ".")

@@ -1,0 +1,33 @@
+"""What the wing ``noc`` adds to routecast."""
+
+from __future__ import annotations
+
+from routecast.wings import CommandGroup, FileKind, Wing
+
+__all__ = ["WING"]
+
+WING = Wing(
+    package="routecast.noc",
+    commands={
+        "What would it do": {
+            "noc": CommandGroup(
+                "Networks on chip: power of routings and planes, the optimum, the fabric flit by flit.",
+                {
+                    "power": "commands:power",
+                    "optimum": "commands:optimum",
+                    "simulate": "commands:simulate",
+                    "compare": "commands:compare",
+                },
+            )
+        }
+    },
+    file_kinds={
+        "noc": FileKind(
+            "a file of a network on chip",
+            ("noc power", "noc optimum", "noc simulate", "noc compare"),
+            frozenset({"topology", "traffic"}),
+        )
+    },
+    schemas={"noc": "file.reading:noc_schema"},
+    studies={"noc": "study:NocStudy"},
+)

@@ -1,0 +1,375 @@
+"""Running a study of a cluster: design, vary budget and sampling, switch over the trace, compare, report."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from routecast.evaluate.plain import pick
+from routecast.load.series import DAY_S, TrafficSeries
+from routecast.load.series.reading import read_series
+from routecast.load.series.shapes import mean_day
+from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, goal_designs, savings_of
+from routecast.plan.cluster.answer import answer as cluster_answer
+from routecast.plan.cluster.infeasible import InfeasiblePlan
+from routecast.plan.cluster.model import ClusterProblem, Design
+from routecast.plan.cluster.reading import ClusterCase, cluster_case
+from routecast.plan.cluster.saving.model import Saving
+from routecast.plan.cluster.saving.offline import fewest_joules
+from routecast.plan.cluster.saving.online import online
+from routecast.plan.cluster.saving.switching import schedule_power_w
+from routecast.plan.cluster.step.dispatch import Dispatcher
+from routecast.plan.cluster.study.document import ClusterStudy, Saying
+from routecast.quantity.schema import field, value
+from routecast.study.arithmetic import Calculated, calculated
+from routecast.study.engine import StudyRun
+from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
+
+__all__ = ["ClusterResult", "FleetSaving", "answer"]
+
+
+# What a study of a cluster found, as values.
+
+
+@value
+class Sampled:
+    """A fleet that was designed for one sampling of the day, run at another."""
+
+    designed_s: float = field("Steps of the design, s")
+    run_s: float = field("Steps of the run, s")
+    fleet: tuple[int, ...]
+    kwh_per_day: float
+    power_w: tuple[float, ...] = field("Of each step of the run, W")
+    missed_ratio: float = field(
+        "Share of the traffic that is beyond the fleet: a coarse sampling hides the highest load", default=0.0
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSaving:
+    """The saving algorithms over the trace, for the fleet of one design; the second is off-line, the fourth on-line."""
+
+    design: Design
+    savings: tuple[Saving, ...]
+
+    @property
+    def offline(self) -> Saving:
+        """Each step for itself, with its load known."""
+        return self.savings[1]
+
+    @property
+    def online(self) -> Saving:
+        """From the step before."""
+        return self.savings[3]
+
+    @property
+    def energy_ratio(self) -> float:
+        """By which part on-line needs more than off-line."""
+        return self.online.schedule.energy_j / self.offline.schedule.energy_j - 1.0
+
+    @property
+    def switchings_ratio(self) -> float:
+        """Switchings on-line relative to off-line; 0 where there are none at all."""
+        most = self.offline.schedule.switchings
+        return self.online.schedule.switchings / most if most else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payback:
+    """Energy and switchings over the trace when a switching must pay back in a given time."""
+
+    payback_s: float
+    online: Saving
+    offline: Saving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterResult(StudyResult[ClusterStudy]):
+    """All that a study of a cluster found."""
+
+    answer: ClusterAnswer
+    fine_day: TrafficSeries
+    frontier: tuple[Design, ...]
+    sampled: tuple[Sampled, ...]
+    fleets: tuple[FleetSaving, ...]
+    paybacks: tuple[Payback, ...]
+    statements: tuple[Statement, ...] = ()
+    calculated: tuple[Calculated, ...] = ()
+
+    def of_sampling(self, designed_s: float, run_s: float) -> Sampled:
+        """Return the fleet of one sampling run at another."""
+        return next(one for one in self.sampled if (one.designed_s, one.run_s) == (designed_s, run_s))
+
+    def named(self, name: str) -> Design:
+        """Return a design by the beginning of its name."""
+        return next(one for one in self.answer.designs if one.name == name or one.name.startswith(f"{name},"))
+
+    @property
+    def goal_designs(self) -> tuple[Design, ...]:
+        """The goal program's designs with a budget, from the smallest."""
+        some = [one for one in self.answer.designs if one.name.startswith("Design-V") and "no limit" not in one.name]
+        return tuple(sorted(some, key=lambda one: (one.price, -one.energy_j)))
+
+    @property
+    def trace_days(self) -> float:
+        """Days of the trace."""
+        trace = self.answer.case.trace
+        return trace.duration_s / 86_400.0 if trace else 0.0
+
+    def _findings(self) -> dict[str, object]:
+        return {
+            "plan": self.answer.to_json(),
+            "frontier": [
+                {"price": one.price, "kwh_per_day": self.answer.kwh_per_day(one.energy_j), "gap_ratio": one.gap_ratio}
+                for one in self.frontier
+            ],
+            "mismatch": [pick(one, "*", "-power_w") for one in self.sampled],
+            "saving": [
+                {
+                    **pick(one, "design=design.name", "fleet=design.fleet", "energy_ratio", "switchings_ratio"),
+                    "algorithms": [self._saving(saving) for saving in one.savings],
+                }
+                for one in self.fleets
+            ],
+            "payback": [
+                {"payback_s": one.payback_s, "online": self._saving(one.online), "offline": self._saving(one.offline)}
+                for one in self.paybacks
+            ],
+            "statements": self.statements,
+            **({"arithmetic": self.calculated} if self.calculated else {}),
+        }
+
+    def _saving(self, saving: Saving) -> dict[str, Any]:
+        days = max(self.trace_days, 1e-9)
+        return {
+            "name": saving.name,
+            "kwh_per_day": saving.schedule.energy_j / KWH_J / days,
+            "switchings_per_day": saving.schedule.switchings / days,
+            "missed_ratio": saving.missed_ratio,
+        }
+
+
+# What the source says of its designs, beside what is found on this study's traffic.
+
+
+def statements(result: ClusterResult) -> tuple[Statement, ...]:
+    """Return what the source states beside what is found; nothing where one of the designs does not exist."""
+    if not result.goal_designs or not set(ROMAN) <= {one.name for one in result.answer.others}:
+        return ()
+    beside = _Beside(result)
+    return tuple(
+        Statement(says=said.says, where=said.place, stated=said.stated, here=here)
+        for said in result.study.statement
+        if (here := getattr(beside, said.of)(said))
+    )
+
+
+ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")
+
+
+class _Beside:
+    """What is found of each quantity that a statement may be of: a method for each; "" where it is not computed."""
+
+    def __init__(self, result: ClusterResult) -> None:
+        found = result.answer
+        self.result = result
+        self.kwh = {name: found.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
+        self.bound = found.kwh_per_day(found.bound.energy_j)
+        self.tightest, self.loosest = result.goal_designs[0], result.goal_designs[-1]
+        self.tightest_kwh = found.kwh_per_day(self.tightest.energy_j)
+        self.loosest_kwh = found.kwh_per_day(self.loosest.energy_j)
+        self.prices = [result.named(name).price for name in ROMAN]
+
+    def above_bound(self, said: Saying) -> str:
+        kwh = self.kwh[str(said.design)]
+        most = ", the most" if kwh >= max(*self.kwh.values(), self.tightest_kwh) else ""
+        return f"{kwh - self.bound:.2f} kWh{most}"
+
+    def below(self, said: Saying) -> str:
+        return f"{self.kwh[str(said.than)] - self.kwh[str(said.design)]:.2f} kWh"
+
+    def tightest_like(self, _: Saying) -> str:
+        return f"{self.tightest_kwh:.2f} against {self.kwh['Design-I']:.2f} and {self.kwh['Design-III']:.2f} kWh"
+
+    def loosest_saves(self, said: Saying) -> str:
+        if said.than:
+            return f"{100 * (1 - self.loosest_kwh / self.kwh[said.than]):.1f} %"
+        least, most = min(self.kwh.values()), max(self.kwh.values())
+        return f"{least - self.loosest_kwh:.2f} to {most - self.loosest_kwh:.2f} kWh"
+
+    def plan_saves(self, said: Saying) -> str:
+        chosen = self.result.answer.kwh_per_day(self.result.answer.design.energy_j)
+        return f"{100 * (1 - chosen / self.kwh[str(said.than)]):.1f} %"
+
+    def cheapest(self, said: Saying) -> str:
+        return "yes" if self.result.named(str(said.design)).price <= min(self.prices) else "no"
+
+    def loosest_price(self, _: Saying) -> str:
+        price = self.loosest.price
+        return f"{price / max(self.prices):.2f} to {price / min(self.prices):.2f} times"
+
+    def peak_saving(self, _: Saying) -> str:
+        found = self.result.answer
+        day = f"{100 * (1 - found.design.energy_j / found.always_on_j):.0f} % over the mean day"
+        return day + (f", {100 * _trace_saving(self.result):.0f} % over the trace" if found.trace_savings else "")
+
+    def mismatch(self, _: Saying) -> str:
+        steps = sorted({one.run_s for one in self.result.sampled})
+        if len(steps) < 2:
+            return ""
+        fine, coarse = steps[0], steps[-1]
+        run, at = self.result.of_sampling(coarse, fine), f"{coarse / 60:g} min run at {fine / 60:g} min"
+        lost = run.kwh_per_day - self.result.of_sampling(coarse, coarse).kwh_per_day
+        own = run.kwh_per_day - self.result.of_sampling(fine, fine).kwh_per_day
+        return f"{at}: {lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−")
+
+
+def _trace_saving(result: ClusterResult) -> float:
+    always, online = result.answer.trace_savings[0], result.answer.trace_savings[3]
+    return 1.0 - online.schedule.energy_j / always.schedule.energy_j
+
+
+def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
+    """Design, vary budget and sampling, switch over the trace.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The series cannot be read, or no fleet carries it.
+    """
+    study = run.study
+    case = cluster_case(study, subject=study.name, folder=run.folder)
+    run.work = 4 + len(study.sweep.budgets) + len(study.mismatch.steps) + len(study.sweep.payback)
+    run.step("designs")
+    found = cluster_answer(case)
+    frontier: list[Design] = []
+    for budget in study.sweep.budgets:
+        run.step(f"the best fleet for {budget:g} {case.currency}")
+        with suppress(InfeasiblePlan):  # the curve begins at the first budget that buys the peak
+            frontier += goal_designs(case, [float(budget)])
+    run.step("sampling")
+    fine, sampled = _mismatch(study, case)
+    run.done += len(study.mismatch.steps)
+    run.step("saving over the trace")
+    fleets = _fleets(case, found)
+    paybacks: list[Payback] = []
+    for payback_s in study.sweep.payback if case.trace is not None else ():
+        run.step(f"a payback of {payback_s:g} s")
+        paybacks.append(_payback(case, found, payback_s))
+    result = ClusterResult(
+        study=study,
+        out=run.out,
+        answer=found,
+        fine_day=fine,
+        frontier=tuple(frontier),
+        sampled=sampled,
+        fleets=fleets,
+        paybacks=tuple(paybacks),
+        calculated=calculated(study.arithmetic),
+        provenance=run.provenance(),
+    )
+    return replace(result, statements=statements(result), criteria=_criteria(result))
+
+
+def _mismatch(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tuple[Sampled, ...]]:
+    """Design for each sampling of the same mean day, and run each fleet at each sampling."""
+    series = read_series(
+        study.traffic.series,
+        column=study.traffic.column,
+        time_column=study.traffic.time_column,
+        unit=study.traffic.unit,
+        gaps=study.traffic.gaps,
+    )
+    base = mean_day(series, study.traffic.step)
+    factor = 1.0 if study.traffic.peak is None else study.traffic.peak / base.peak_bps
+    steps = sorted(step for step in study.mismatch.steps if step >= series.step_s)
+    days = {}
+    for step in steps:
+        day = mean_day(series, step)
+        days[step] = replace(day, l2_bps=tuple(rate * factor for rate in day.l2_bps))
+    sampled = []
+    for designed in steps:
+        problem = _of_day(case.problem, days[designed])
+        fleet = goal_designs(replace(case, problem=problem), [case.problem.budget])[0].fleet
+        for run in steps:
+            sampled.append(_run(_of_day(case.problem, days[run]), designed, fleet))
+    return days[steps[0]], tuple(sampled)
+
+
+def _of_day(problem: ClusterProblem, day: TrafficSeries) -> ClusterProblem:
+    return replace(problem, traffic_bps=day.l2_bps, step_s=day.step_s)
+
+
+def _run(problem: ClusterProblem, designed_s: float, fleet: tuple[int, ...]) -> Sampled:
+    carried_bps = Dispatcher(problem).carried_bps(fleet)
+    carried = replace(problem, traffic_bps=tuple(min(load, carried_bps) for load in problem.traffic_bps))
+    found = Dispatcher(carried).schedule(fleet)
+    return Sampled(
+        designed_s=designed_s,
+        run_s=problem.step_s,
+        fleet=fleet,
+        kwh_per_day=found.energy_j / KWH_J * DAY_S / problem.duration_s,
+        power_w=tuple(schedule_power_w(carried, found.on).tolist()),
+        missed_ratio=1.0 - math.fsum(carried.traffic_bps) / math.fsum(problem.traffic_bps),
+    )
+
+
+def _fleets(case: ClusterCase, found: ClusterAnswer) -> tuple[FleetSaving, ...]:
+    if case.trace is None:
+        return ()
+    traced = replace(case.problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
+    different: dict[tuple[int, ...], Design] = {}
+    for design in found.designs:
+        different.setdefault(design.fleet, design)
+    return tuple(
+        FleetSaving(design=design, savings=savings_of(case, traced, fleet, repeats=False))
+        for fleet, design in different.items()
+    )
+
+
+def _payback(case: ClusterCase, found: ClusterAnswer, payback_s: float) -> Payback:
+    assert case.trace is not None
+    traced = replace(case.problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
+    rules = replace(case.rules, rule="worth", payback_s=payback_s, tolerance_ratio=0.0)
+    return Payback(
+        payback_s=payback_s,
+        online=online(traced, found.design.fleet, rules),
+        offline=fewest_joules(traced, found.design.fleet, payback_s=payback_s, min_on_s=rules.min_on_s),
+    )
+
+
+def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
+    bounds, found = result.study.criteria, result.answer
+    loosest = result.goal_designs[-1]
+    return criteria_of(
+        ("goal program above the bound", bounds.above_bound, found.above_bound_ratio(loosest)),
+        ("goal program above Designs I to IV at their prices", bounds.above_others, _above_others(result)),
+        (
+            "on-line above off-line, energy",
+            bounds.online_energy,
+            max((one.energy_ratio for one in _goal_fleets(result)), default=math.nan),
+        ),
+        (
+            "on-line relative to off-line, switchings",
+            bounds.online_switchings,
+            max((one.switchings_ratio for one in _goal_fleets(result)), default=math.nan),
+        ),
+    )
+
+
+def _goal_fleets(result: ClusterResult) -> list[FleetSaving]:
+    """Return the savings of the goal program's fleets from the plan's budget on."""
+    least = result.answer.design.price
+    return [one for one in result.fleets if one.design.name.startswith("Design-V") and one.design.price >= least]
+
+
+def _above_others(result: ClusterResult) -> float:
+    """Return by how much, at most, the goal program needs more than a design at that design's own price."""
+    worst = 0.0
+    for other in result.answer.others:
+        if not other.name.startswith("Design-V"):
+            ours = goal_designs(result.answer.case, [other.price])[0]
+            worst = max(worst, ours.energy_j / other.energy_j - 1.0)
+    return worst

@@ -1,0 +1,344 @@
+"""``routecast plan``: which machines to buy, which to switch on when, what to put where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import (
+    data,
+    make_out_folder,
+    print_json,
+    print_table,
+    progress_bar,
+    refuse_no_figure_file,
+    remark,
+    write_figure,
+)
+from routecast.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from routecast.plan.cluster.answer import ClusterAnswer
+    from routecast.plan.mapping.answer import MappingAnswer
+    from routecast.plan.placement.answer import PlacementAnswer
+
+__all__ = ["cluster", "mapping", "placement"]
+
+
+TRAFFIC = "In the place of what the file says of traffic"
+RESULTS = "Results"
+
+
+def _series(incomplete: str) -> list[str]:
+    from routecast.load.series.reading import shipped_series
+
+    return [name for name in shipped_series() if name.startswith(incomplete)]
+
+
+def cluster(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A *.cluster.toml.")],
+    *,
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="PRICE", min=0.0, help="The most the machines may cost.")
+    ] = None,
+    spare: Annotated[
+        int | None, typer.Option("--spare", metavar="N", min=0, help="Machines that may fail at any time (N+1: 1).")
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE|NAME",
+            help="Another series: CSV, Parquet, abilene, geant.",
+            rich_help_panel=TRAFFIC,
+            autocompletion=_series,
+        ),
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option("--column", metavar="NAME|N", help="Its column of values.", rich_help_panel=TRAFFIC)
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            "--unit",
+            metavar="UNIT",
+            help='Unit of its values where the header has none: "Mbit/s", "bit per step".',
+            rich_help_panel=TRAFFIC,
+        ),
+    ] = None,
+    gaps: Annotated[
+        str | None,
+        typer.Option("--gaps", metavar="refuse|hold|interpolate|drop", help="Missing steps.", rich_help_panel=TRAFFIC),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option("--step", metavar="TIME", help="Length of a step of the plan.", rich_help_panel=TRAFFIC),
+    ] = None,
+    day: Annotated[
+        str | None,
+        typer.Option("--day", metavar='mean|"quantile Q"|all', help="Which day to plan for.", rich_help_panel=TRAFFIC),
+    ] = None,
+    peak: Annotated[
+        str | None, typer.Option("--peak", metavar="RATE", help="Scale to this highest step.", rich_help_panel=TRAFFIC)
+    ] = None,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write plan.json, schedule.csv, the figures and report.html.",
+            file_okay=False,
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure", metavar="FILE.svg", help="Draw the power over the day.", dir_okay=False, rich_help_panel=RESULTS
+        ),
+    ] = None,
+) -> None:
+    """Plan a cluster of routers: which machines to buy, and which of them to have on when.
+
+    The goal program (Li 2012, ch. 8) finds the fleet of least daily energy within the budget and proves how far it
+    can be from the best. Beside it stand the usual designs, the bound that no fleet beats, and what algorithms that
+    switch machines on and off make of it, over the day and over the whole trace. Ctrl-C ends the search with the best
+    fleet until then.
+    """
+    from routecast.plan.cluster.answer import answer
+    from routecast.plan.cluster.reading import TrafficChange, read_cluster
+    from routecast.quantity import parse_bit_rate_bps, parse_duration_s
+
+    refuse_no_figure_file(figure)
+    case = read_cluster(
+        file,
+        budget=budget,
+        spare=spare,
+        change=TrafficChange(
+            series=trace,
+            column=column,
+            unit=unit,
+            gaps=gaps,
+            step_s=parse_duration_s(step) if step else None,
+            day=day,
+            peak_bps=parse_bit_rate_bps(peak) if peak else None,
+        ),
+    )
+    make_out_folder(out)
+    with progress_bar(f"plan {case.name}") as progress:
+        found = answer(case, progress=progress, keeps_interrupted=True)
+    for note in (*case.day.notes, *found.notes):
+        remark(note)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found)
+    if out is not None:
+        from routecast.plan.cluster.views.write import write_plan
+
+        write_plan(found, out)
+        remark(f"Plan: {out / 'report.html'}, {out / 'plan.json'}")
+    if figure is not None:
+        from routecast.plan.cluster.views.figures import power_figure
+
+        write_figure(power_figure(found), figure)
+
+
+def _print(found: ClusterAnswer) -> None:
+    from routecast.load.series import DAY_S
+    from routecast.plan.cluster.views.tables import designs_table, headline, plan_table, savings_table, trace_traffic
+
+    console = data()
+    case = found.case
+    for number, line in enumerate(headline(found)):
+        console.print(line, style="" if number else "bold", markup=False)
+    console.print()
+    print_table(console, designs_table(found))
+    print_table(console, plan_table(found))
+    if found.day_savings:
+        print_table(
+            console,
+            savings_table(found.day_savings, case.days, name="day", title=f"Saving over the plan: {found.design.name}"),
+        )
+    if found.trace_savings and case.trace is not None:
+        days = case.trace.duration_s / DAY_S
+        title = f"Saving over {days:.0f} days in steps of {case.trace.step_s / 60.0:g} min"
+        print_table(
+            console, savings_table(found.trace_savings, days, name="trace", title=title, traffic=trace_traffic(found))
+        )
+
+
+def mapping(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help='A *.router.toml of builder = "network_processor".')],
+    *,
+    ring: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ring",
+            metavar="MEMORY",
+            help='A memory that rings may be in, or "next neighbour"; may be repeated. Without it: that of the file, '
+            "scratch and sram.",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="STATE", help="A state that stays in its memory; may be repeated."),
+    ] = None,
+    keep_states: Annotated[bool, typer.Option("--keep-states", help="All states stay in their memories.")] = False,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer.")] = 60.0,
+    simulate: Annotated[
+        bool, typer.Option("--simulate/--no-simulate", help="Check the mappings by simulation.")
+    ] = True,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write mapping.json, mapping.router.toml, engines.csv, engines.svg and report.html.",
+            file_okay=False,
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure", metavar="FILE", help="Write the load by engine as SVG.", dir_okay=False, rich_help_panel=RESULTS
+        ),
+    ] = None,
+) -> None:
+    """Map the blocks of a router onto the engines of a network processor.
+
+    Chooses which blocks share engines, how many engines each gets, where states and rings are kept, for the greatest
+    throughput of the file's frames under control stores, threads and memories; of equals the fewest engines. An integer
+    program finds it and says how far from the best it can be; simulation checks it beside the file's own organisation,
+    blocks dealt out in turn, and all blocks on all engines.
+    """
+    from routecast.plan.mapping.answer import answer
+    from routecast.plan.mapping.reading import read_mapping
+
+    refuse_no_figure_file(figure)
+    case = read_mapping(file, rings=ring or (), keep=keep or (), keep_all=keep_states)
+    make_out_folder(out)
+    with progress_bar(f"map {case.problem.name}") as progress:
+        found = answer(case, seconds=seconds, simulate=simulate, progress=progress)
+    for note in found.notes:
+        remark(note)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _mapping_print(found)
+    if out is not None:
+        from routecast.plan.mapping.views.write import write_mapping
+
+        write_mapping(found, out)
+        remark(f"Mapping: {out / 'mapping.router.toml'}")
+    if figure is not None:
+        from routecast.plan.mapping.views.figures import engines_figure
+
+        write_figure(engines_figure(found), figure)
+
+
+def _mapping_print(found: MappingAnswer) -> None:
+    from routecast.plan.mapping.views.tables import headline, mappings_table, memories_table, stages_table, troubles
+
+    console = data()
+    for number, line in enumerate(headline(found)):
+        console.print(line, style="" if number else "bold", markup=False)
+    console.print()
+    for table in (mappings_table(found), stages_table(found), memories_table(found)):
+        print_table(console, table)
+    for line in troubles(found.others):
+        console.print(line, markup=False)
+
+
+def placement(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A *.placement.toml.")],
+    *,
+    frames: Annotated[
+        list[str] | None,
+        typer.Option("--frames", metavar="SIZE", help="Other frame sizes than the file's; may be repeated."),
+    ] = None,
+    offered: Annotated[
+        str | None,
+        typer.Option("--offered", metavar="RATE", help='Another load than the file\'s: "2 Mpps", "10 Gbit/s".'),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer, for each frame size.")
+    ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate/--no-simulate", help="Check the best mappings by simulation.")
+    ] = True,
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write placement.json, elements.csv, the figures and report.html.",
+            file_okay=False,
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+) -> None:
+    """Place load balancers, routers and other functions on servers and cores.
+
+    Maximises the predicted throughput, or needs the fewest servers or watts for a target; with contention, links and
+    your rules. It says how far from the best the answer can be, which elements share a core and what that costs, what
+    the next best mapping would give. The best few mappings are simulated too: one that is better there is the answer.
+    Ctrl-C ends the search with the best so far. The exit code is 1 if the target or the latency is not met.
+    """
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import IntendedRate
+    from routecast.plan.placement.answer import answer
+    from routecast.plan.placement.reading import read_placement
+
+    case = read_placement(
+        file,
+        frames=tuple(FrameMix.parse(text) for text in frames or ()),
+        offered=IntendedRate.parse(offered) if offered else None,
+        seconds=seconds,
+    )
+    make_out_folder(out)
+    found = []
+    for problem in case.problems:
+        with progress_bar(f"place {case.name}, {problem.frames.name}") as progress:
+            found.append(answer(problem, progress=progress, simulate=simulate))
+        for note in found[-1].notes:
+            remark(note)
+    if as_json:
+        from routecast.plan.placement.views.write import answers_json
+
+        print_json(answers_json(found))
+    else:
+        for one in found:
+            _placement_print(one)
+    if out is not None:
+        from routecast.plan.placement.views.write import write_placement
+
+        write_placement(found, out)
+        remark(f"Placement: {out / 'report.html'}")
+    if any(one.met is False for one in found):
+        remark("The target is not met")
+        raise typer.Exit(1)
+
+
+def _placement_print(found: PlacementAnswer) -> None:
+    from routecast.plan.placement.views.tables import elements_table, links_table, mappings_table
+    from routecast.plan.placement.views.words import headline
+
+    console = data()
+    console.print(f"{found.problem.frames.name}", style="bold", markup=False)
+    for line in headline(found):
+        console.print(line, markup=False)
+    console.print()
+    print_table(console, mappings_table(found))
+    print_table(console, elements_table(found))
+    if found.links:
+        print_table(console, links_table(found))

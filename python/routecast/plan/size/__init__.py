@@ -1,7 +1,0 @@
-"""How many cores a target needs: the least count that meets it with a probability, and what would narrow that."""
-
-from routecast.plan.size.answer import Count, FactAnswer, Sizing
-from routecast.plan.size.measured import size
-from routecast.plan.size.target import Target
-
-__all__ = ["Count", "FactAnswer", "Sizing", "Target", "size"]

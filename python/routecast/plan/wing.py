@@ -1,0 +1,25 @@
+"""What the wing ``plan`` adds to routecast."""
+
+from __future__ import annotations
+
+from routecast.wings import CommandGroup, FileKind, Wing
+
+__all__ = ["WING"]
+
+WING = Wing(
+    package="routecast.plan",
+    commands={
+        "How many, which, where": {
+            "plan": CommandGroup(
+                "Plan: which machines to buy, which to switch on when, what to put where.",
+                {"cluster": "commands:cluster", "mapping": "commands:mapping", "placement": "commands:placement"},
+            )
+        }
+    },
+    file_kinds={
+        "cluster": FileKind("a cluster file", ("plan cluster",), frozenset({"group", "traffic"})),
+        "placement": FileKind("a placement file", ("plan placement",), frozenset({"element", "server"})),
+    },
+    schemas={"cluster": "cluster.reading:cluster_schema", "placement": "placement.reading:placement_schema"},
+    studies={"cluster": "cluster.study:ClusterStudy"},
+)

@@ -1,0 +1,408 @@
+"""A day: which setting in which step, with the watts of each, and what switching costs and saves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import CriterionFailed
+from routecast.evaluate.executor import Threads, answer_of
+from routecast.load.offered import OfferedLoad
+from routecast.power.operating.bound import Outlooks
+from routecast.power.operating.candidates import Candidate
+from routecast.power.operating.evaluation import Check, Checked, Evaluate
+from routecast.power.operating.search import Judged, Progress, judge
+from routecast.power.operating.setting import Setting
+from routecast.power.operating.targets import Target
+from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
+
+__all__ = [
+    "Course",
+    "DayPlan",
+    "Switching",
+    "cheapest_path",
+    "lazy_cheapest_path",
+    "path_cost",
+    "plan_day",
+    "switchings",
+]
+
+
+# When to switch: the cheapest path through the settings of a day, with a price and a least time between switchings.
+#
+# ::
+#
+#     step        0     1     2     3   …    a step costs its energy in the setting,
+#     setting A   ●─────●     ○     ●        a change of the setting costs its own,
+#                       └─────┐     │        and after one the setting stays for
+#     setting B   ○     ○     ●─────┘        the dwell at least: hysteresis
+
+
+Costs = NDArray[np.float64]
+
+
+def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> tuple[int, ...]:
+    """Return the setting of each step whose costs add up to the least; empty if every path costs infinitely much.
+
+    Dynamic programming over settings and the steps since the last switching; the first setting may be left at once,
+    as it may have stood long before.
+
+    Parameters
+    ----------
+    costs : array, steps x settings
+        Cost of each setting in each step; infinite where it cannot be used.
+    switch_cost : float
+        Cost of each change of the setting, in the unit of ``costs``.
+    dwell_steps : int
+        Steps for which a setting stays at least once it was switched to, unless the horizon ends.
+
+    Examples
+    --------
+    >>> cheapest_path(np.array([[1.0, 3.0], [5.0, 3.0], [1.0, 3.0]]), switch_cost=0.0)
+    (0, 1, 0)
+    >>> cheapest_path(np.array([[1.0, 3.0], [5.0, 3.0], [1.0, 3.0]]), switch_cost=1.5)
+    (0, 0, 0)
+    """
+    steps, settings = costs.shape
+    dwell = max(dwell_steps, 1)
+    # Row a: in the setting for a + 1 steps since it was switched to; the last row: for as long as the dwell or longer.
+    total = np.full((dwell, settings), math.inf)
+    total[-1] = costs[0]
+    came_from = np.zeros((steps, dwell, settings, 2), dtype=np.int64)
+    everyone = np.arange(settings)
+    for step in range(1, steps):
+        after = np.full((dwell, settings), math.inf)
+        free = total[-1]
+        first = int(np.argmin(free))
+        others = np.where(everyone == first, math.inf, free)
+        second = int(np.argmin(others))
+        source = np.where(everyone == first, second, first)
+        switched = np.where(everyone == first, others[second], free[first]) + switch_cost
+        stayed = total[-1].copy()
+        age = np.full(settings, dwell - 1)
+        if dwell > 1:
+            older = total[-2] < stayed
+            stayed = np.where(older, total[-2], stayed)
+            age = np.where(older, dwell - 2, age)
+            after[1 : dwell - 1] = total[: dwell - 2]
+            for row in range(1, dwell - 1):
+                came_from[step, row] = np.stack([np.full(settings, row - 1), everyone], axis=1)
+        after[-1] = stayed
+        came_from[step, -1] = np.stack([age, everyone], axis=1)
+        better = switched < after[0]
+        after[0] = np.where(better, switched, after[0])
+        arrival = np.stack([np.full(settings, dwell - 1), source], axis=1)
+        came_from[step, 0] = np.where(better[:, None], arrival, came_from[step, 0])
+        total = after + costs[step]
+    row, setting = (int(one) for one in np.unravel_index(int(np.argmin(total)), total.shape))
+    if not math.isfinite(total[row, setting]):
+        return ()
+    path = [setting]
+    for step in range(steps - 1, 0, -1):
+        row, setting = (int(one) for one in came_from[step, row, setting])
+        path.append(setting)
+    return tuple(reversed(path))
+
+
+def lazy_cheapest_path(
+    bounds: Costs,
+    evaluate: Callable[[Sequence[tuple[int, int]]], Sequence[float]],
+    *,
+    switch_cost: float,
+    dwell_steps: int = 1,
+) -> tuple[tuple[int, ...], Costs]:
+    """Return the cheapest path and the costs known at its end, where a cost is dear to find out and a bound is cheap.
+
+    The cheapest path by bounds is evaluated; what it costs replaces the bounds, until a path is cheapest that was
+    evaluated all along. No other can then be cheaper, since bounds only rise (LazySP: Dellin and Srinivasa, ICAPS
+    2016).
+
+    Parameters
+    ----------
+    bounds : array, steps x settings
+        Lower bounds of the costs; infinite where a setting cannot be used.
+    evaluate : callable
+        Costs at places (step, setting), infinite where the setting cannot be used after all.
+    switch_cost, dwell_steps
+        As of :func:`cheapest_path`.
+    """
+    costs = bounds.copy()
+    known = ~np.isfinite(bounds)
+    while True:
+        path = cheapest_path(costs, switch_cost=switch_cost, dwell_steps=dwell_steps)
+        asked = [(step, setting) for step, setting in enumerate(path) if not known[step, setting]]
+        if not asked:
+            return path, costs
+        for (step, setting), cost in zip(asked, evaluate(asked), strict=True):
+            costs[step, setting] = cost
+            known[step, setting] = True
+
+
+def path_cost(costs: Costs, path: Sequence[int], *, switch_cost: float) -> float:
+    """Return what a path costs, its switchings included."""
+    steps = math.fsum(float(costs[step, setting]) for step, setting in enumerate(path))
+    return steps + switch_cost * switchings(path)
+
+
+def switchings(path: Sequence[int]) -> int:
+    """Return how often a path changes its setting."""
+    return sum(before != after for before, after in itertools.pairwise(path))
+
+
+@value
+class Switching:
+    """What changing the setting costs: its energy, and the least time for which a new setting stays."""
+
+    energy_j: float = 0.0
+    dwell_s: float = 0.0
+
+
+@value
+class Course:
+    """A setting for each step of a day."""
+
+    name: str
+    settings: tuple[Setting, ...]
+    power_w: tuple[float, ...] = field("Mean power in each step, W")
+    energy_j: float = field("Of all steps, without switchings, J")
+    switchings: int
+    switching_j: float = field("Energy of the switchings, J")
+    missed: tuple[int, ...] = field("Steps in which a target is not met", default=())
+
+
+@value
+class DayPlan:
+    """A plan over a day, and what it is measured against."""
+
+    step_s: float
+    rates_pps: tuple[float, ...] = field("Intended load of each step, frames/s")
+    targets: tuple[Target, ...]
+    plan: Course = field("The least energy with the price of switchings and the dwell")
+    per_step: Course = field("The fewest watts in each step, as if switching were free")
+    always: Course = field("All cores at the highest clock without sleep, polling where that is a choice")
+    values: tuple[tuple[float, ...], ...] = field("What the plan's trial of each step shows of each target")
+    checks: tuple[Checked, ...] = field("Of the plan's steps; empty without a check")
+    # Pairs of rate and setting that were evaluated, and all that there are.
+    evaluated: int
+    places: int
+    is_whole: bool = field(
+        "Whether the planning came to its end; otherwise it is the best of what was known by then, unchecked",
+        default=True,
+    )
+
+
+def plan_day(
+    candidates: Sequence[Candidate],
+    load: OfferedLoad,
+    rates_pps: Sequence[float],
+    targets: Sequence[Target],
+    outlooks: Outlooks,
+    evaluate: Callable[[float], Evaluate],
+    *,
+    step_s: float,
+    switching: Switching,
+    check: Callable[[float], Check] | None = None,
+    workers: int = 1,
+    stop: threading.Event | None = None,
+    on_progress: Progress | None = None,
+) -> DayPlan:
+    """Return the settings over a day that meet the targets in every step with the least energy.
+
+    On Ctrl-C the best plan that is known by then is returned, if there is one.
+
+    The plan is exact for the powers that the evaluator gives: bounds decide only which of them need not be known
+    (:func:`~routecast.power.operating.day.lazy_cheapest_path`).
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    load : OfferedLoad
+        Frames, flows and arrivals.
+    rates_pps : sequence of float
+        Intended load of each step, > 0.
+    targets : sequence of Target
+    outlooks : Outlooks
+    evaluate : callable
+        Evaluator for a rate.
+    step_s : float
+        Length of a step.
+    switching : Switching
+    check : callable or None
+        Simulations, for a rate, that a setting must pass to stand in the plan.
+    workers, stop, on_progress
+        As of :func:`routecast.power.operating.search.search`.
+
+    Raises
+    ------
+    routecast.errors.CriterionFailed
+        There is a step in which no setting meets the targets; the message says what comes nearest.
+    """
+    with Threads(max(workers, 1)) as pool:
+        table = _Table(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
+        table.pool, table.check, table.said = pool, check, on_progress or (lambda _done, _all, _what: None)
+        dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
+        most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
+        try:
+            table.costs_of([(step, most) for step in range(len(rates_pps))])
+            cheapest = table.path(0.0, 1)
+            planned = table.path(switching.energy_j, dwell_steps)
+            is_whole = True
+        except KeyboardInterrupt:
+            if stop is not None:
+                stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            cheapest = cheapest_path(table.known_costs(), switch_cost=0.0)
+            planned = cheapest_path(table.known_costs(), switch_cost=switching.energy_j, dwell_steps=dwell_steps)
+            is_whole = False
+            if not planned:
+                raise
+    return DayPlan(
+        step_s=step_s,
+        rates_pps=tuple(rates_pps),
+        targets=tuple(targets),
+        plan=table.course("plan", planned, switching.energy_j),
+        per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
+        always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
+        values=tuple(table.judged(step, one).values for step, one in enumerate(planned)),
+        checks=tuple(table.checked[place] for place in table.keys(planned)) if check and is_whole else (),
+        evaluated=len(table.known),
+        places=len(set(rates_pps)) * len(candidates),
+        is_whole=is_whole,
+    )
+
+
+def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
+    """Order settings by what they can do, whatever it costs."""
+    return (setting.cores, setting.frequency_hz or 0.0, setting.activation == "polling", not setting.sleep)
+
+
+class _Table:
+    """Steps by settings: bounds, what was evaluated and what was checked. Equal rates are evaluated once."""
+
+    pool: Threads
+    check: Callable[[float], Check] | None
+    said: Progress
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        load: OfferedLoad,
+        rates_pps: Sequence[float],
+        targets: Sequence[Target],
+        outlooks: Outlooks,
+        evaluate: Callable[[float], Evaluate],
+        *,
+        step_s: float,
+    ) -> None:
+        self.candidates, self.load, self.rates_pps = candidates, load, rates_pps
+        self.targets, self.evaluate, self.step_s = targets, evaluate, step_s
+        self.known: dict[tuple[float, int], Judged] = {}
+        self.checked: dict[tuple[float, int], Checked] = {}
+        rows = {rate: [self._bound_j(outlooks, one, rate) for one in candidates] for rate in dict.fromkeys(rates_pps)}
+        self.bounds: Costs = np.array([rows[rate] for rate in rates_pps])
+
+    def _bound_j(self, outlooks: Outlooks, candidate: Candidate, rate_pps: float) -> float:
+        outlook = outlooks.of(candidate, rate_pps)
+        return math.inf if outlook.is_overloaded else outlook.least_w * self.step_s
+
+    def keys(self, path: Sequence[int]) -> list[tuple[float, int]]:
+        return [(self.rates_pps[step], number) for step, number in enumerate(path)]
+
+    def judged(self, step: int, number: int) -> Judged:
+        return self.known[self.rates_pps[step], number]
+
+    def costs_of(self, places: Sequence[tuple[int, int]]) -> list[float]:
+        """Evaluate places and return their energy, infinite where a target is not met or the check failed."""
+        wanted = [(self.rates_pps[step], number) for step, number in places]
+        missing = [key for key in dict.fromkeys(wanted) if key not in self.known]
+        whole = len(set(self.rates_pps)) * len(self.candidates)
+        judged = [self.pool.submit(self._judge, key) for key in missing]
+        try:
+            for (rate, number), one in zip(missing, map(answer_of, judged), strict=True):
+                self.known[rate, number] = one
+                self.said(len(self.known), whole, f"{format_pps(rate)}: {one.setting}")
+        finally:
+            for waiting in judged:
+                waiting.cancel()
+        return [self._cost_j(key) for key in wanted]
+
+    def _judge(self, key: tuple[float, int]) -> Judged:
+        rate, number = key
+        candidate = self.candidates[number]
+        return judge(candidate, self.evaluate(rate)(candidate, self.load.at(rate)), self.targets)
+
+    def _cost_j(self, key: tuple[float, int]) -> float:
+        one = self.known[key]
+        failed = key in self.checked and not self.checked[key].is_met
+        is_usable = one.is_met and math.isfinite(one.power_w) and not failed
+        return one.power_w * self.step_s if is_usable else math.inf
+
+    def path(self, switch_cost: float, dwell_steps: int) -> tuple[int, ...]:
+        """Return the cheapest path whose steps all pass their checks."""
+        while True:
+            path, costs = lazy_cheapest_path(
+                self.bounds, self.costs_of, switch_cost=switch_cost, dwell_steps=dwell_steps
+            )
+            if not path:
+                raise CriterionFailed(self._why_none(costs, dwell_steps))
+            if self.check is None:
+                return path
+            for key in dict.fromkeys(self.keys(path)):
+                if key not in self.checked:
+                    self._check(key, self.check(key[0]))
+            if all(self.checked[key].is_met for key in self.keys(path)):
+                return path
+
+    def _check(self, key: tuple[float, int], check: Check) -> None:
+        rate, number = key
+        candidate, load = self.candidates[number], self.load.at(rate)
+        self.said(len(self.known), self.bounds.size, f"check {format_pps(rate)}: {candidate.setting}")
+        runs = [self.pool.submit(one, candidate, load) for one in check.runs()]
+        self.checked[key] = check.verdict([answer_of(one) for one in runs], self.targets)
+
+    def known_costs(self) -> Costs:
+        """Return the energies that are known, infinite elsewhere."""
+        costs = np.full(self.bounds.shape, math.inf)
+        for step, rate in enumerate(self.rates_pps):
+            for number in range(len(self.candidates)):
+                if (rate, number) in self.known:
+                    costs[step, number] = self._cost_j((rate, number))
+        return costs
+
+    def course(self, name: str, path: Sequence[int], switch_j: float) -> Course:
+        judged = [self.judged(step, number) for step, number in enumerate(path)]
+        changes = switchings(path)
+        return Course(
+            name=name,
+            settings=tuple(one.setting for one in judged),
+            power_w=tuple(one.power_w for one in judged),
+            energy_j=math.fsum(one.power_w for one in judged) * self.step_s,
+            switchings=changes,
+            switching_j=changes * switch_j,
+            missed=tuple(step for step, one in enumerate(judged) if not one.is_met),
+        )
+
+    def _why_none(self, costs: Costs, dwell_steps: int) -> str:
+        barren = [step for step in range(len(costs)) if not np.isfinite(costs[step]).any()]
+        if not barren:
+            return f"no plan keeps each setting for {dwell_steps} steps: shorten the dwell"
+        lines = []
+        for step in barren:
+            rate = self.rates_pps[step]
+            tried = [one for (at, _), one in self.known.items() if at == rate and math.isfinite(one.excess)]
+            nearest = min(tried, key=lambda one: (one.excess, one.power_w), default=None)
+            said = "every setting is overloaded"
+            if nearest is not None and np.isfinite(self.bounds[step]).any():
+                shows = ", ".join(
+                    f"{target.quantity} {target.shown(value)} ({target})"
+                    for target, value in zip(self.targets, nearest.values, strict=True)
+                )
+                said = f"nearest is {nearest.setting} with {shows}"
+            lines.append(f"step {step} ({format_pps(rate)}): {said}")
+        return "no setting meets the targets in " + "; in ".join(lines)

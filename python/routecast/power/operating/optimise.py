@@ -1,0 +1,293 @@
+"""From a router file, a load and targets to the setting with the fewest watts, for one load or over a day."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.power.operating.bound import Outlooks
+from routecast.power.operating.candidates import Candidate, candidates
+from routecast.power.operating.day import DayPlan, Switching, plan_day
+from routecast.power.operating.evaluation import Check, Evaluate, Simulating, solving
+from routecast.power.operating.search import Appraised, Found, Progress, search
+from routecast.power.operating.setting import Choices, choices_of
+from routecast.power.operating.targets import NO_LOSS, Target
+from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
+from routecast.router.files import build_router
+from routecast.router.model import RouterModel
+
+__all__ = ["Effort", "Machine", "machine_of", "operating_point", "optimise_day", "why_none", "with_no_loss"]
+
+
+# Why no setting meets the targets, and how near the nearest comes.
+
+
+def why_none(found: Found, rate_pps: float) -> str:
+    """Say which targets nothing meets, what is the best reachable, and what comes nearest to all of them."""
+    if not found.judged:
+        largest = max(found.overloaded, key=lambda one: one.outlook.lossless_pps)
+        return (
+            f"every setting is overloaded at {format_pps(rate_pps)}: the most is "
+            f"{format_pps(largest.outlook.lossless_pps)}, with {largest.candidate.setting}"
+        )
+    turned_down = {id(one): check for one, check in found.rejected}
+    lines = []
+    for number, target in enumerate(found.targets):
+        if any(target.is_kept_by(one.values[number]) for one in found.judged):
+            continue
+        best = found.reachable(number)
+        if best is None:
+            lines.append(
+                f"{target}: the evaluator knows this quantity of no setting: take --evaluator simulate, and trials "
+                "that are long enough for frames to arrive (--duration)"
+            )
+        else:
+            value = target.shown(best.values[number])
+            lines.append(f"{target}: the best reachable is {value}, with {best.setting}")
+    if not lines:
+        lines.append("each target is met by some setting, but no setting meets all of them")
+        if any(one.is_met for one in found.judged):
+            lines[0] = "settings that met all targets in the search do not in the longer check"
+    nearest = found.nearest
+    if nearest is not None:
+        shown = ", ".join(
+            f"{target.quantity} {target.shown(value)}"
+            for target, value in zip(found.targets, nearest.values, strict=True)
+        )
+        check = turned_down.get(id(nearest))
+        if check is not None:
+            shown = ", ".join(
+                f"{target.quantity} {target.shown(low)} to {target.shown(high)}"
+                for target, (_, low, high) in zip(found.targets, check.values, strict=True)
+            )
+        lines.append(f"nearest to all is {nearest.setting} with {shown}")
+    overloaded = f"; {len(found.overloaded)} more are overloaded" if found.overloaded else ""
+    return f"no setting meets the targets{overloaded}\n  " + "\n  ".join(lines)
+
+
+_CHECK_TIMES = 4.0
+_LONGEST = 100.0
+_LEAST_RATE = 1e-4
+
+
+@value
+class Machine:
+    """A router with what may be chosen of it, and everything that the choices make of it."""
+
+    model: RouterModel
+    load: OfferedLoad | None
+    choices: Choices
+    candidates: tuple[Candidate, ...]
+
+
+@value
+class Effort:
+    """How thoroughly is evaluated."""
+
+    evaluator: Literal["simulate", "solve"] = field(
+        "Who answers during the search; what it finds is checked by simulation either way", default="simulate"
+    )
+    duration_s: float = field(
+        "Simulated time of a trial, s; replications of the check are four times as long", default=0.1
+    )
+    seed: int = field("Of the search; the check takes those that follow", default=1)
+    replications: int = field("Of the check, at least 2; 0 leaves it out", default=5)
+    is_exhaustive: bool = field("Evaluate everything that is not overloaded, for a whole Pareto front", default=False)
+    workers: int = field("Threads; 0 for one per core of this machine", default=0)
+
+    def __post_init__(self) -> None:
+        if self.replications == 1 or self.replications < 0:
+            message = f"got {self.replications}: an interval needs at least 2; 0 leaves the check out"
+            raise ModelProblem("operating point", [Problem("replications", message)])
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return self.workers or os.cpu_count() or 1
+
+    def evaluate(self, stop: threading.Event, *, times: float = 1.0) -> Evaluate:
+        """Return the evaluator, for trials that are so many times as long."""
+        if self.evaluator == "solve":
+            return solving
+        return Simulating(self.duration_s * times, self.seed, stop)
+
+    def check(self, stop: threading.Event, *, times: float = 1.0) -> Check | None:
+        """Return the check, for replications that are so many times as long."""
+        if self.replications == 0:
+            return None
+        seeds = tuple(range(self.seed + 1, self.seed + 1 + self.replications))
+        return Check(_CHECK_TIMES * self.duration_s * times, seeds, stop)
+
+    def outlooks(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> Outlooks:
+        """Return the outlooks of candidates for this evaluator."""
+        allowed = next((target.limit for target in targets if target.quantity == "loss"), 1.0)
+
+        def noise_ratio(at: OfferedLoad) -> float:
+            if self.evaluator == "solve":
+                return 0.0
+            return Simulating(self.duration_s * _stretch(at.rate_pps, peak_pps)).noise_ratio(at)
+
+        return Outlooks(load, loss_ratio=allowed, noise_ratio=noise_ratio)
+
+
+def machine_of(
+    document: Mapping[str, Any],
+    *,
+    subject: str = "router file",
+    folder: Path | None = None,
+    pool: str = "",
+    lingers_s: Sequence[float] = (),
+    frames: FrameMix | None = None,
+) -> Machine:
+    """Return what may be chosen of the router that a document describes.
+
+    Parameters
+    ----------
+    document : mapping
+        What the router file says.
+    subject, folder
+        As of :func:`routecast.router.files.parse_router`.
+    pool, lingers_s
+        As of :func:`routecast.power.operating.setting.choices_of`.
+    frames
+        As of :func:`routecast.router.files.read_router_and_load`.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The document is no router.
+    routecast.errors.ModelProblem
+        It has no power states, or offers too many settings.
+    """
+    model, load = build_router(document, subject=subject, folder=folder, frames=frames)
+    choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
+    found = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
+    return Machine(model=model, load=load, choices=choices, candidates=found)
+
+
+def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """Return the targets, with that of no loss where none on loss is given."""
+    return (*targets, *(() if any(one.quantity == "loss" for one in targets) else (NO_LOSS,)))
+
+
+def operating_point(
+    machine: Machine,
+    load: OfferedLoad,
+    targets: Sequence[Target],
+    effort: Effort | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> Found:
+    """Return the setting that meets the targets at a load with the fewest watts, checked by simulation.
+
+    Parameters
+    ----------
+    machine : Machine
+    load : OfferedLoad
+    targets : sequence of Target
+        Without one on loss, none may be lost.
+    effort : Effort or None
+    on_progress : callable or None
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The load does not fit the router.
+    """
+    effort = effort or Effort()
+    wanted = with_no_loss(targets)
+    outlooks = effort.outlooks(load, wanted, peak_pps=load.rate_pps)
+    stop = threading.Event()
+    return search(
+        [Appraised(candidate=one, outlook=outlooks.of(one, load.rate_pps)) for one in machine.candidates],
+        load,
+        wanted,
+        effort.evaluate(stop),
+        check=effort.check(stop),
+        workers=effort.threads,
+        is_exhaustive=effort.is_exhaustive,
+        stop=stop,
+        on_progress=on_progress,
+    )
+
+
+def optimise_day(
+    machine: Machine,
+    load: OfferedLoad,
+    rates_pps: Sequence[float],
+    targets: Sequence[Target],
+    effort: Effort | None = None,
+    *,
+    step_s: float,
+    switching: Switching | None = None,
+    on_progress: Progress | None = None,
+) -> DayPlan:
+    """Return the plan over a day with the least energy, switchings included, checked by simulation.
+
+    Trials of lower rates are longer, up to a hundred times, so that each sees as many frames as at the peak. Steps
+    without traffic are taken at a ten-thousandth of the peak.
+
+    Parameters
+    ----------
+    machine : Machine
+    load : OfferedLoad
+        Frames, flows and arrivals.
+    rates_pps : sequence of float
+        Intended load of each step.
+    targets, effort, on_progress
+        As of :func:`operating_point`.
+    step_s : float
+        Length of a step.
+    switching : Switching or None
+        None: switching is free and may be done at every step.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A rate is missing or negative, or all are 0.
+    routecast.errors.CriterionFailed
+        There is a step in which no setting meets the targets.
+    """
+    wrong = [step for step, rate in enumerate(rates_pps) if not (math.isfinite(rate) and rate >= 0.0)]
+    problems = [Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill what is missing") for step in wrong]
+    if not problems and not any(rates_pps):
+        problems = [Problem("", "there is no traffic on this day")]
+    if problems:
+        raise ModelProblem("day", problems)
+    effort = effort or Effort()
+    wanted = with_no_loss(targets)
+    peak_pps = max(rates_pps)
+    stop = threading.Event()
+
+    def check(rate_pps: float) -> Check:
+        found = effort.check(stop, times=_stretch(rate_pps, peak_pps))
+        assert found is not None
+        return found
+
+    return plan_day(
+        machine.candidates,
+        load,
+        [max(rate, _LEAST_RATE * peak_pps) for rate in rates_pps],
+        wanted,
+        effort.outlooks(load, wanted, peak_pps=peak_pps),
+        lambda rate_pps: effort.evaluate(stop, times=_stretch(rate_pps, peak_pps)),
+        step_s=step_s,
+        switching=switching or Switching(),
+        check=check if effort.replications else None,
+        workers=effort.threads,
+        stop=stop,
+        on_progress=on_progress,
+    )
+
+
+def _stretch(rate_pps: float, peak_pps: float) -> float:
+    """Return how many times longer a trial at a lower rate is."""
+    return min(max(peak_pps / rate_pps, 1.0), _LONGEST)

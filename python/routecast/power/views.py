@@ -1,0 +1,689 @@
+"""Tables and figures of power: models and their fits, a router by load, over a day, its best operating point."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from routecast.power.day import PowerDay
+from routecast.power.fits import DeviceFit, Fitted
+from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
+from routecast.power.load_fit import ErrorSummary, Parameter
+from routecast.power.metrics import METRICS
+from routecast.power.model import OperatingPoint, PowerModel
+from routecast.power.operating.day import Course, DayPlan
+from routecast.power.operating.optimise import Machine
+from routecast.power.operating.search import Found, Judged, latency_quantity
+from routecast.power.operating.setting import AS_GIVEN, Setting
+from routecast.power.platforms import Platform
+from routecast.power.port import PortClass, PortPower
+from routecast.power.software_router import SoftwareRouterPower
+from routecast.power.table import PowerTable
+from routecast.quantity import (
+    format_bps,
+    format_duration,
+    format_energy,
+    format_frequency,
+    format_power,
+    format_pps,
+    format_ratio,
+)
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.show.tables import Column, Table, percent
+
+__all__ = [
+    "SHOWN_METRICS",
+    "day_figure",
+    "day_table",
+    "device_table",
+    "error_table",
+    "fit_figure",
+    "form_table",
+    "found_tables",
+    "front_figure",
+    "has_front",
+    "load_table",
+    "parameter_table",
+    "plan_tables",
+    "platforms_table",
+    "ports_table",
+    "power_tables",
+    "proportional_figure",
+    "router_table",
+    "scope_of",
+    "terms_table",
+]
+
+
+_SHOWN = {
+    "base_w": ("P_base", "W", 1.0),
+    "port_w": ("P_port", "W", 1.0),
+    "trx_in_w": ("P_trx_in", "W", 1.0),
+    "trx_up_w": ("P_trx_up", "W", 1.0),
+    "offset_w": ("P_offset", "W", 1.0),
+    "bit_j": ("E_bit", "pJ/bit", 1e12),
+    "packet_j": ("E_pkt", "nJ/packet", 1e9),
+    "idle_w": ("idle", "W", 1.0),
+    "full_w": ("full", "W", 1.0),
+    "active_w": ("active", "W", 1.0),
+    "max_pps": ("r_max", "kpps", 1e-3),
+}
+
+
+def parameter_table(fit: DeviceFit) -> Table:
+    """Return the parameters of one device with their intervals."""
+    return Table(
+        name="parameters",
+        title=fit.device,
+        caption="Intervals are 95 %, where samples are more than parameters; a dash where none exists.",
+        columns=(
+            Column.text("Parameter"),
+            Column("Value", "", ".5g"),
+            Column("From", "", ".5g"),
+            Column("To", "", ".5g"),
+            Column.text("Unit"),
+        ),
+        rows=tuple(_parameter_row(name, one) for name, one in fit.parameters.items()),
+    )
+
+
+def _parameter_row(name: str, parameter: Parameter) -> tuple[str, float, float, float, str]:
+    words = []
+    unit, scale = "W" if name.startswith("w_") else "", 1.0
+    for word in name.split(" "):
+        if word in _SHOWN:
+            shown, unit, scale = _SHOWN[word]
+            words.append(shown)
+        else:
+            words.append(f"at {word[2:]} %" if word.startswith("w_") else word)
+    return (" ".join(words), parameter.value * scale, parameter.low * scale, parameter.high * scale, unit)
+
+
+def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
+    """Return the errors on samples left out, by device and over all."""
+    rows = [_error_row(one.device, one.fitted, one.error_ratio) for one in fits]
+    strong: frozenset[int] = frozenset()
+    if len(fits) > 1:
+        everything = [error for one in fits for error in one.error_ratio]
+        rows.append(_error_row("all", sum(one.fitted for one in fits), everything))
+        strong = frozenset({len(rows) - 1})
+    ways = "; ".join(dict.fromkeys(one.left_out for one in fits))
+    return Table(
+        name="errors",
+        title=f"Model {model}: errors on samples that were not fitted",
+        caption=f"{ways[:1].upper()}{ways[1:]}.",
+        columns=(
+            Column.text("Device"),
+            Column("Fitted", "", ".0f"),
+            Column("Left out", "", ".0f"),
+            Column("Median", "%", percent),
+            Column("90th", "%", percent),
+            Column("Largest", "%", percent),
+        ),
+        rows=tuple(rows),
+        strong=strong,
+    )
+
+
+def _error_row(name: str, fitted: int, errors: Sequence[float]) -> tuple[str, int, int, float, float, float]:
+    summary = ErrorSummary.of(errors)
+    return name, fitted, summary.count, summary.median_ratio, summary.p90_ratio, summary.max_ratio
+
+
+# The figure of ``routecast power fit``: samples beside the model.
+
+
+GREY = "#7a7f87"
+_DRAWN_DEVICES = 7
+_STEPS = 100
+
+
+def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
+    """Return samples and model: watts over load, or for ports and routers modelled over measured watts.
+
+    Filled points are those that the model rests on, open ones those that it was not shown.
+    """
+    shown = list(fits[:_DRAWN_DEVICES])
+    is_over_load = model not in {"port", "router"}
+    marks = _over_load(shown) if is_over_load else _over_measured(shown)
+    what = "Lines are the model, points the samples." if is_over_load else "Each point is one sample."
+    more = f" The first {len(shown)} of {len(fits)} devices." if len(fits) > len(shown) else ""
+    samples = [sample for one in shown for sample in one.samples]
+    low, high = _span(samples)
+    return Figure(
+        name="power",
+        title=_title(model, fits),
+        caption=f"{what}{more}",
+        x=Axis(title="load (%)", low=0.0, high=100.0)
+        if is_over_load
+        else Axis(title="measured power (W)", low=low, high=high),
+        y=Axis(title="power (W)") if is_over_load else Axis(title="modelled power (W)", low=low, high=high),
+        marks=(*marks, *_key(samples)),
+    )
+
+
+def _title(model: str, fits: Sequence[DeviceFit]) -> str:
+    devices = fits[0].device if len(fits) == 1 else f"{len(fits)} devices"
+    errors = ErrorSummary.of([error for one in fits for error in one.error_ratio])
+    told = f", median error {100.0 * errors.median_ratio:.2f} % on samples left out" if errors.count else ""
+    return f"{devices}: model {model}{told}"
+
+
+def _over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
+    loads = tuple(step / _STEPS for step in range(_STEPS + 1))
+    marks: list[Line | Points] = []
+    for one, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
+        watts = tuple(one.model.power_w(OperatingPoint(load_ratio=load)) for load in loads)
+        marks.append(Line(name=one.device, x=tuple(100.0 * load for load in loads), y=watts, colour=colour))
+        for is_fitted in (True, False):
+            samples = [sample for sample in one.samples if sample.is_fitted is is_fitted]
+            marks.append(
+                Points(
+                    name=f"{one.device}, {_word(is_fitted)}",
+                    x=tuple(100.0 * sample.place for sample in samples),
+                    y=tuple(sample.measured_w for sample in samples),
+                    colour=colour,
+                    filled=is_fitted,
+                    legend=False,
+                )
+            )
+    return marks
+
+
+def _over_measured(fits: Sequence[DeviceFit]) -> list[Line | Points]:
+    span = _span([sample for one in fits for sample in one.samples])
+    marks: list[Line | Points] = [Line(name="equal", x=span, y=span, colour=GREY, dashed=True)]
+    for one, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
+        # The colour stands in the legend once, whichever samples the device has.
+        marks.append(Points(name=one.device, x=(math.nan,), y=(math.nan,), colour=colour, symbol="square"))
+        for is_fitted in (True, False):
+            samples = [sample for sample in one.samples if sample.is_fitted is is_fitted]
+            marks.append(
+                Points(
+                    name=f"{one.device}, {_word(is_fitted)}",
+                    x=tuple(sample.measured_w for sample in samples),
+                    y=tuple(sample.modelled_w for sample in samples),
+                    colour=colour,
+                    filled=is_fitted,
+                    size_px=5,
+                    legend=False,
+                )
+            )
+    return marks
+
+
+def _span(samples: Sequence[Fitted]) -> tuple[float, float]:
+    """Return round ends for two axes that show the same watts."""
+    watts = [watts for each in samples for watts in (each.measured_w, each.modelled_w)]
+    step = 10.0 ** math.floor(math.log10(max(max(watts) - min(watts), 1e-3)))
+    return step * math.floor(min(watts) / step), step * math.ceil(max(watts) / step + 1e-9)
+
+
+def _key(samples: Sequence[Fitted]) -> list[Points]:
+    """Say what filled and open points are, where there are both."""
+    if len({sample.is_fitted for sample in samples}) < 2:
+        return []
+    return [
+        Points(name=f"sample {_word(kind)}", x=(math.nan,), y=(math.nan,), colour=GREY, filled=kind)
+        for kind in (True, False)
+    ]
+
+
+def _word(is_fitted: bool) -> str:
+    return "fitted" if is_fitted else "left out"
+
+
+def has_front(found: Found) -> bool:
+    """Return whether there is a setting whose watts and latency are known."""
+    return bool(_with_latency(found))
+
+
+def front_figure(found: Found, machine: Machine) -> Figure:
+    """Return the figure of everything that was evaluated, its front, the target and the best.
+
+    The front is a staircase: for a bound on the latency between two settings the faster one is the answer.
+    """
+    quantity = latency_quantity(found.targets)
+    blue, orange, green, *_ = palette(4, ordered=False)
+    shown = _with_latency(found)
+    front = found.front
+    marks: list[Mark] = [
+        Points(
+            name="evaluated",
+            x=tuple(1e6 * one.latency_s(quantity) for one in shown),
+            y=tuple(one.power_w for one in shown),
+            colour="#9aa0a8",
+            filled=False,
+            size_px=6,
+            labels=tuple(str(one.setting) for one in shown),
+        ),
+        _front_line(front, quantity, blue),
+        Points(
+            name="settings of the front",
+            x=tuple(1e6 * one.latency_s(quantity) for one in front),
+            y=tuple(one.power_w for one in front),
+            colour=blue,
+            size_px=6,
+            labels=tuple(_short(one.setting) for one in front),
+            is_labelled=True,
+            legend=False,
+        ),
+    ]
+    limit = next((target.limit for target in found.targets if target.quantity == quantity), None)
+    if limit is not None and shown:
+        most = max(one.power_w for one in shown)
+        marks.append(Line(name="target", x=(1e6 * limit,) * 2, y=(0.0, most), colour=orange, dashed=True))
+    if found.best is not None and math.isfinite(found.best.latency_s(quantity)):
+        best = found.best
+        marks.append(
+            Points(
+                name=f"best: {best.setting}",
+                x=(1e6 * best.latency_s(quantity),),
+                y=(best.power_w,),
+                colour=green,
+                symbol="diamond",
+                size_px=10,
+            )
+        )
+    return Figure(
+        name="front",
+        title=f"{machine.model.name}: watts against latency",
+        caption="Blue: the fewest watts for each bound on the latency, without loss. Labels: cores, clock, deepest "
+        "sleep, activation.",
+        x=Axis(title=f"{quantity} latency (us)", scale="log"),
+        y=Axis(title="power (W)", low=0.0),
+        marks=tuple(marks),
+    )
+
+
+def _with_latency(found: Found) -> list[Judged]:
+    quantity = latency_quantity(found.targets)
+    return [one for one in found.judged if math.isfinite(one.power_w) and math.isfinite(one.latency_s(quantity))]
+
+
+def _front_line(front: Sequence[Judged], quantity: str, colour: str) -> Line:
+    corners: list[tuple[float, float]] = []
+    for one in sorted(front, key=lambda one: one.latency_s(quantity)):
+        if corners:
+            corners.append((1e6 * one.latency_s(quantity), corners[-1][1]))
+        corners.append((1e6 * one.latency_s(quantity), one.power_w))
+    return Line(
+        name="front without loss",
+        x=tuple(latency_us for latency_us, _ in corners),
+        y=tuple(watts for _, watts in corners),
+        colour=colour,
+    )
+
+
+def _short(setting: Setting) -> str:
+    """Name a setting in a few letters.
+
+    Examples
+    --------
+    >>> _short(Setting(cores=2, frequency_hz=1e9, sleep="C6", activation="interrupt", linger_s=3e-6))
+    '2 x 1 GHz C6 adaptive 3 us'
+    """
+    parts = [str(setting.cores)]
+    if setting.frequency_hz is not None:
+        parts.append(f"x {format_frequency(setting.frequency_hz)}")
+    if setting.sleep:
+        parts.append(setting.sleep)
+    if setting.activation != AS_GIVEN:
+        parts.append(setting.mode)
+    if setting.mode == "adaptive":
+        parts.append(format_duration(setting.linger_s))
+    return " ".join(parts)
+
+
+def day_figure(plan: DayPlan, machine: Machine) -> Figure:
+    """Return the power over the day, settings as steps."""
+    courses = (plan.always, plan.per_step, plan.plan)
+    colours = palette(3, ordered=False)
+    marks = tuple(
+        _staircase(course, plan.step_s, colour, dashed=course is plan.per_step)
+        for course, colour in zip(courses, colours, strict=True)
+    )
+    hours = plan.step_s * len(plan.rates_pps) / 3600.0
+    return Figure(
+        name="day",
+        title=f"{machine.model.name}: power over the day",
+        caption="",
+        x=Axis(title="hour of the day", low=0.0, high=hours),
+        y=Axis(title="power (W)", low=0.0),
+        marks=marks,
+    )
+
+
+def _staircase(course: Course, step_s: float, colour: str, *, dashed: bool) -> Line:
+    count = len(course.power_w)
+    edges = [(step, step + 1) for step in range(count)]
+    return Line(
+        name=course.name,
+        x=tuple(edge * step_s / 3600.0 for both in edges for edge in both),
+        y=tuple(watts for watts in course.power_w for _ in range(2)),
+        colour=colour,
+        dashed=dashed,
+    )
+
+
+# Tables of ``routecast power``.
+
+
+SHOWN_METRICS = ("eer", "eer_unweighted", "ecr", "epi")
+_SHOWN_SETTINGS = 12
+
+
+def scope_of(machine: Machine) -> str:
+    """Return what the watts of a machine cover."""
+    power = machine.model.pool(machine.choices.pool).power
+    return power.scope if power else "package"
+
+
+def found_tables(found: Found, machine: Machine, rate_pps: float) -> tuple[Table, Table]:
+    """Return the operating point, and the front about it."""
+    assert found.best is not None
+    of = f" of the {scope_of(machine)}"
+    watts = (
+        _interval(format_power, *found.check.power_w, of=of) if found.check else format_power(found.best.power_w) + of
+    )
+    rows = [("setting", str(found.best.setting)), ("power", watts)]
+    for number, target in enumerate(found.targets):
+        value = target.shown(found.best.values[number])
+        if found.check is not None:
+            mean, low, high = found.check.values[number]
+            value = _interval(target.shown, mean, low, high) if high > low else target.shown(mean)
+        rows.append((str(target), value))
+    if found.check is not None:
+        length = format_duration(found.check.duration_s)
+        rows.append(("checked by", f"{found.check.replications} simulations of {length}, other seeds"))
+    counts = (
+        f"{found.enumerated}: {len(found.overloaded)} overloaded, {len(found.judged)} evaluated, "
+        f"{found.pruned} ruled out by their bound"
+    )
+    title = f"{machine.model.name} at {format_pps(rate_pps)}: the fewest watts"
+    return Table.of_facts([*rows, ("settings", counts)], name="best", title=title), _front_table(found)
+
+
+def _interval(write: Callable[[float], str], mean: float, low: float, high: float, *, of: str = "") -> str:
+    return f"{write(mean)}{of} (95 %: {write(low)} to {write(high)})"
+
+
+def _front_table(found: Found) -> Table:
+    quantity = latency_quantity(found.targets)
+    front = found.front
+    chosen = [number for number, one in enumerate(front) if one is found.best]
+    first = max(min(chosen[0] - 2, len(front) - _SHOWN_SETTINGS), 0) if chosen else 0
+    shown = front[first : first + _SHOWN_SETTINGS]
+    left = len(front) - len(shown)
+    more = f" {left} more in --json." if left else ""
+    whole = "" if found.pruned == 0 else " Settings above the best were not all evaluated (--all)."
+    return Table.of(
+        shown,
+        Column("Power", "W", getter="power_w"),
+        Column(quantity, "", format_duration, lambda one: one.latency_s(quantity)),
+        Column("Cores", "", "d", "setting.cores"),
+        Column.text(
+            "Clock", lambda one: format_frequency(one.setting.frequency_hz) if one.setting.frequency_hz else ""
+        ),
+        Column.text("Sleep", lambda one: one.setting.sleep or "none"),
+        Column.text("Activation", lambda one: _activation(one.setting)),
+        Column.text("Targets", lambda one: "met" if one.is_met else "missed"),
+        name="front",
+        title=f"Watts against {quantity} latency",
+        caption=f"Nothing evaluated has both fewer watts and less latency.{more}{whole}",
+        strong=lambda one: one is found.best,
+    )
+
+
+def _activation(setting: Setting) -> str:
+    return setting.mode + (f" {format_duration(setting.linger_s)}" if setting.mode == "adaptive" else "")
+
+
+def plan_tables(plan: DayPlan, machine: Machine) -> tuple[Table, Table]:
+    """Return the plan of a day, one row for each stay in a setting, and what it is compared with."""
+    quantity = latency_quantity(plan.targets)
+    number = next((n for n, one in enumerate(plan.targets) if one.quantity == quantity), None)
+    settings, power_w = plan.plan.settings, plan.plan.power_w
+    stays = [list(group) for _, group in itertools.groupby(range(len(settings)), key=lambda step: settings[step])]
+
+    def worst_s(steps: Sequence[int]) -> float | None:
+        return None if number is None else max((plan.values[step][number] for step in steps), default=math.nan)
+
+    day = Table.of(
+        stays,
+        Column.text("Time", lambda steps: f"{_clock(steps[0], plan)}-{_clock(steps[-1] + 1, plan)}"),
+        Column("Load", "", format_pps, lambda steps: max(plan.rates_pps[step] for step in steps)),
+        Column.text("Setting", lambda steps: str(settings[steps[0]])),
+        Column("Power", "W", getter=lambda steps: math.fsum(power_w[step] for step in steps) / len(steps)),
+        Column(quantity, "", format_duration, worst_s),
+        name="plan",
+        title=f"{machine.model.name}: a day with {', '.join(map(str, plan.targets))}",
+        caption="Load: the highest; power: the mean; latency: the worst of the steps.",
+    )
+    always_j = plan.always.energy_j or math.nan
+    courses = {
+        "plan": plan.plan,
+        "fewest watts in each step": plan.per_step,
+        f"always {plan.always.settings[0]}": plan.always,
+    }
+    energy = Table.of(
+        [(name, one, one.energy_j + one.switching_j) for name, one in courses.items()],
+        Column.text("Course", lambda row: row[0]),
+        Column("Energy", "kWh", getter=lambda row: row[2] / 3.6e6),
+        Column("Switchings", "", "d", lambda row: row[1].switchings),
+        Column("of which switching", getter=lambda row: format_energy(row[1].switching_j)),
+        Column("Saved", "%", ".1f", lambda row: 100.0 * (1.0 - row[2] / always_j)),
+        Column("Steps missed", "", "d", lambda row: len(row[1].missed)),
+        name="courses",
+        title="Energy of the day",
+        strong=(0,),
+    )
+    return day, energy
+
+
+def _clock(step: int, plan: DayPlan) -> str:
+    minutes = round(step * plan.step_s / 60.0)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def power_tables(table: PowerTable) -> tuple[Table, Table]:
+    """Return the watts of a router by load (draft-ietf-bmwg-powerbench-02), and the metrics over them."""
+    watts = Table.of(
+        table.rows,
+        Column.text("", "name"),
+        Column.text("Load", "state"),
+        Column("Forwarded", "Gbit/s", getter=lambda row: row.l2_bps / 1e9),
+        Column("Power", "W", getter="power_w"),
+        Column("Packet", "uJ", getter=lambda row: 1e6 * row.packet_j),
+        Column("Bit", "nJ", getter=lambda row: 1e9 * row.bit_j),
+        name="power",
+        title=f"{table.router}, {table.frames}, {table.ports} ports: watts of the {table.scope}",
+    )
+    loads = "/".join(f"{100 * ratio:g}" for ratio in table.load_ratios)
+    weights = "/".join(f"{weight:g}" for weight in table.weights)
+    values = (
+        (f"{table.eer_bit_per_j / 1e9:.4g} {METRICS['eer'].unit}", f"{loads} % weighted {weights}"),
+        (
+            f"{table.eer_unweighted_bit_per_j / 1e9:.4g} {METRICS['eer_unweighted'].unit}",
+            "unweighted: not to be compared with the line above",
+        ),
+        (f"{table.ecr_w_per_bps * 1e9:.4g} {METRICS['ecr'].unit}", ""),
+        (format_ratio(table.proportionality_ratio), "100 % draws nothing when idle"),
+    )
+    metrics = Table(
+        name="metrics",
+        title="",
+        caption="",
+        columns=(Column.text(""), Column(""), Column.text("")),
+        rows=tuple((METRICS[key].name, *row) for key, row in zip(SHOWN_METRICS, values, strict=True)),
+    )
+    return watts, metrics
+
+
+def day_table(day: PowerDay, price: float | None) -> Table:
+    """Return the energy of a day, its cost and its carbon."""
+    rows = [
+        ("energy", f"{format_energy(day.energy_j)} a day"),
+        ("mean power", f"{format_power(day.mean_w)}, {format_power(day.least_w)} to {format_power(day.peak_w)}"),
+        ("traffic", f"{day.traffic_bits / 8e12:.4g} TB a day, at most {format_bps(max(day.l2_bps))}"),
+        ("energy per TB", format_energy(day.energy_per_terabyte_j)),
+        ("if proportional", f"{format_energy(day.proportional_j)} a day"),
+    ]
+    if day.cost is not None:
+        rows.append(("cost", f"{day.cost:.4g} a day, {365 * day.cost:.4g} a year at {price:g} a kWh"))
+    if day.carbon_g is not None:
+        rows.append(("carbon", f"{day.carbon_g / 1e3:.4g} kg CO2 a day"))
+    return Table.of_facts(rows, name="day", title=f"{day.profile}: watts of the {day.scope}, {day.source}")
+
+
+def proportional_figure(day: PowerDay) -> Figure:
+    """Return watts over a day, beside those in proportion to the traffic."""
+    hours = tuple((index + 0.5) * day.step_s / 3600.0 for index in range(len(day.power_w)))
+    peak_bps = max(day.l2_bps)
+    at_peak_w = day.power_w[day.l2_bps.index(peak_bps)]
+    blue, orange = palette(2, ordered=False)
+    return Figure(
+        name="power-day",
+        title=f"{day.profile}: power over the day, {day.source}",
+        caption="",
+        x=Axis(title="hour of the day", low=0.0, high=24.0, ticks=(0.0, 6.0, 12.0, 18.0, 24.0)),
+        y=Axis(title=f"power of the {day.scope} (W)", low=0.0),
+        marks=(
+            Line(name="power", x=hours, y=day.power_w, colour=blue),
+            Line(
+                name="if proportional to traffic",
+                x=hours,
+                y=tuple(at_peak_w * rate / peak_bps for rate in day.l2_bps),
+                colour=orange,
+                dashed=True,
+            ),
+        ),
+    )
+
+
+def load_table(model: PowerModel, name: str, loads: Sequence[float], watts: Sequence[float]) -> Table:
+    """Return the watts of a model over load."""
+    return _watts_over_load(
+        zip(loads, watts, strict=True),
+        name="power",
+        title=name,
+        caption=f"{type(model).__name__}, scope {model.scope}.",
+    )
+
+
+def _watts_over_load(rows: Iterable[tuple[float, float]], *, name: str, title: str, caption: str) -> Table:
+    load = Column("Load", "%", ".3g", lambda row: 100.0 * row[0])
+    return Table.of(
+        rows, load, Column("Power", "W", ".5g", lambda row: row[1]), name=name, title=title, caption=caption
+    )
+
+
+def form_table(loads: Sequence[float], published: PolynomialForm, monotone: MonotoneForm) -> Table:
+    """Return the published form function beside the monotone one that lies nearest to it."""
+    gap, place = greatest_deviation(published, monotone)
+    return Table.of(
+        loads,
+        Column("t", "", ".3g", float),
+        Column("Published", "", ".6f", published.at),
+        Column("Monotone", "", ".6f", monotone.at),
+        Column("Difference", "", "+.6f", lambda t: monotone.at(t) - published.at(t)),
+        name="form",
+        title="Form function x(t) over normalised throughput t = r / r_max",
+        caption=f"Published: {published.source}. Monotone: the cubic spline nearest to it that never falls and "
+        f"stays within 0 and 1; it deviates by at most {gap:.4f}, at t = {place:.3f}.",
+    )
+
+
+def router_table(model: SoftwareRouterPower, points: Iterable[Sequence[float]]) -> Table:
+    """Return watts by clock, cores, load and throughput."""
+    return Table.of(
+        points,
+        Column("Clock", "GHz", ".4g", lambda row: row[0] / 1e9),
+        Column("Cores", "", ".0f", lambda row: row[1]),
+        Column("Load", "%", ".3g", lambda row: 100 * row[2]),
+        Column("Throughput", "kpps", ".5g", lambda row: row[3] / 1e3),
+        Column("Power", "W", ".5g", lambda row: row[4]),
+        name="power",
+        title="Power of the software router",
+        caption=f"Equal load on the forwarding cores, of {model.cores} in the machine; scope {model.scope}.",
+    )
+
+
+def platforms_table(platforms: Iterable[Platform]) -> Table:
+    """Return the paper's machines."""
+
+    def kpps(title: str, name: str) -> Column:
+        return Column(title, "kpps", lambda rate_pps: f"{rate_pps / 1e3:.4g}", name)
+
+    return Table.of(
+        platforms,
+        Column.text("Name", "name"),
+        Column.text("Processor", "cpu"),
+        Column("Cores", "", ".0f", "cores"),
+        Column("Clock", "GHz", ".3g", lambda one: one.frequency_hz / 1e9),
+        kpps("One core", "max_pps"),
+        kpps("Never idle from", "idle_zero_pps"),
+        kpps("Machine", "machine_pps"),
+        Column("2 cores", "x one", ".3g", "gain_of_two"),
+        Column("From", "W", ".3g", "least_w"),
+        Column("To", "W", ".3g", "greatest_w"),
+        name="platforms",
+        title="Machines of Bolla et al. 2009, with what its text states",
+        caption="Idle and active powers by clock are drawn in its figures and printed nowhere: measure your own "
+        "machine, and fit them with `routecast power fit SAMPLES --model router`.",
+    )
+
+
+def terms_table(model: PortPower) -> Table:
+    """Return the terms of each kind of port."""
+
+    def term(title: str, name: str, unit: str = "W", scale: float = 1.0) -> Column:
+        def shown(row: tuple[str, PortClass]) -> float | None:
+            value = getattr(row[1], name)
+            return None if value is None else value * scale
+
+        return Column(title, unit, ".4g", shown)
+
+    return Table.of(
+        model.classes.items(),
+        Column.text("Ports", lambda row: row[0]),
+        term("P_base", "base_w"),
+        term("P_port", "port_w"),
+        term("P_trx_in", "trx_in_w"),
+        term("P_trx_up", "trx_up_w"),
+        term("P_offset", "offset_w"),
+        term("E_bit", "bit_j", "pJ", 1e12),
+        term("E_pkt", "packet_j", "nJ", 1e9),
+        name="ports",
+        title=model.device,
+        caption="P_base once, P_port, P_trx_in, P_trx_up and P_offset per port enabled, plugged in, up and "
+        f"forwarding; E_bit and E_pkt per bit and packet at each port it passes. Scope {model.scope}.",
+    )
+
+
+def ports_table(curves: Mapping[str, Sequence[float]], loads: Sequence[float], frame: str) -> Table:
+    """Return the watts of a port of each kind over load."""
+    return Table(
+        name="port_power",
+        title=f"Power of one port over load, frames {frame}",
+        caption="Plugged in, on and up, the load in each direction, in percent of the line rate; the device's P_base "
+        "comes on top, once.",
+        columns=(Column("Load", "%", ".3g"), *(Column(name, "W", ".4g") for name in curves)),
+        rows=tuple((100.0 * load, *watts) for load, *watts in zip(loads, *curves.values(), strict=True)),
+    )
+
+
+def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float], frame: str | None) -> Table:
+    """Return the watts of the device as it is equipped, over load."""
+    ports = ", ".join(
+        f"{one.plugged} x {name} plugged in, {one.enabled} enabled, {one.up} up" for name, one in model.equipped.items()
+    )
+    traffic = "no traffic" if frame is None else f"frames {frame}"
+    return _watts_over_load(
+        zip(loads, watts, strict=True),
+        name="device_power",
+        title=f"Power of {model.device} as equipped, {traffic}",
+        caption=f"{ports}. The load in each direction of every port that is up, in percent of its line rate; the mean "
+        "P_base of its classes is counted once.",
+    )

@@ -1,0 +1,115 @@
+"""Values of files as quantities: a number, or a number with a unit, and what lies between two of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from routecast.quantity.units import dimension, dimension_of, factor
+
+__all__ = ["Amount", "amount_of", "between", "coded_levels"]
+
+_TEXT = re.compile(r"\s*([+-]?(?:\d[\d_,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)\s*([A-Za-zµμ]+(?:/[A-Za-zµμ]+)?)\s*")
+_COUNTED = ("byte", "frame")
+"""Base units of which there are only whole ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of a unit; without a unit a plain number, as files write counts and ratios."""
+
+    number: float
+    unit: str = ""
+    dimension: str = ""
+
+    def in_unit(self, unit: str) -> float:
+        """Return the number of another unit of the same dimension that this is."""
+        return self.number if unit == self.unit else self.number * factor(self.unit, unit)
+
+
+def amount_of(value: object) -> Amount | None:
+    """Read a value of a file as a quantity; None where it is none: a yes or no, a name, a mix of frame sizes, a table.
+
+    Examples
+    --------
+    >>> amount_of("1.5 us").number, amount_of(4).unit, amount_of("IMIX"), amount_of(True)
+    (1.5, '', None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return Amount(float(value)) if math.isfinite(value) else None
+    return _written_amount(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _written_amount(text: str) -> Amount | None:
+    found = _TEXT.fullmatch(text)
+    if not found:
+        return None
+    kind = dimension(found[2])
+    if kind is None:
+        return None
+    return Amount(float(found[1].replace(",", "")), found[2], kind)
+
+
+def between(
+    low: Amount, high: Amount, coded: float, *, is_log: bool = False, is_whole: bool = False
+) -> tuple[str | int | float, float]:
+    """Return the value at a coded level, as a file would say it, and the coded level that it has after rounding.
+
+    Parameters
+    ----------
+    low, high : Amount
+        At -1 and +1, of the same dimension; the value has the unit of ``low``.
+    coded : float
+        Beyond -1 and +1 the same line goes on.
+    is_log : bool
+        Whether equal steps are equal ratios; then low and high are > 0.
+    is_whole : bool
+        Whether to round to a whole number; of bytes and frames, whatever the unit.
+
+    Examples
+    --------
+    >>> between(amount_of("64 B"), amount_of("1518 B"), 0.0, is_whole=True)
+    ('791 B', 0.0)
+    >>> between(amount_of(1), amount_of(8), 0.0, is_whole=True)
+    (4, -0.1428571428571429)
+    """
+    first, last = low.number, high.in_unit(low.unit)
+    if first == last:
+        return _written(first, low.unit, is_whole=is_whole), coded
+    share = (coded + 1.0) / 2.0
+    value = first * (last / first) ** share if is_log else first + (last - first) * share
+    if is_whole:
+        base = next((one for one in _COUNTED if low.dimension == dimension_of(one)), low.unit)
+        scale = factor(low.unit, base) if base != low.unit else 1.0
+        rounded = round(value * scale)
+        if not low.unit:
+            return rounded, _coded(float(rounded), first, last, is_log=is_log)
+        text = f"{rounded} {'B' if base == 'byte' else 'frames' if base == 'frame' else low.unit}"
+        return text, _coded(rounded / scale, first, last, is_log=is_log)
+    return _written(value, low.unit, is_whole=False), coded
+
+
+def _written(value: float, unit: str, *, is_whole: bool) -> str | int | float:
+    if unit:
+        return f"{value:.12g} {unit}"
+    return round(value) if is_whole else value
+
+
+def _coded(value: float, first: float, last: float, *, is_log: bool) -> float:
+    """Return where a value stands between the first (-1) and the last (+1)."""
+    if is_log:
+        return 2.0 * math.log(value / first) / math.log(last / first) - 1.0 if value > 0.0 else -1.0
+    return 2.0 * (value - first) / (last - first) - 1.0
+
+
+def coded_levels(amounts: list[Amount], *, is_log: bool) -> list[float]:
+    """Return the coded levels of quantities, the first at -1 and the last at +1."""
+    unit = amounts[0].unit
+    numbers = [one.in_unit(unit) for one in amounts]
+    inner = [_coded(one, numbers[0], numbers[-1], is_log=is_log) for one in numbers[1:-1]]
+    return [-1.0, *inner, 1.0]

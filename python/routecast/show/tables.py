@@ -1,0 +1,228 @@
+"""Tables as values: columns that know their unit and format, rows of plain values.
+
+The same table is drawn on a terminal (:func:`terminal_table`) and in a page (:func:`table_html`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+__all__ = [
+    "Cell",
+    "Column",
+    "Table",
+    "percent",
+    "scaled",
+    "shown",
+    "signed_percent",
+    "table_html",
+    "terminal_table",
+    "text_table",
+]
+
+Cell = str | float | int | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: title, unit below it, how a number is written (a format spec, or a function), and where it comes from.
+
+    ``getter`` takes a row's object, for :meth:`Table.of`: a function, or the path of an attribute such as
+    ``latency_s.mean``. ``wide`` columns are left out on a terminal, which has 80 columns of letters. Texts of a
+    ``wrap`` column break into lines in a page.
+    """
+
+    title: str
+    unit: str = ""
+    form: str | Callable[[float], str] = ".4g"
+    getter: str | Callable[[Any], Cell] = ""
+    align: Literal["left", "right"] = "right"
+    group: str = ""
+    wide: bool = False
+    wrap: bool = False
+
+    @classmethod
+    def text(cls, title: str, getter: str | Callable[[Any], Cell] = "", **more: Any) -> Column:
+        """Return a column of texts, which begin at its left edge; ``more`` are the other fields."""
+        return cls(title, getter=getter, align="left", **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; ``strong`` holds the numbers of rows to stand out, ``caption`` states what the table shows."""
+
+    name: str
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    strong: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Any],
+        *columns: Column | bool | None,
+        name: str,
+        title: str = "",
+        caption: str = "",
+        strong: Iterable[int] | Callable[[Any], bool] = (),
+    ) -> Table:
+        """Return the table of some objects, each cell taken by its column's getter.
+
+        ``has_flows and Column(...)`` is a column that may be left out. ``strong`` are numbers of rows, or says of an
+        object whether its row is.
+
+        Examples
+        --------
+        >>> Table.of([1 + 2j, 3j], Column("Re", getter="real"), Column("Im", getter="imag"), name="z").rows
+        ((1.0, 2.0), (0.0, 3.0))
+        """
+        rows, kept = tuple(rows), tuple(one for one in columns if isinstance(one, Column))
+        getters = [attrgetter(one.getter) if isinstance(one.getter, str) else one.getter for one in kept]
+        cells = tuple(tuple(get(row) for get in getters) for row in rows)
+        numbers = (n for n, row in enumerate(rows) if strong(row)) if callable(strong) else strong
+        return cls(name=name, title=title, caption=caption, columns=kept, rows=cells, strong=frozenset(numbers))
+
+    @classmethod
+    def of_facts(cls, rows: Iterable[tuple[str, str]], *, name: str, title: str, caption: str = "") -> Table:
+        """Return a table without heads: what it is, and its value, as texts."""
+        columns = (Column.text(""), Column.text(""))
+        return cls(name=name, title=title, caption=caption, columns=columns, rows=tuple(rows))
+
+
+def text_table(rows: Iterable[Sequence[str]], heads: Sequence[str], *, name: str, caption: str = "") -> Table:
+    """Return a table of texts, one column for each head."""
+    columns = (Column.text(head, itemgetter(number)) for number, head in enumerate(heads))
+    return Table.of(rows, *columns, name=name, caption=caption)
+
+
+def scaled(factor: float, form: str) -> Callable[[float], str]:
+    """Return how a column writes numbers that it shows in another unit: so many times what they are.
+
+    Examples
+    --------
+    >>> scaled(1e-6, ".2f")(14_880_952.0)
+    '14.88'
+    """
+    return lambda value: format(factor * value, form)
+
+
+def percent(ratio: float) -> str:
+    """Write a ratio as percent, for a column whose unit is %.
+
+    Examples
+    --------
+    >>> percent(0.01234)
+    '1.23'
+    """
+    return f"{100.0 * ratio:.2f}"
+
+
+def signed_percent(ratio: float) -> str:
+    """Write a signed ratio as percent, for a column of errors whose unit is %.
+
+    Examples
+    --------
+    >>> signed_percent(0.01234)
+    '+1.23'
+    """
+    return f"{100.0 * ratio:+.2f}"
+
+
+def shown(cell: Cell, column: Column) -> str:
+    """Write one value as its column wants it; unknown values are a dash.
+
+    Examples
+    --------
+    >>> shown(-0.0312, Column(title="Error", form="+.1%"))
+    '−3.1%'
+    """
+    if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
+        return "–"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, str):
+        return cell
+    text = column.form(cell) if callable(column.form) else format(cell, column.form)
+    if text[:1] in "+-" and not text.strip("+-0.% "):
+        text = text[1:]  # what rounds to zero has no sign
+    return text.replace("-", "−") if text[:1] == "-" else text
+
+
+def terminal_table(table: Table) -> RichTable:
+    """Return a report's table for the terminal: unit below each column's name, strong rows marked."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rich = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=0,
+        show_header=any(column.title for column in table.columns),
+    )
+    kept = [number for number, column in enumerate(table.columns) if not column.wide]
+    rows = [[shown(row[number], table.columns[number]) for number in kept] for row in table.rows]
+    if table.strong:
+        rich.add_column("", width=1)
+    for place, number in enumerate(kept):
+        column = table.columns[number]
+        # Numbers never break; texts may.
+        least = max((len(row[place]) for row in rows), default=0) if column.align == "right" else None
+        rich.add_column(_head(column), justify=column.align, min_width=least, overflow="fold")
+    for number, row in enumerate(rows):
+        is_strong = number in table.strong
+        mark = ["▸" if is_strong else ""] if table.strong else []
+        rich.add_row(*[Text(cell) for cell in (*mark, *row)], style="bold" if is_strong else None)
+    return rich
+
+
+def _head(column: Column) -> Text:
+    from rich.text import Text
+
+    head = Text(column.title)
+    if column.unit:
+        head.append(f"\n{column.unit}", style="not bold dim")
+    return head
+
+
+def table_html(table: Table) -> str:
+    """Return the table as HTML, with a row of group titles where columns have one."""
+    lines = ["<table>", "<thead>"]
+    if any(column.group for column in table.columns):
+        lines.append("<tr class='groups'>" + "".join(_group_cells(table.columns)) + "</tr>")
+    head = "".join(
+        f"<th class='{column.align}' scope='col'>{escape(column.title)}"
+        + (f"<span class='unit'>{escape(column.unit)}</span>" if column.unit else "")
+        + "</th>"
+        for column in table.columns
+    )
+    lines += [f"<tr>{head}</tr>", "</thead>", "<tbody>"]
+    for number, row in enumerate(table.rows):
+        cells = "".join(
+            f"<td class='{column.align}{' wrap' if column.wrap else ''}'>{escape(shown(cell, column))}</td>"
+            for cell, column in zip(row, table.columns, strict=True)
+        )
+        lines.append(f"<tr class='strong'>{cells}</tr>" if number in table.strong else f"<tr>{cells}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+def _group_cells(columns: tuple[Column, ...]) -> list[str]:
+    spans: list[tuple[str, int]] = []
+    for column in columns:
+        if spans and spans[-1][0] == column.group:
+            spans[-1] = (column.group, spans[-1][1] + 1)
+        else:
+            spans.append((column.group, 1))
+    return [f"<th colspan='{span}' class='{'grouped' if group else ''}'>{escape(group)}</th>" for group, span in spans]

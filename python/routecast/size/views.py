@@ -1,0 +1,238 @@
+"""The answer to a question of size as table, figure and page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from routecast.calibration.next_points import half_width_ratio
+from routecast.show.figures import Axis, Figure, Line, Points
+from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
+from routecast.show.tables import Column, Table, scaled
+from routecast.size.answer import Count, Sizing, cores
+from routecast.size.board import SizeBoard
+
+__all__ = [
+    "compared_table",
+    "counts_table",
+    "next_said",
+    "probability_figure",
+    "rate_figure",
+    "size_board_table",
+    "size_page",
+]
+
+_AROUND = 6
+_MEASURED = (
+    "Probability that one measurement shows the target or more. Outside: what no measurement tells: cores beyond twice "
+    "the most measured, frames never measured, a link that nobody stated."
+)
+_DESCRIBED = "Rate: the greatest without loss (with --loss: at all) by closed form; the rest at the target."
+_CERTAIN, _TARGET = "#4aa36a", "#c8524a"
+
+
+def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
+    """Return the counts around the answer (``whole``: all) with their probability, rate and what limits."""
+    counts = sizing.counts if whole else _around(sizing)
+    is_measured = any(count.probability is not None for count in counts)
+    has_power = any(math.isfinite(count.power_w) for count in counts)
+    mpps = scaled(1e-6, ".4g")
+    return Table.of(
+        counts,
+        Column("Cores", "", "d", "cores"),
+        is_measured and Column("Probability", "", _probability, "probability"),
+        Column("Rate", "Mpps", mpps, "rate_pps"),
+        is_measured and Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
+        is_measured and Column("High", "Mpps", mpps, "high_pps", group="95 %"),
+        bool(sizing.bounds) and Column(sizing.bounds[0].quantity, "us", scaled(1e6, ".4g"), "latency_s"),
+        has_power and Column("Power", "W", getter="power_w"),
+        Column.text("Limit", "limit"),
+        is_measured and Column.text("Outside", lambda count: ", ".join(count.outside)),
+        name="size",
+        title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
+        caption=_MEASURED if is_measured else _DESCRIBED,
+        strong=lambda count: sizing.least is not None and count.cores == sizing.least.cores,
+    )
+
+
+def compared_table(sizings: Sequence[Sizing]) -> Table:
+    """Return the least count of each of several routers, beside each other."""
+    has_power = any(each.least is not None and math.isfinite(each.least.power_w) for each in sizings)
+    return Table.of(
+        sizings,
+        Column.text("Router", "series"),
+        Column("Cores", "", "d", lambda each: each.least and each.least.cores),
+        Column("Rate", "Mpps", scaled(1e-6, ".4g"), lambda each: each.least and each.least.rate_pps),
+        has_power and Column("Power", "W", getter=lambda each: each.least and each.least.power_w),
+        name="compared",
+        title=f"Least cores for {sizings[0].target.rate_bps / 1e9:.4g} Gbit/s of {sizings[0].target.frames.name}",
+        caption="A dash: no count is known to do.",
+    )
+
+
+def _around(sizing: Sizing) -> tuple[Count, ...]:
+    """Take counts around the answer, the first and the last; where no count is certain, around the most probable."""
+    middle = sizing.least or max(sizing.counts, key=lambda count: (count.probability or 0.0, count.rate_pps))
+    place = [count.cores for count in sizing.counts].index(middle.cores)
+    kept = {0, len(sizing.counts) - 1, *range(max(0, place - _AROUND), min(len(sizing.counts), place + _AROUND + 1))}
+    return tuple(sizing.counts[number] for number in sorted(kept))
+
+
+def _known(probability: float | None) -> float:
+    return math.nan if probability is None else probability
+
+
+def _probability(chance: float) -> str:
+    return f"{chance:.3f}"
+
+
+def next_said(sizing: Sizing) -> tuple[str, ...]:
+    """Say which measurements would narrow the number of cores most."""
+    said = []
+    for point in sizing.next:
+        where = point.point
+        frames = where.frame_mix.name if where.frame_mix else f"{where.frame_bytes:g} B"
+        before, after = (half_width_ratio(width) for width in (point.width_before, point.width_after))
+        said.append(
+            f"measure {cores(where.cores)} with frames of {frames}: the number of cores is then expected to be known "
+            f"within ±{after:.0%}, now ±{before:.0%}"
+        )
+    return tuple(said)
+
+
+def probability_figure(sizing: Sizing) -> Figure:
+    """Return the probability that the target is met, over the number of cores."""
+    x = tuple(float(count.cores) for count in sizing.counts)
+    ratio = sizing.target.confidence_ratio
+    marks: list[Line | Points] = [
+        Line(name="probability", x=x, y=tuple(_known(count.probability) for count in sizing.counts)),
+        Line(name=f"wanted, {ratio:.4g}", x=(x[0], x[-1]), y=(ratio, ratio), colour=_TARGET, dashed=True),
+    ]
+    if sizing.least is not None:
+        least = sizing.least
+        marks.append(
+            Points(
+                name=f"least, {cores(least.cores)}",
+                x=(float(least.cores),),
+                y=(_known(least.probability),),
+                colour=_CERTAIN,
+                size_px=11,
+                labels=(cores(least.cores),),
+                is_labelled=True,
+            )
+        )
+    return Figure(
+        name="probability",
+        title=f"Probability of {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
+        caption=sizing.answer + ".",
+        x=Axis(title="cores"),
+        y=Axis(title="probability", low=0.0, high=1.0),
+        marks=tuple(marks),
+    )
+
+
+def rate_figure(sizing: Sizing) -> Figure:
+    """Return the predicted rate with its 95 % interval over the number of cores, beside the target."""
+    x = tuple(float(count.cores) for count in sizing.counts)
+    wanted = sizing.target.forwarded_pps / 1e6
+    return Figure(
+        name="rate",
+        title="Maximum throughput",
+        caption="Predicted rate, with the 95 % interval of one measurement where it was calibrated, and the target.",
+        x=Axis(title="cores"),
+        y=Axis(title="rate [Mpps]", low=0.0),
+        marks=(
+            Line(
+                name="predicted",
+                x=x,
+                y=tuple(count.rate_pps / 1e6 for count in sizing.counts),
+                low=tuple(count.low_pps / 1e6 for count in sizing.counts if math.isfinite(count.low_pps)),
+                high=tuple(count.high_pps / 1e6 for count in sizing.counts if math.isfinite(count.low_pps)),
+            ),
+            Line(name="target", x=(x[0], x[-1]), y=(wanted, wanted), colour=_TARGET, dashed=True),
+        ),
+    )
+
+
+def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = None) -> Page:
+    """Return the page that answers a question of size, a section for each series; ``live`` is the router to turn."""
+    target = sizings[0].target
+    return Page(
+        title="How many cores?",
+        question=f"How many cores forward {target.rate_bps / 1e9:.4g} Gbit/s of {target.frames.name}?",
+        answer=" ".join(f"{_name(each, sizings)}{each.answer}." for each in sizings),
+        sections=(
+            *((Section(anchor="explore", title="", blocks=(live,), is_listed=False),) if live else ()),
+            *(_section(number, each) for number, each in enumerate(sizings)),
+        ),
+        source=source,
+    )
+
+
+def _section(number: int, sizing: Sizing) -> Section:
+    least = sizing.least
+    is_measured = any(count.probability is not None for count in sizing.counts)
+    sure = f"probability {_known(least.probability):.3g}" if least and is_measured else "probability not known"
+    ends = f"{least.low_pps / 1e6:.4g} to {least.high_pps / 1e6:.4g} with 95 %" if least and is_measured else ""
+    tiles = least is not None and Tiles(
+        (
+            Tile(str(least.cores), "cores, the least", sure),
+            Tile(f"{least.rate_pps / 1e6:.4g} Mpps", "they forward", ends),
+            Tile(f"{sizing.headroom_ratio:.1%}", "headroom"),
+        )
+    )
+    nothing = least is None and Notice(mood="bad", title="No number of cores is certain", text=sizing.answer + ".")
+    ask = tuple(fact.text for fact in sizing.facts)
+    section = Section.of(
+        f"size-{number}",
+        sizing.series or "Cores",
+        "",
+        tiles,
+        nothing,
+        is_measured and probability_figure(sizing),
+        rate_figure(sizing),
+        counts_table(sizing),
+        Folded(summary="All counts", table=counts_table(sizing, whole=True)),
+        bool(ask) and Listing(title="Facts that would narrow it", entries=ask),
+        bool(sizing.next) and Listing(title="Measure next", entries=next_said(sizing)),
+        bool(sizing.remarks) and Listing(title="Before you rely on it", entries=sizing.remarks),
+    )
+    return _renamed(section, number)
+
+
+def _renamed(section: Section, number: int) -> Section:
+    """Give the figures of a section names of their own: a page has each name once."""
+    blocks = tuple(
+        replace(block, name=f"{block.name}-{number}") if isinstance(block, Figure) else block
+        for block in section.blocks
+    )
+    return replace(section, blocks=blocks)
+
+
+def _name(sizing: Sizing, sizings: tuple[Sizing, ...]) -> str:
+    return f"{sizing.series}: " if len(sizings) > 1 else ""
+
+
+def size_board_table(board: SizeBoard) -> Table:
+    """Return what the counts of cores are worth on routers that others measured."""
+    summary = board.summary
+    return Table.of_facts(
+        (
+            ("Targets", f"{summary['asked']:.0f}"),
+            ("with a count that is certain", f"{summary['answered']:.0f}"),
+            ("their stated probability, mean", f"{summary['stated_ratio']:.1%}"),
+            ("met by the measurement", f"{summary['met_ratio']:.1%}"),
+            ("of these with a stated probability below 97 %", f"{summary['near']:.0f}"),
+            ("stated, mean", f"{summary['near_stated_ratio']:.1%}"),
+            ("met", f"{summary['near_met_ratio']:.1%}"),
+            ("of all at held-out points", f"{summary['held_out']:.0f}"),
+            ("stated, mean", f"{summary['held_out_stated_ratio']:.1%}"),
+            ("met", f"{summary['held_out_met_ratio']:.1%}"),
+            ("cores over the fewest that would have done, median", f"{summary['cores_over_least']:.2f}"),
+        ),
+        name="size-board",
+        title="Counts of cores with a probability of 95 %, judged by measurements",
+        caption="Targets: half, two thirds and all of the largest measured rate of each series and frames; counts to "
+        "choose from: those that were measured; priors without the series' source.",
+    )

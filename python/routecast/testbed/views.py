@@ -1,0 +1,196 @@
+"""What is said of a test bed: the tester's test of itself, a reading of a power meter, what distorts on a machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from routecast.quantity import format_duration, format_power, format_pps
+from routecast.show.tables import Column, Table
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from routecast.testbed.catalogue import DeviceEntry
+    from routecast.testbed.doctor import Finding
+    from routecast.testbed.meters import PowerReading
+    from routecast.testbed.meters.finding import FoundMeter
+    from routecast.testbed.selftest import Check, SelfTest
+    from routecast.testbed.tester import BackEnd
+
+__all__ = [
+    "MARKS",
+    "back_ends_table",
+    "beds_table",
+    "devices_table",
+    "findings_tables",
+    "meters_table",
+    "reading_tables",
+    "selftest_tables",
+]
+
+MARKS = {"fine": ("✓", "green"), "distorts": ("▲", "yellow"), "missing": ("✗", "red"), "unseen": ("?", "dim")}
+"""Of each state of a finding: sign and colour."""
+
+
+def selftest_tables(found: SelfTest) -> tuple[Table, ...]:
+    """Return highest rates, latency floors and accuracy of the rate, as far as they were tested."""
+    of = {name: [one for one in found.checks if one.name == name] for name in ("maximum", "latency", "rate")}
+    left = (Column.text("Back end", "back_end"), Column.text("Receiver", "where"))
+
+    def delay(title: str, name: str) -> Column:
+        return Column(title, "", format_duration, f"trial.latency.{name}_s")
+
+    def error(check: Check) -> float | None:
+        return check.rate_error_ratio if math.isfinite(check.rate_error_ratio) else None
+
+    maxima = Table.of(
+        of["maximum"],
+        *left,
+        Column("Frame", "B", "d", "frame_bytes"),
+        Column("Received", "", format_pps, lambda one: one.trial.forwarded_pps if one.trial else None),
+        Column("Lost", "", ".2%", lambda one: one.trial.loss_ratio if one.trial else None),
+        Column("On the wire", "Gbit/s", ".1f", lambda one: one.trial.l1_bps / 1e9 if one.trial else None),
+        name="maxima",
+        title="Highest rate, gen to sink without a device, time stamp in every frame",
+    )
+    floors = Table.of(
+        [one for one in of["latency"] if one.trial is not None and one.trial.latency is not None],
+        *left,
+        delay("Least", "min"),
+        delay("Median", "p50"),
+        delay("p99", "p99"),
+        delay("Most", "max"),
+        name="floor",
+        title="Latency floor at 100 kpps, 64 B",
+        caption="What a wire between generator and receiver takes: no device can be measured below it.",
+    )
+    rates = Table.of(
+        [one for one in of["rate"] if one.trial is not None],
+        Column.text("Intended", lambda one: format_pps(one.trial.intended_pps)),
+        Column("Error", "", "+.4%", error),
+        Column("Attempts", "", "d", "trial.attempts"),
+        name="rates",
+        title="Accuracy of the rate",
+    )
+    return tuple(table for table in (maxima, floors, rates) if table.rows)
+
+
+def reading_tables(reading: PowerReading) -> tuple[Table, ...]:
+    """Return mean, least and most power and the energy, and each zone where there are several."""
+    facts = [
+        ("mean power", format_power(reading.mean_w)),
+        ("least, most", f"{format_power(reading.min_w)}, {format_power(reading.max_w)}"),
+        ("energy", f"{reading.energy_j:.4g} J in {format_duration(reading.metered_s)}"),
+        ("samples", f"{reading.samples}"),
+    ]
+    if math.isfinite(reading.quantum_w):
+        facts.append(("least step", format_power(reading.quantum_w)))
+    zones = Table.of(
+        reading.zones,
+        Column.text("Zone", "name"),
+        Column.text("Scope", "scope"),
+        Column.text("In the sum", "is_counted"),
+        Column("Mean", "", format_power, "mean_w"),
+        Column("Energy", "J", getter="energy_j"),
+        name="zones",
+        title="Zones",
+        caption="Zones that are not in the sum lie within others, or beside what it covers.",
+    )
+    whole = Table.of_facts(facts, name="reading", title=f"{reading.meter}, scope {reading.scope}")
+    return (whole, zones) if len(reading.zones) > 1 else (whole,)
+
+
+def findings_tables(findings: Sequence[tuple[str, Finding]], *, everything: bool) -> list[RichTable]:
+    """Return what was found of a machine for a terminal, a table for each group; of all, or of what is not fine."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    tables = []
+    for group, entries in groupby(findings, key=lambda entry: entry[0]):
+        of = group.removeprefix("Interface ") if group.startswith("Interface ") else ""
+        table = RichTable(
+            title=group,
+            title_justify="left",
+            title_style="bold",
+            box=box.SIMPLE_HEAD,
+            show_header=False,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column(width=1)
+        table.add_column(width=14, overflow="fold")
+        table.add_column(overflow="fold")
+        for _, finding in entries:
+            mark, style = MARKS[finding.state.value]
+            text = Text(finding.found)
+            if finding.effect and (finding.state != "fine" or everything):
+                text.append(f"\n{finding.effect}", style="dim")
+            if finding.advice:
+                text.append(f"\n→ {finding.advice}", style="cyan")
+            if finding.remedy:
+                text.append(f"\n$ {finding.remedy}", style="cyan")
+            name = finding.check.removesuffix(f" {of}") if of else finding.check
+            table.add_row(Text(mark, style=style), Text(name, style=style if finding.state != "fine" else ""), text)
+        tables.append(table)
+    return tables
+
+
+def beds_table(beds: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the test beds that stand."""
+    return Table.of(
+        beds,
+        Column.text("Name", lambda one: one["name"]),
+        Column.text("State", lambda one: one["state"]),
+        Column.text("Process", lambda one: str(one["pid"])),
+        Column.text("Namespaces", lambda one: ", ".join(map(str, one["namespaces"]))),
+        name="beds",
+        title="Test beds",
+    )
+
+
+def devices_table(devices: Sequence[DeviceEntry]) -> Table:
+    """Return the devices under test, and what each lacks here."""
+    return Table.of(
+        devices,
+        Column.text("Name", "name"),
+        Column.text("What", "title"),
+        Column.text("Is a", lambda one: "router" if one.layer == 3 else "bridge"),
+        Column.text("Missing", lambda one: "; ".join(map(str, one.missing)) or "nothing"),
+        name="devices",
+        title="Devices under test",
+        caption="Options: routecast testbed devices --json",
+    )
+
+
+def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
+    """Return how the tester can send and receive, and what each way lacks here."""
+    return Table.of(
+        back_ends,
+        Column.text("Name", "name"),
+        Column.text("To", "task"),
+        Column.text("Missing", lambda one: one.why_not or "nothing"),
+        name="back-ends",
+        title="Back ends of the tester",
+    )
+
+
+def meters_table(meters: Sequence[FoundMeter]) -> Table:
+    """Return the power meters: what each covers, and whether it can be read here."""
+
+    def readable(one: FoundMeter) -> str:
+        return "yes" if one.is_readable else "if told where" if one.needs_address else "no"
+
+    return Table.of(
+        meters,
+        Column.text("Meter", "name"),
+        Column.text("Scope", "scope"),
+        Column.text("Readable", readable),
+        Column.text("Why not, and what to do", "why_not"),
+        name="meters",
+        title="Power meters",
+    )
