@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import highspy
 
-from routecast.plan.cluster.design.goal_program import goal_program, least_budget
+from routecast.plan.cluster.design import goal_program, least_budget
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 
 __all__ = ["main"]

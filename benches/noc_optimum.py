@@ -17,9 +17,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.optimum.arcs import allowed_arcs, grid_of
-from routecast.noc.optimum.model import Optimum, PathSet
-from routecast.noc.optimum.program import conservation
+from routecast.noc.optimum.program import Optimum, PathSet, allowed_arcs, conservation, grid_of
 from routecast.noc.optimum.single import least_load, optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, TopologyKind

@@ -51,7 +51,7 @@ PATIENCE_S = 120.0
 @cache
 def missing_for_the_wire() -> str:
     """Return what keeps this process from test beds of network namespaces; empty if nothing does."""
-    from routecast.testbed.capabilities import FOR_NAMESPACES, missing
+    from routecast.testbed.checks import FOR_NAMESPACES, missing
 
     if lacking := missing(FOR_NAMESPACES):
         return f"needs root: this process lacks {', '.join(lacking)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars
 import pytest
 
-from routecast.benchmark.exchange.formats import read_records
+from routecast.benchmark.exchange import read_records
 from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import read_points

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import routecast
-from routecast.testbed.capabilities import FOR_NAMESPACES, missing
+from routecast.testbed.checks import FOR_NAMESPACES, missing
 
 PACKAGE = Path(routecast.__file__).parent
 ROUTER = Path(__file__).parents[1] / "examples" / "multicore.router.toml"

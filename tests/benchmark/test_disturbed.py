@@ -13,7 +13,7 @@ import polars
 from benchmark_fakes import LINK_BPS, Faulty, Fluid, profile_with
 
 from routecast.benchmark import PlainRig, plan_of, run_benchmark
-from routecast.benchmark.disturbed import disturbances_of, reasons_of
+from routecast.benchmark.contradictions import disturbances_of, reasons_of
 from routecast.benchmark.journal import COLUMNS, TrialRecord
 from routecast.benchmark.limits import limits_of
 from routecast.benchmark.page import benchmark_page

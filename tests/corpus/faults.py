@@ -13,11 +13,11 @@ from corpus import ROOT
 
 from routecast.benchmark import read_profile
 from routecast.errors import RoutecastError
-from routecast.experiment.file.reading import read_experiment
+from routecast.experiment.file import read_experiment
 from routecast.function.catalogue import read_function
 from routecast.hardware.catalogue import read_hardware
 from routecast.multistage.reading import read_multistage
-from routecast.noc.file.reading import read_noc
+from routecast.noc.file import read_noc
 from routecast.plan.cluster.reading import read_cluster
 from routecast.plan.placement.reading import read_placement
 from routecast.power.files import read_power_model

@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 from in_process import completed, copy_to_go_on
 
-from routecast.testbed.capabilities import FOR_NAMESPACES, missing
+from routecast.testbed.checks import FOR_NAMESPACES, missing
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

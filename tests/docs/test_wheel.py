@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from test_commands import files_of, steps_of
 
-from routecast.testbed.capabilities import FOR_NAMESPACES, missing
+from routecast.testbed.checks import FOR_NAMESPACES, missing
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\S+\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -10,9 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.evaluate.queueing import MM1, MM1K, MMc, MMcK, Tandem, erlang_b, erlang_c
-from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
-from routecast.evaluate.queueing.two_moments import GIG1K, GIGc, kingman_bound_s
+from routecast.evaluate.queueing import (
+    DD1,
+    GIG1K,
+    MD1,
+    MG1,
+    MG1K,
+    MM1,
+    MM1K,
+    GIGc,
+    MMc,
+    MMcK,
+    ServiceMix,
+    Tandem,
+    erlang_b,
+    erlang_c,
+    kingman_bound_s,
+)
 
 CONSTANT = ServiceMix(shares=(1.0,), times_s=(1.0,))
 EXPONENTIAL = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=1.0, law="exponential")

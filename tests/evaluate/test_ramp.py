@@ -8,8 +8,8 @@ import pytest
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.ramp import Climb, Ramp
-from routecast.evaluate.ramp_views import climb_said, ramp_table
 from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.views import climb_said, ramp_table
 from routecast.load import Arrivals, FlowSet, OfferedLoad
 from routecast.router import ServiceCost, multicore
 

@@ -13,9 +13,8 @@ from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.executor import Workers, cores, open_executor
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import capacity_pps, lossless_pps
-from routecast.experiment.answer import answer
-from routecast.experiment.answer.responses import response_problem
-from routecast.experiment.file.reading import parse_experiment
+from routecast.experiment.answer import answer, response_problem
+from routecast.experiment.file import parse_experiment
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.run import join_experiment, run_experiment
 from routecast.experiment.runs import levels_of_row, runs_of

@@ -12,9 +12,8 @@ from routecast.cli.run import run
 from routecast.errors import FileProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.experiment.analysis import analyse
-from routecast.experiment.answer.entries import missing_entries, only_trials_know
-from routecast.experiment.answer.responses import response_problem
-from routecast.experiment.file.reading import parse_experiment
+from routecast.experiment.answer import missing_entries, only_trials_know, response_problem
+from routecast.experiment.file import parse_experiment
 from routecast.experiment.model import Experiment
 from routecast.experiment.run import run_experiment
 from routecast.router.files import build_router

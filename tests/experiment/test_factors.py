@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem, RoutecastError
 from routecast.experiment.factors import coded_of, level_at, settled
-from routecast.experiment.file.document import FactorTable
-from routecast.experiment.file.reading import factor_of
+from routecast.experiment.file import FactorTable, factor_of
 from routecast.experiment.model import Factor
 from routecast.quantity.amount import amount_of
 from routecast.router.files import router_table

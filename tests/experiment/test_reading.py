@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.experiment.file.reading import experiment_of, experiment_schema, parse_experiment, read_experiment
+from routecast.experiment.file import experiment_of, experiment_schema, parse_experiment, read_experiment
 from routecast.experiment.model import Experiment
 from routecast.experiment.run import run_experiment
 
@@ -62,7 +62,7 @@ def test_what_differs_in_every_run_is_set_before_the_levels() -> None:
 
 
 def test_another_file_may_inline_the_table_and_bring_the_router() -> None:
-    from routecast.experiment.file.document import ExperimentTable
+    from routecast.experiment.file import ExperimentTable
 
     table = ExperimentTable.model_validate(
         {

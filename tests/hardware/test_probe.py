@@ -17,7 +17,7 @@ from routecast.hardware import probe as probing
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware
 from routecast.hardware.probe import Probed, hardware_of, probe
-from routecast.hardware.probe_native import native
+from routecast.hardware.probe_facts import native
 
 core = pytest.importorskip("routecast._core", reason="the extension is not built")
 needs_core = pytest.mark.skipif(not hasattr(core, "probe_host"), reason="the extension has no probe yet")

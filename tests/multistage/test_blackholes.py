@@ -9,7 +9,7 @@ import pytest
 from multistage_hosts import Hosts
 
 from routecast.multistage.appliance import Appliance
-from routecast.multistage.blackholes import Suspects
+from routecast.multistage.balancer import Suspects
 
 
 def after(looks: list[dict[str, tuple[int, int]]], digests: dict[str, str]) -> Suspects:

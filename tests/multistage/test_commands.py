@@ -19,9 +19,8 @@ from in_process import completed
 
 from routecast.multistage.control import standing
 from routecast.multistage.layout import Layout
-from routecast.multistage.metrics import metrics
 from routecast.multistage.reading import parse_multistage
-from routecast.multistage.tables import with_rates
+from routecast.multistage.tables import metrics, with_rates
 from routecast.testbed import netns
 
 Start = Callable[..., Any]

@@ -12,7 +12,7 @@ from routecast.errors import FileProblem, ModelProblem
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import answer
-from routecast.plan.cluster.infeasible import InfeasiblePlan
+from routecast.plan.cluster.model import InfeasiblePlan
 from routecast.plan.cluster.reading import TrafficChange, cluster_schema, parse_cluster, read_cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "li2012.cluster.toml"

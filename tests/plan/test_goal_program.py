@@ -10,10 +10,17 @@ from exhaustive_cluster import at_most, best_fleet, joules, price, problems, sub
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from routecast.plan.cluster.design.goal_program import Progress, goal_program, least_budget, optimal_bound
-from routecast.plan.cluster.design.heuristics import design_i, design_ii, design_iii, design_iv
-from routecast.plan.cluster.infeasible import InfeasiblePlan
-from routecast.plan.cluster.model import ClusterProblem, MachineGroup
+from routecast.plan.cluster.design import (
+    Progress,
+    design_i,
+    design_ii,
+    design_iii,
+    design_iv,
+    goal_program,
+    least_budget,
+    optimal_bound,
+)
+from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
 
 GROUPS = tuple(
     MachineGroup(name=name, capacity_bps=mbps * 1e6, power_w=watts, price=dollars)

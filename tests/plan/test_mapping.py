@@ -14,7 +14,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.plan.mapping import Mapping, MappingProblem, map_processor
 from routecast.plan.mapping.answer import InfeasibleMapping, all_in_one, round_robin
-from routecast.plan.mapping.loads import engine_loads, memory_loads
+from routecast.plan.mapping.model import engine_loads, memory_loads
 from routecast.router.network_processor import Engines, Link, Memory, NetworkProcessor
 from routecast.router.network_processor.model import Block, Reference, Stage, State
 

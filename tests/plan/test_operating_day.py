@@ -11,11 +11,10 @@ from operating_machine import load_at, machine
 
 from routecast.errors import CriterionFailed, ModelProblem
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.candidates import Candidate
 from routecast.power.operating.day import Course, DayPlan, Switching
-from routecast.power.operating.evaluation import Simulating
 from routecast.power.operating.optimise import Effort, Machine, operating_point, optimise_day, with_no_loss
-from routecast.power.operating.search import judge
+from routecast.power.operating.search import Simulating, judge
+from routecast.power.operating.setting import Candidate
 from routecast.power.operating.targets import parse_targets
 
 WHOLE = machine(lingers_s=())

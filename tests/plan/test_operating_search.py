@@ -18,11 +18,19 @@ from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.bound import Outlook
-from routecast.power.operating.candidates import Candidate
-from routecast.power.operating.evaluation import Check, Checked, Simulating
 from routecast.power.operating.optimise import Effort, operating_point, why_none, with_no_loss
-from routecast.power.operating.search import Appraised, Found, Judged, judge, search
+from routecast.power.operating.search import (
+    Appraised,
+    Check,
+    Checked,
+    Found,
+    Judged,
+    Outlook,
+    Simulating,
+    judge,
+    search,
+)
+from routecast.power.operating.setting import Candidate
 from routecast.power.operating.targets import NO_LOSS, Target, parse_targets
 
 SMALL = machine()

@@ -12,15 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.plan.cluster.infeasible import InfeasiblePlan
-from routecast.plan.cluster.model import ClusterProblem, MachineGroup
-from routecast.plan.cluster.saving.fleet_states import fleet_states
-from routecast.plan.cluster.saving.model import SavingRules, always_on, expected_bps
-from routecast.plan.cluster.saving.offline import each_step, fewest_joules
-from routecast.plan.cluster.saving.online import online, traffic_missed
-from routecast.plan.cluster.saving.switching import cheapest_way, metered, switching_costs
+from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
+from routecast.plan.cluster.saving import (
+    SavingRules,
+    always_on,
+    cheapest_way,
+    each_step,
+    expected_bps,
+    fewest_joules,
+    fleet_states,
+    metered,
+    online,
+    switching_costs,
+    traffic_missed,
+)
 from routecast.plan.cluster.step.dispatch import schedule
-from routecast.plan.cluster.views.tables import savings_table
+from routecast.plan.cluster.views import savings_table
 
 # Li 2012, sec. 8.3.2.
 LI2012 = (
@@ -244,7 +251,7 @@ def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_s
     asked, fleet = problem(loads), (2, 1)
     least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.offline.MOST_WAYS", 1)
+        patch.setattr("routecast.plan.cluster.saving.MOST_WAYS", 1)
         found = fewest_joules(asked, fleet, min_on_s=900.0)
     assert found.name == "off-line, best found"
     assert "the fleet has 40 states" in found.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
@@ -315,7 +322,7 @@ def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
 def test_the_table_of_savings_says_where_a_schedule_may_not_be_the_least() -> None:
     asked, fleet = problem(walk(48, seed=9, peak_bps=12.9e9)), (2, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.offline.MOST_WAYS", 1)
+        patch.setattr("routecast.plan.cluster.saving.MOST_WAYS", 1)
         best_found = fewest_joules(asked, fleet, min_on_s=900.0)
     savings = [always_on(asked, fleet), each_step(asked, fleet), fewest_joules(asked, fleet)]
     assert "off-line, best found" not in savings_table(savings, 1.0, name="s", title="s").caption

@@ -10,7 +10,6 @@ import pytest
 
 from routecast.errors import FileProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
-from routecast.power.activation import PollingPower
 from routecast.power.curve import FormPower, LinearPower, PiecewisePower
 from routecast.power.files import (
     parse_power_model,
@@ -23,7 +22,6 @@ from routecast.power.form import PolynomialForm
 from routecast.power.load_fit import monotone_of
 from routecast.power.port import Equipped, PortClass, PortPower
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
-from routecast.router.model import PowerDraw
 
 MODELS: list[PowerModel] = [
     LinearPower(idle_w=80.1, full_w=200.3, scope="wall"),
@@ -91,12 +89,6 @@ def test_yaml_holds_ports_only_and_other_endings_are_refused(tmp_path: Path) -> 
     found = read_power_model(tmp_path / "model.yaml")
     assert isinstance(found, PortPower)
     assert found.classes == MODELS[-1].classes  # type: ignore[attr-defined]  # the last one is a port model
-
-
-def test_a_model_that_lives_in_router_files_has_no_file_of_its_own(tmp_path: Path) -> None:
-    polling = PollingPower(draw=PowerDraw(active_w=20.0, idle_w=5.0))
-    with pytest.raises(ModelProblem, match="PollingPower has no file"):
-        write_power_model(polling, tmp_path / "model.json")
 
 
 def test_a_model_without_a_form_follows_the_published_one() -> None:

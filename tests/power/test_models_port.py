@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, FitProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
+from routecast.power.csv_file import PortSample, read_port_samples
 from routecast.power.fits import TERMS, fit_ports
 from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbench
 from routecast.power.port import Equipped, PortClass, PortPower, PortsInUse
-from routecast.power.port_samples import PortSample, read_port_samples
 
 # Made up for the tests, of the order of what switches draw.
 TRUE = PortClass(base_w=250.0, port_w=0.9, trx_in_w=0.35, trx_up_w=0.2, offset_w=0.05, bit_j=3e-12, packet_j=13e-9)

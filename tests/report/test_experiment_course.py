@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import experiment_results as made
 
-from routecast.experiment.answer.one_run import course_of
+from routecast.experiment.answer import course_of
 from routecast.experiment.model import Results
 from routecast.experiment.views import write_experiment
 

@@ -20,20 +20,20 @@ import experiment_results as made
 
 from routecast.experiment.model import Factor, Level, Results
 from routecast.experiment.runs import wire_order
-from routecast.experiment.views.levels import axis_of
-from routecast.experiment.views.means import interaction_panels, main_effect_panels
 from routecast.experiment.views.pictures import (
     effect_bars,
     half_normal_figure,
+    interaction_panels,
+    main_effect_panels,
     pictures_of,
+    profile_panels,
     residual_panels,
     sample_panels,
 )
-from routecast.experiment.views.profiles import profile_panels
-from routecast.experiment.views.scale import scale_of
 from routecast.experiment.views.surface import contour_lines, surface_figure
+from routecast.experiment.views.words import axis_of, scale_of
+from routecast.show.drawing import columns_for, draw_panels, panel_px
 from routecast.show.figures import Axis, Figure, Line, Points
-from routecast.show.panels import columns_for, draw_panels, panel_px
 from routecast.show.ticks import few_ticks, linear_ends
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,7 +9,7 @@ import pytest
 
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
-from routecast.noc.file.reading import NocChange, parse_noc, read_noc
+from routecast.noc.file import NocChange, parse_noc, read_noc
 from routecast.noc.simulate.result import Estimate
 from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.noc.views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
@@ -23,7 +23,7 @@ from routecast.noc.views.pictures import (
     power_figure,
     power_map,
 )
-from routecast.noc.views.simulation_tables import with_interval
+from routecast.noc.views.tables import with_interval
 from routecast.show.drawing import draw
 from routecast.show.figures import Line, Points
 

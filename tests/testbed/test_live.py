@@ -12,9 +12,8 @@ from testbed_fakes import FakeBed, FakeTester, FakeWatch
 from routecast.errors import EnvironmentProblem
 from routecast.load import OfferedLoad
 from routecast.testbed.counted import Slice
-from routecast.testbed.live import Live
 from routecast.testbed.measure import Measure
-from routecast.testbed.metrics_server import MetricsServer
+from routecast.testbed.metrics_server import Live, MetricsServer
 
 
 @pytest.fixture(autouse=True)

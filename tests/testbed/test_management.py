@@ -20,8 +20,7 @@ from routecast.benchmark.streams import BROADCAST, MANAGEMENT, ROUTING_UPDATES, 
 from routecast.errors import DeviceEnded
 from routecast.evaluate.trial import Trial
 from routecast.testbed.devices.frr import Frr, FrrOptions
-from routecast.testbed.devices.snmp_agent import SNMPD
-from routecast.testbed.management import ManagementQueries, get_request, is_answered, request_of
+from routecast.testbed.management import SNMPD, ManagementQueries, get_request, is_answered, request_of
 from routecast.testbed.measure import Measure
 from routecast.testbed.netns import process_ids
 from routecast.testbed.opening import open_testbed

@@ -19,7 +19,7 @@ from routecast.cli.run import run
 from routecast.errors import RoutecastError
 from routecast.evaluate.steadiness import steadied, steadiness_of
 from routecast.evaluate.trial import Bottleneck, Trial
-from routecast.experiment.file.reading import parse_experiment
+from routecast.experiment.file import parse_experiment
 from routecast.experiment.run import run_experiment
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad

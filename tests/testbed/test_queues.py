@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from routecast.testbed import queues, watch
+from routecast.testbed import links, watch
 from routecast.testbed.links import LinkReader
 from routecast.testbed.watch import Watch
 
@@ -52,7 +52,7 @@ def test_an_interface_with_counters_by_queue_says_what_each_dropped(netns: str) 
     ],
 )
 def test_counters_of_a_queues_drops_are_known_by_their_names(name: str, queue: str | None) -> None:
-    found = queues._DROPS.fullmatch(name)
+    found = links._DROPS.fullmatch(name)
     assert (found and found[1]) == queue
 
 

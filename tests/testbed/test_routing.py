@@ -18,8 +18,7 @@ from routecast.benchmark.bed_rig import BedRig
 from routecast.benchmark.streams import ROUTING_UPDATES, Stream, load_of
 from routecast.errors import DeviceEnded, EnvironmentProblem
 from routecast.evaluate.trial import Trial
-from routecast.testbed.devices.bgp_neighbour import RoutingUpdates
-from routecast.testbed.devices.frr import Frr, FrrOptions
+from routecast.testbed.devices.frr import Frr, FrrOptions, RoutingUpdates
 from routecast.testbed.measure import Measure
 from routecast.testbed.netns import process_ids
 from routecast.testbed.opening import open_testbed
@@ -45,7 +44,7 @@ class FakeNeighbour:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.devices.bgp_neighbour._LONGEST_ARRIVAL_S", 0.0)
+    monkeypatch.setattr("routecast.testbed.devices.frr._LONGEST_ARRIVAL_S", 0.0)
     monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
 
 

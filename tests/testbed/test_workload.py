@@ -202,7 +202,7 @@ def test_a_capture_that_cannot_be_read_is_refused_with_its_fault(tmp_path: Path,
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind: apt install valgrind")
 @pytest.mark.slow
 def test_cachegrind_counts_what_the_trace_counts() -> None:
-    from routecast.testbed.workload.counted import count_workload
+    from routecast.testbed.workload.answer import count_workload
 
     # A kernel that does the same to every packet, for these are not the same ones.
     case = WorkloadCase(kernel=read_kernel("frag"), frames=FrameMix.parse("64 B"))
@@ -220,7 +220,7 @@ def test_cachegrind_counts_what_the_trace_counts() -> None:
 
 
 def test_a_count_is_never_below_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routecast.testbed.workload import counted
+    from routecast.testbed.workload import answer
 
     events = ("Ir", "Dr", "Dw", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
     commands: list[list[str]] = []
@@ -231,9 +231,9 @@ def test_a_count_is_never_below_none(monkeypatch: pytest.MonkeyPatch) -> None:
         # Of branches that are all foreseen the loop around them may be foreseen once more than without them.
         return dict.fromkeys(events, 10_000 + 4096 * is_busy) | {"Bcm": 300 - 7 * is_busy}
 
-    monkeypatch.setattr(counted, "refuse_no_valgrind", lambda: None)
-    monkeypatch.setattr(counted, "cachegrind_sums", sums)
-    counts = counted.count_workload(WorkloadCase(kernel=read_kernel("frag")))
+    monkeypatch.setattr(answer, "refuse_no_valgrind", lambda: None)
+    monkeypatch.setattr(answer, "cachegrind_sums", sums)
+    counts = answer.count_workload(WorkloadCase(kernel=read_kernel("frag")))
     assert (counts.instructions, counts.mispredicted) == (2.0, 0.0)
     idle, busy = commands
     assert [len(word) for word in idle] == [len(word) for word in busy]  # the same addresses in both

@@ -19,10 +19,17 @@ from typing import Any, cast
 
 from routecast import __version__
 from routecast.benchmark.compliance import compliance_of, hashes_left_out, modifiers_left_out
-from routecast.benchmark.confirmation import CONFIRM, CONFIRMING, again, confirmed_rows, longest_at, search_below
-from routecast.benchmark.contradictions import contradictions
-from routecast.benchmark.disturbed import disturbances_of, reasons_of
-from routecast.benchmark.floor import LEFT_OUT, with_floor
+from routecast.benchmark.confirmation import (
+    CONFIRM,
+    CONFIRMING,
+    LEFT_OUT,
+    again,
+    confirmed_rows,
+    longest_at,
+    search_below,
+    with_floor,
+)
+from routecast.benchmark.contradictions import contradictions, disturbances_of, reasons_of
 from routecast.benchmark.journal import FLOOR, SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.limits import limits_of
 from routecast.benchmark.plan import Clock, Plan

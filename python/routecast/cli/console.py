@@ -141,7 +141,7 @@ def print_json(document: object) -> None:
 
 def print_csv(rows: Iterable[Mapping[str, object]]) -> None:
     """Print rows of plain data to stdout, as CSV in the units of their keys."""
-    from routecast.show.csv_rows import csv_of
+    from routecast.show.tables import csv_of
 
     sys.stdout.write(csv_of(rows))
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from routecast.evaluate.ramp import Climb
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
-    from routecast.testbed.live import Second
     from routecast.testbed.measure import Measure
+    from routecast.testbed.metrics_server import Second
 
 __all__ = ["measure"]
 
@@ -264,8 +264,7 @@ def measure(
     from routecast.evaluate.ramp import Climb, Ramp
     from routecast.quantity import format_duration, parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
-    from routecast.testbed.live import Live
-    from routecast.testbed.metrics_server import MetricsServer
+    from routecast.testbed.metrics_server import Live, MetricsServer
 
     over_time.refuse_no_figure_file()
     until_ratio = parse_ratio(until) if until else None
@@ -419,7 +418,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, climb: Climb | 
         if course:
             course.show()
         if climb:
-            from routecast.evaluate.ramp_views import climb_said, ramp_table
+            from routecast.evaluate.views import climb_said, ramp_table
 
             print_table(data(), ramp_table(climb))
             data().print(climb_said(climb), markup=False)

@@ -121,7 +121,7 @@ class OverTime:
 
     def show(self) -> None:
         """Print the verdict in a sentence, and the readings beside it."""
-        from routecast.evaluate.over_time_views import readings_table, verdict_said
+        from routecast.evaluate.views import readings_table, verdict_said
 
         console = data()
         if self.verdict is not None:
@@ -138,7 +138,7 @@ class OverTime:
     def draw(self, file: Path) -> None:
         """Write the figure."""
         from routecast.cli.console import write_figure
-        from routecast.evaluate.over_time_views import over_time_figure
+        from routecast.evaluate.views import over_time_figure
 
         figure = over_time_figure(self.trial.over_time, self.trial.duration_s, self.verdict, self.readings)
         write_figure(figure, file)

@@ -13,7 +13,7 @@ from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
     from routecast.testbed.workload import Characterisation, Required, WorkloadCase
-    from routecast.testbed.workload.counted import CachegrindCounts
+    from routecast.testbed.workload.answer import CachegrindCounts
 
 __all__ = ["workload"]
 
@@ -219,7 +219,7 @@ def _needs(
 
 
 def _counted(case: WorkloadCase) -> CachegrindCounts:
-    from routecast.testbed.workload.counted import count_workload
+    from routecast.testbed.workload.answer import count_workload
 
     with progress_bar(f"counting {case.kernel.name} under valgrind") as report:
         return count_workload(case, progress=lambda share: report(round(100.0 * share), 100, ""))

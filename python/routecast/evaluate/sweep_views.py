@@ -13,10 +13,9 @@ from routecast.load.offered import IntendedRate
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.amount import amount_of
 from routecast.quantity.format import prefixed
-from routecast.show.csv_rows import csv_of
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Listing, Page, Section
-from routecast.show.tables import Cell, Column, Table
+from routecast.show.tables import Cell, Column, Table, csv_of
 
 if TYPE_CHECKING:
     from routecast.evaluate.sweep import Sweep, SweepPoint, Varied

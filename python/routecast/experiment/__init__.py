@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from routecast.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from routecast.experiment.file.reading import parse_experiment as parse_experiment
-    from routecast.experiment.file.reading import read_experiment as read_experiment
+    from routecast.experiment.file import parse_experiment as parse_experiment
+    from routecast.experiment.file import read_experiment as read_experiment
     from routecast.experiment.model import Answer as Answer
     from routecast.experiment.model import Design as Design
     from routecast.experiment.model import Experiment as Experiment
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "file.reading": "parse_experiment read_experiment",
+        "file": "parse_experiment read_experiment",
         "model": "Answer Design Experiment Factor Level Response Results Run",
         "run": "join_experiment run_experiment",
     },

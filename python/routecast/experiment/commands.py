@@ -65,8 +65,8 @@ def experiment(
     """
     from routecast.errors import QuantityProblem
     from routecast.evaluate.result_folder import check_folder
-    from routecast.experiment.answer.entries import only_trials_know
-    from routecast.experiment.file.reading import read_experiment
+    from routecast.experiment.answer import only_trials_know
+    from routecast.experiment.file import read_experiment
     from routecast.experiment.sweep import Shard
 
     part = Shard.parse(shard) if shard else None
@@ -108,7 +108,7 @@ def _results(
 def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> None:
     from routecast.errors import RoutecastError
     from routecast.experiment.analysis import analyse
-    from routecast.experiment.summary import summary_json, write_table
+    from routecast.experiment.run import summary_json, write_table
     from routecast.experiment.views import write_experiment
     from routecast.quantity.whole_file import write_whole
 
@@ -135,7 +135,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
 
 
 def _print(results: Results, analyses: dict[str, Analysis]) -> None:
-    from routecast.experiment.views.terminal import analysis_lines, missing_tables, terminal_effects
+    from routecast.experiment.views.page import analysis_lines, missing_tables, terminal_effects
 
     console = data()
     console.print(results.experiment.title or results.experiment.name, style="bold", markup=False)
@@ -152,9 +152,9 @@ def _print(results: Results, analyses: dict[str, Analysis]) -> None:
 
 
 def _print_plan(asked: Experiment, *, as_json: bool) -> None:
+    from routecast.experiment.run import design_json
     from routecast.experiment.runs import levels_of_row
-    from routecast.experiment.summary import design_json
-    from routecast.experiment.views.terminal import MOST_ROWS, alias_lines, design_table
+    from routecast.experiment.views.page import MOST_ROWS, alias_lines, design_table
 
     if as_json:
         rows = [

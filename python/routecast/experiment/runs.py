@@ -139,7 +139,7 @@ class _LevelsByRow:
 
 def _fields(experiment: Experiment) -> Any:
     if experiment.evaluator == "measure":
-        from routecast.experiment.answer.testbeds import bed_table
+        from routecast.experiment.answer import bed_table
 
         return bed_table(experiment.document)
     from routecast.router.files import router_table

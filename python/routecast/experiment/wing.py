@@ -10,6 +10,6 @@ WING = Wing(
     package="routecast.experiment",
     commands={"What would it do": {"experiment": "commands:experiment"}},
     file_kinds={"experiment": FileKind("an experiment file", ("experiment",), frozenset({"factor", "response"}))},
-    schemas={"experiment": "file.reading:experiment_schema"},
+    schemas={"experiment": "file:experiment_schema"},
     studies={"experiments": "study:ExperimentsStudy"},
 )

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any
 from routecast.errors import FitProblem
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import Access, CallCost, Cpu, Hardware, LevelName, MemoryLevel, OperationCost
-from routecast.hardware.probe_facts import cpu_name, host_facts, network_cards, packages
-from routecast.hardware.probe_native import native
+from routecast.hardware.probe_facts import cpu_name, host_facts, native, network_cards, packages
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 

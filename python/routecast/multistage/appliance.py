@@ -21,14 +21,11 @@ from typing import Any, Self
 
 from routecast._core import MemberGate, TesterError, flow_row, flow_table
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
-from routecast.multistage.balancer import Balancer
-from routecast.multistage.blackholes import LOOKS_EVERY_S, Suspects
-from routecast.multistage.document import BackEndTable, MultistageFile
+from routecast.multistage.balancer import LOOKS_EVERY_S, Balancer, Heard, NeighbourSocket, Suspects
 from routecast.multistage.layout import Layout, Outside, octets
 from routecast.multistage.membership import Member, Membership
-from routecast.multistage.neighbours import Heard, NeighbourSocket
 from routecast.multistage.prediction import CALL_EVERY_S, MISSED_CALLS
-from routecast.multistage.reading import parse_multistage, problems_of_router
+from routecast.multistage.reading import BackEndTable, MultistageFile, parse_multistage, problems_of_router
 from routecast.multistage.wiring import (
     add_router,
     clear_outside,
@@ -44,7 +41,7 @@ from routecast.multistage.wiring import (
 )
 from routecast.quantity.toml_file import validated
 from routecast.testbed import netns, state
-from routecast.testbed.capabilities import FOR_NAMESPACES, require
+from routecast.testbed.checks import FOR_NAMESPACES, require
 from routecast.testbed.tester import said as said_by
 
 __all__ = ["FAULTS", "Appliance"]

@@ -69,7 +69,7 @@ def _hold(router: Appliance, prometheus: int | None) -> None:
     import threading
 
     from routecast.multistage.control import ControlServer
-    from routecast.multistage.metrics import metrics
+    from routecast.multistage.tables import metrics
     from routecast.testbed.metrics_server import MetricsServer
 
     ends = threading.Event()

@@ -15,10 +15,9 @@ from typing import ClassVar, Literal
 from routecast import __version__
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.multistage.appliance import FAULTS, Appliance
-from routecast.multistage.document import MultistageFile, RouteTable, SegmentTable
 from routecast.multistage.layout import Outside
 from routecast.multistage.membership import MOST_MEMBERS
-from routecast.multistage.reading import read_multistage
+from routecast.multistage.reading import MultistageFile, RouteTable, SegmentTable, read_multistage
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.interfaces import interface_counters
 from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice

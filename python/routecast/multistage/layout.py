@@ -16,7 +16,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from routecast.multistage.document import MultistageFile, SegmentTable
+from routecast.multistage.reading import MultistageFile, SegmentTable
 
 __all__ = ["Layout", "Outside", "Wire", "octets"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from routecast.multistage.document import BackEndTable
+    from routecast.multistage.reading import BackEndTable
 
 __all__ = ["MOST_MEMBERS", "Member", "Membership"]
 

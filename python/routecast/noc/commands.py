@@ -39,7 +39,7 @@ def _policies(incomplete: str) -> list[str]:
 def _simulated(incomplete: str) -> list[str]:
     from typing import get_args
 
-    from routecast.noc.file.document import Simulated
+    from routecast.noc.file import Simulated
 
     return [name for name in get_args(Simulated) if name.startswith(incomplete)]
 
@@ -146,10 +146,16 @@ def compare(
 
     With a `[simulation]` section the fabric is simulated flit by flit too: does latency hold at these loads?
     """
-    from routecast.noc.answer.compare import compare as compared
-    from routecast.noc.file.reading import NocChange, read_noc
-    from routecast.noc.views.simulation_tables import comparison_headline, simulation_table
-    from routecast.noc.views.tables import beside_table, optima_table, power_table, watts_table
+    from routecast.noc.answer.simulate import compare as compared
+    from routecast.noc.file import NocChange, read_noc
+    from routecast.noc.views.tables import (
+        beside_table,
+        comparison_headline,
+        optima_table,
+        power_table,
+        simulation_table,
+        watts_table,
+    )
 
     refuse_no_figure_file(figure)
     change = NocChange(load=load, routings=routing, seed=seed)
@@ -201,7 +207,7 @@ def optimum(
     load.
     """
     from routecast.noc.answer.optimum import optimum_answer
-    from routecast.noc.file.reading import NocChange, read_noc
+    from routecast.noc.file import NocChange, read_noc
     from routecast.noc.views.tables import beside_table, optima_table, optimum_lines
 
     refuse_no_map_file(figure, "--figure")
@@ -244,7 +250,7 @@ def power(
     2012, eqs. 6.1-6.3 and 7.3). Beside it stand NoDVFS, XY at full voltage, and XY with scaling.
     """
     from routecast.noc.answer.power import power_answer
-    from routecast.noc.file.reading import NocChange, read_noc
+    from routecast.noc.file import NocChange, read_noc
     from routecast.noc.views.tables import power_headline, power_table, watts_table
 
     refuse_no_figure_file(figure)
@@ -292,8 +298,8 @@ def simulate(
     refused with the cycle. Power stands beside what the flow level says.
     """
     from routecast.noc.answer.simulate import simulation_answer
-    from routecast.noc.file.reading import NocChange, read_noc
-    from routecast.noc.views.simulation_tables import simulation_headline, simulation_table
+    from routecast.noc.file import NocChange, read_noc
+    from routecast.noc.views.tables import simulation_headline, simulation_table
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)

@@ -28,6 +28,6 @@ WING = Wing(
             frozenset({"topology", "traffic"}),
         )
     },
-    schemas={"noc": "file.reading:noc_schema"},
+    schemas={"noc": "file:noc_schema"},
     studies={"noc": "study:NocStudy"},
 )

@@ -138,19 +138,19 @@ def cluster(
     else:
         _print(found)
     if out is not None:
-        from routecast.plan.cluster.views.write import write_plan
+        from routecast.plan.cluster.views import write_plan
 
         write_plan(found, out)
         remark(f"Plan: {out / 'report.html'}, {out / 'plan.json'}")
     if figure is not None:
-        from routecast.plan.cluster.views.figures import power_figure
+        from routecast.plan.cluster.views import power_figure
 
         write_figure(power_figure(found), figure)
 
 
 def _print(found: ClusterAnswer) -> None:
     from routecast.load.series import DAY_S
-    from routecast.plan.cluster.views.tables import designs_table, headline, plan_table, savings_table, trace_traffic
+    from routecast.plan.cluster.views import designs_table, headline, plan_table, savings_table, trace_traffic
 
     console = data()
     case = found.case
@@ -234,18 +234,18 @@ def mapping(
     else:
         _mapping_print(found)
     if out is not None:
-        from routecast.plan.mapping.views.write import write_mapping
+        from routecast.plan.mapping.views import write_mapping
 
         write_mapping(found, out)
         remark(f"Mapping: {out / 'mapping.router.toml'}")
     if figure is not None:
-        from routecast.plan.mapping.views.figures import engines_figure
+        from routecast.plan.mapping.views import engines_figure
 
         write_figure(engines_figure(found), figure)
 
 
 def _mapping_print(found: MappingAnswer) -> None:
-    from routecast.plan.mapping.views.tables import headline, mappings_table, memories_table, stages_table, troubles
+    from routecast.plan.mapping.views import headline, mappings_table, memories_table, stages_table, troubles
 
     console = data()
     for number, line in enumerate(headline(found)):
@@ -313,14 +313,14 @@ def placement(
         for note in found[-1].notes:
             remark(note)
     if as_json:
-        from routecast.plan.placement.views.write import answers_json
+        from routecast.plan.placement.views import answers_json
 
         print_json(answers_json(found))
     else:
         for one in found:
             _placement_print(one)
     if out is not None:
-        from routecast.plan.placement.views.write import write_placement
+        from routecast.plan.placement.views import write_placement
 
         write_placement(found, out)
         remark(f"Placement: {out / 'report.html'}")
@@ -330,8 +330,7 @@ def placement(
 
 
 def _placement_print(found: PlacementAnswer) -> None:
-    from routecast.plan.placement.views.tables import elements_table, links_table, mappings_table
-    from routecast.plan.placement.views.words import headline
+    from routecast.plan.placement.views import elements_table, headline, links_table, mappings_table
 
     console = data()
     console.print(f"{found.problem.frames.name}", style="bold", markup=False)

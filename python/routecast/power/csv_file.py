@@ -1,19 +1,209 @@
-"""Tables of samples that people write as CSV: rows with their places, and every fault at once."""
+"""Tables of samples that people write as CSV: rows with their places, and every fault at once.
+
+Samples of the power of network gear: ports in use, traffic, watts; NetPowerBench's table or plain columns.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
+from routecast.power.port import PortsInUse
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import value
 
-__all__ = ["UNNAMED_DEVICE", "CsvFile", "Row", "read_csv", "watts"]
+__all__ = ["COLUMNS", "UNNAMED_DEVICE", "CsvFile", "PortSample", "Row", "read_csv", "read_port_samples", "watts"]
+
+COLUMNS: Mapping[str, str] = {
+    "power_w": "watts, not negative",
+    "device": "what was measured; empty: one device",
+    "class": "kind of port, transceiver and speed, such as QSFP/PCC/100G; empty on rows of the bare device",
+    "plugged": "ports with a transceiver in them; empty: 0",
+    "enabled": "ports that are switched on; empty: 0",
+    "up": "ports whose link is up; empty: 0",
+    "passed_bps": "bits per second, summed over ports; empty: 0",
+    "passed_pps": "packets per second, summed over ports; empty: 0",
+    "samples": "how many measurements the watts are the mean of; empty: 1",
+}
+"""Columns of a table of samples; power_w must be there."""
+
+_MOST = 1_000_000
+_MOST_PER_S = 1e18
+_RDMA_LEAST_GBPS = 2.5
+_RDMA_HEADER_BYTES, _IPERF_HEADER_BYTES = 58, 42
+"""What the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s, iperf3 below.
+
+Ethernet 14, IP 20 and UDP 8 bytes, and for RoCEv2 12 of transport and 4 of check; its packets have no FCS, those of
+the rest of routecast do: with L2 bits (S1), such an E_bit counts four bytes too many in each frame.
+"""
+
+
+@value
+class PortSample:
+    """One measured power: the class of the ports ("" for the bare device), their use, the mean of how many."""
+
+    port_class: str
+    use: PortsInUse
+    power_w: float
+    samples: int = 1
+
+
+def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
+    """Read samples by device, in the order of the file.
+
+    Either plain columns (:data:`COLUMNS`), or the columns ``device, path, n, mean_w`` where ``path`` names
+    NetPowerBench's experiment, as its README does: ``base`` (nothing plugged in), ``PORT/TRX/idle/K`` (K transceivers
+    plugged in, all ports off), ``PORT/TRX/switch/SPEED/K`` (K ports on whose peers are off; ``port`` in newer
+    files), ``PORT/TRX/trx/SPEED/K`` (K ports up), ``PORT/TRX/snake-test/SPEED/K/BYTES/GBPS`` (one stream of GBPS
+    through K ports one after another, packets with BYTES of payload). In the last four every transceiver is plugged
+    in: as many as any experiment of the class used. NetPowerBench's own ``power_data.yml`` is read as such a table.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        Every fault of the file with its row and column; missing columns beside those that are there.
+    """
+    if Path(path).suffix.lower() in {".yml", ".yaml"}:
+        from routecast.power.netpowerbench import read_power_data
+
+        file = read_power_data(path)
+    else:
+        file = read_csv(path, kind="table of port power samples")
+    if "path" in file.columns:
+        file.require(["device", "path", "mean_w"])
+        samples = _netpowerbench(file)
+    else:
+        file.require(["power_w"], hint="Known columns: " + ", ".join(COLUMNS))
+        samples = _plain(file)
+    file.refuse_faults()
+    return samples
+
+
+def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
+    found: dict[str, list[PortSample]] = {}
+    for row in file.rows:
+        ports = {name: _whole(row, name) for name in ("plugged", "enabled", "up")}
+        bits, packets = (
+            row.number_in(name, default=0.0, high=_MOST_PER_S, what="a number, 0 to 1e18")
+            for name in ("passed_bps", "passed_pps")
+        )
+        moves = bits > 0.0 or packets > 0.0
+        port_class = row.text("class")
+        if not port_class and (moves or any(ports.values())):
+            row.fault("class", "is empty, and ports are in use: name their kind, such as QSFP/PCC/100G")
+        found.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
+            PortSample(
+                port_class=port_class,
+                use=PortsInUse(**ports, forwarding=ports["up"] if moves else 0, passed_bps=bits, passed_pps=packets),
+                power_w=watts(row, "power_w"),
+                samples=max(_whole(row, "samples", default=1), 1),
+            )
+        )
+    return {device: tuple(samples) for device, samples in found.items()}
+
+
+def _whole(row: Row, column: str, *, default: int = 0) -> int:
+    value = row.number_in(column, default=float(default), high=_MOST, what=f"a whole number, 0 to {_MOST}")
+    if math.isnan(value):
+        return default
+    if value != int(value):
+        row.fault(column, f'got "{row.text(column)}": it must be a whole number, 0 to {_MOST}')
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Experiment:
+    """What the path of a row says."""
+
+    row: Row
+    kind: str
+    port: str = ""
+    trx: str = ""
+    speed: str = ""
+    ports: int = 0
+    payload_bytes: float = 0.0
+    gbps: float = 0.0
+
+
+_STEPS = {"idle": 4, "switch": 5, "port": 5, "trx": 5, "snake-test": 7}
+
+
+def _netpowerbench(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
+    by_device: dict[str, list[_Experiment]] = {}
+    for row in file.rows:
+        one = _experiment(row)
+        if one is not None:
+            by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(one)
+    return {
+        device: tuple(sample for one in experiments for sample in _samples(one, experiments))
+        for device, experiments in by_device.items()
+    }
+
+
+def _experiment(row: Row) -> _Experiment | None:
+    steps = row.text("path").split("/")
+    if steps == ["base"]:
+        return _Experiment(row, "base")
+    kind = steps[2] if len(steps) > 2 else ""
+    if len(steps) != _STEPS.get(kind, 0):
+        row.fault(
+            "path",
+            f'got "{row.text("path")}": it must be base, PORT/TRX/idle/K, PORT/TRX/switch/SPEED/K, '
+            "PORT/TRX/trx/SPEED/K or PORT/TRX/snake-test/SPEED/K/BYTES/GBPS",
+        )
+        return None
+    try:
+        if kind == "idle":
+            found = _Experiment(row, kind, steps[0], steps[1], ports=int(steps[3]))
+        else:
+            traffic = (float(steps[5]), float(steps[6])) if kind == "snake-test" else (0.0, 0.0)
+            found = _Experiment(row, kind, steps[0], steps[1], steps[3], int(steps[4]), *traffic)
+    except ValueError:
+        found = None
+    if found is None or not (
+        0 <= found.ports <= _MOST and 0.0 <= found.payload_bytes <= _MOST and 0.0 <= found.gbps <= _MOST
+    ):
+        row.fault("path", f'got "{row.text("path")}": ports, bytes and Gbit/s are numbers, not negative')
+        return None
+    return found
+
+
+def _samples(one: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
+    """Return the sample of an experiment; one with all ports off counts for every speed of its ports."""
+    power = watts(one.row, "mean_w")
+    count = max(_whole(one.row, "n", default=1), 1)
+    if one.kind == "base":
+        return [PortSample(port_class="", use=PortsInUse(), power_w=power, samples=count)]
+    same = [other for other in all_of_device if (other.port, other.trx) == (one.port, one.trx)]
+    speeds = [one.speed] if one.speed else list(dict.fromkeys(other.speed for other in same if other.speed))
+    use = _use(one, plugged=max(other.ports for other in same))
+    names = [f"{one.port}/{one.trx}/{speed}" for speed in speeds] or [f"{one.port}/{one.trx}"]
+    return [PortSample(port_class=name, use=use, power_w=power, samples=count) for name in names]
+
+
+def _use(one: _Experiment, *, plugged: int) -> PortsInUse:
+    if one.kind == "idle":
+        return PortsInUse(plugged=one.ports)
+    if one.kind in {"switch", "port"}:
+        return PortsInUse(plugged=plugged, enabled=one.ports)
+    passed_bps = one.ports * one.gbps * 1e9
+    header = _RDMA_HEADER_BYTES if one.gbps >= _RDMA_LEAST_GBPS else _IPERF_HEADER_BYTES
+    packet_bits = 8.0 * (one.payload_bytes + header)
+    return PortsInUse(
+        plugged=plugged,
+        enabled=one.ports,
+        up=one.ports,
+        forwarding=one.ports if passed_bps > 0.0 else 0,
+        passed_bps=passed_bps,
+        passed_pps=passed_bps / packet_bits if passed_bps > 0.0 else 0.0,
+    )
+
 
 UNNAMED_DEVICE = "device"
 """What the one device of a file is called that names none."""

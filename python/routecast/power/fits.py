@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from routecast.errors import FitProblem
-from routecast.power.csv_file import read_csv
+from routecast.power.csv_file import PortSample, read_csv, read_port_samples
 from routecast.power.curve import Interpolation
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.load_fit import (
@@ -30,7 +30,6 @@ from routecast.power.load_fit import (
 from routecast.power.load_samples import LoadSample, read_load_samples
 from routecast.power.model import PowerModel
 from routecast.power.port import PortClass, PortPower, PortsInUse
-from routecast.power.port_samples import PortSample, read_port_samples
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value

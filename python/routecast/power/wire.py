@@ -22,9 +22,8 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
 from routecast.power.table import FoundThroughput, PowerTable, PowerTableSettings, power_table
 from routecast.quantity import format_duration, format_ratio
-from routecast.testbed.idle_trial import silent_trial
 from routecast.testbed.measure import Measure
-from routecast.testbed.timed import TimedMeasure
+from routecast.testbed.timed import TimedMeasure, silent_trial
 
 __all__ = ["SHORTEST_LINE_S", "intervals_s", "search_profile", "wire_power_table"]
 

@@ -1,12 +1,16 @@
 """Tables as values: columns that know their unit and format, rows of plain values.
 
 The same table is drawn on a terminal (:func:`terminal_table`) and in a page (:func:`table_html`).
+
+Plain data as CSV: a line for each row, in the units of its keys.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from operator import attrgetter, itemgetter
@@ -20,6 +24,7 @@ __all__ = [
     "Cell",
     "Column",
     "Table",
+    "csv_of",
     "percent",
     "scaled",
     "shown",
@@ -28,6 +33,40 @@ __all__ = [
     "terminal_table",
     "text_table",
 ]
+
+
+def csv_of(rows: Iterable[Mapping[str, object]]) -> str:
+    r"""Return rows of plain data as CSV; what is not known is empty.
+
+    A part of a part is named for both; texts of a list stand in one cell; other lists and encoded histograms are left
+    out, for no cell holds them.
+
+    Examples
+    --------
+    >>> csv_of([{"pps": 1.0, "latency": {"mean_s": None}, "notes": ["a", "b"], "flows": [{"pps": 1.0}]}])
+    'pps,latency_mean_s,notes\n1.0,,a; b\n'
+    """
+    flat = [_flat(row) for row in rows]
+    heads = dict.fromkeys(key for row in flat for key in row)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(heads), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def _flat(row: Mapping[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, entry in row.items():
+        if isinstance(entry, Mapping):
+            flat |= {f"{key}_{inner}": part for inner, part in _flat(entry).items()}
+        elif isinstance(entry, list | tuple):
+            if all(isinstance(part, str) for part in entry):
+                flat[key] = "; ".join(entry)
+        elif not key.endswith("_base64"):
+            flat[key] = entry
+    return flat
+
 
 Cell = str | float | int | bool | None
 

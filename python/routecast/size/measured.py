@@ -15,10 +15,8 @@ from routecast.errors import FitProblem
 from routecast.evaluate.points import Point, calibrating
 from routecast.power.operating.targets import Target as Bound
 from routecast.router.model import RouterModel
-from routecast.size.answer import Count, FactAnswer, Sizing
+from routecast.size.answer import Count, FactAnswer, Sizing, Target, looked_at
 from routecast.size.modelled import confirmed
-from routecast.size.search import looked_at
-from routecast.size.target import Target
 
 __all__ = ["size"]
 

@@ -1,16 +1,20 @@
 """Is a trial a result? Every check that the tester makes of itself and of the machine, and what a reader must know.
 
 A reason makes a trial invalid: it says something of the tester, not of the device. A note leaves it valid.
+
+What this process may do, and what it lacks for a task (capabilities(7)).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
@@ -18,7 +22,55 @@ from routecast.testbed.bed import TesterPort
 from routecast.testbed.counted import Counted, Slice
 from routecast.testbed.watch import Reading
 
-__all__ = ["BEFORE_THE_RESET", "Limits", "Seen", "disturbances", "lost_to_others", "notes_of", "reasons_against"]
+__all__ = [
+    "BEFORE_THE_RESET",
+    "FOR_NAMESPACES",
+    "FOR_SENDING",
+    "Limits",
+    "Seen",
+    "disturbances",
+    "lost_to_others",
+    "missing",
+    "notes_of",
+    "reasons_against",
+    "require",
+]
+
+_NUMBERS = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23}
+
+FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN")
+"""To send and receive frames: raw sockets on interfaces.
+
+The tester's eBPF programs need CAP_BPF and CAP_PERFMON as well; without them it uses sockets alone.
+"""
+
+FOR_NAMESPACES = (*FOR_SENDING, "CAP_SYS_ADMIN")
+"""To make network namespaces as well."""
+
+
+def missing(wanted: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the capabilities that this process does not have in effect."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    has = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return tuple(name for name in wanted if not has >> _NUMBERS[name] & 1)
+
+
+def require(wanted: Iterable[str], purpose: str) -> None:
+    """Refuse to go on without capabilities.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Names what is missing, and how to get it.
+    """
+    lacking = missing(wanted)
+    if lacking:
+        names = ", ".join(lacking)
+        raise EnvironmentProblem(
+            f"{purpose} needs {names}, which this process does not have: run it as root (sudo), "
+            "or give the capabilities with setpriv or ambient capabilities of a service"
+        )
+
 
 # The words of what other work on the machine did to a trial: sentences are made with them, and found again by them.
 _TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"

@@ -20,8 +20,7 @@ from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
-from routecast.hardware.probe_facts import host_facts
-from routecast.hardware.probe_native import native
+from routecast.hardware.probe_facts import host_facts, native
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.load.popularity import Popularity
 from routecast.quantity.schema import field, value

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.addresses import BENCHMARKING_RANGES, PortAddresses, is_benchmarking_address, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
-from routecast.testbed.capabilities import FOR_SENDING, require
+from routecast.testbed.checks import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.links import Link, LinkReader

@@ -17,7 +17,7 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed import napi
 from routecast.testbed.addresses import PortAddresses, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
-from routecast.testbed.capabilities import FOR_NAMESPACES, require
+from routecast.testbed.checks import FOR_NAMESPACES, require
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.netns import inside

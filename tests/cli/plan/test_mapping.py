@@ -118,7 +118,7 @@ def test_a_router_of_no_blocks_leaves_nothing_to_map(
 
 @pytest.mark.slow
 def test_the_router_of_a_mapping_is_the_one_that_was_compared(tmp_path: Path) -> None:
-    from routecast.plan.mapping.writing import router_text
+    from routecast.plan.mapping.reading import router_text
 
     case = read_mapping(EXAMPLE)
     for mapping in (case.own, answer(case, simulate=False).best.mapping):

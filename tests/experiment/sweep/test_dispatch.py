@@ -22,11 +22,9 @@ from hypothesis import strategies as st
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem, RoutecastError
 from routecast.evaluate import ledger as ledger_module
 from routecast.evaluate.executor import check_executor, chosen_executor, open_executor, stop_if_ended
+from routecast.experiment import sweep as sweep_module
 from routecast.experiment.model import Answer, Run
-from routecast.experiment.sweep import answers_on_disk, sweep
-from routecast.experiment.sweep import dispatch as book_module
-from routecast.experiment.sweep import dispatch as dispatch_module
-from routecast.experiment.sweep.dispatch import Pace, open_book, remaining
+from routecast.experiment.sweep import Pace, answers_on_disk, open_book, remaining, sweep
 
 
 class Inline(Executor):
@@ -68,14 +66,14 @@ def test_answers_depend_on_neither_the_executor_nor_the_number_of_workers(
 def test_answers_do_not_depend_on_how_runs_travel_together(batch_s: float, count: int) -> None:
     runs = sweep_runs.runs_of(count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch_module, "BATCH_S", batch_s)
+        patch.setattr(sweep_module, "BATCH_S", batch_s)
         found = sweep(runs, sweep_runs.waits, executor=Inline())
     assert found == tuple(map(sweep_runs.waits, runs))
 
 
 def test_short_runs_travel_together_and_long_ones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**9))
-    monkeypatch.setattr(dispatch_module.time, "perf_counter", lambda: next(clock) * run_s)
+    monkeypatch.setattr(sweep_module.time, "perf_counter", lambda: next(clock) * run_s)
     sizes = {}
     for run_s in (1e-3, 1.0):
         inline = Inline()
@@ -247,7 +245,7 @@ def test_what_the_machine_lacks_ends_the_sweep_with_its_exit_code() -> None:
 
 def test_an_answer_is_written_though_nothing_comes_after_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = [100.0]
-    monkeypatch.setattr(book_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sweep_module.time, "monotonic", lambda: now[0])
     run = sweep_runs.runs_of(1)[0]
     with open_book(tmp_path, "runs") as book:
         book.add(run, sweep_runs.waits(run))
@@ -262,7 +260,7 @@ def test_a_long_sweep_does_not_fill_its_folder_with_small_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ledger_module, "MOST_PARTS", 5)
-    monkeypatch.setattr(book_module, "WRITES_AFTER_S", 0.0)
+    monkeypatch.setattr(sweep_module, "WRITES_AFTER_S", 0.0)
     runs = sweep_runs.runs_of(23)
     most = 0
     with open_book(tmp_path, "runs") as book:

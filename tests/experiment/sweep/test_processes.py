@@ -15,7 +15,7 @@ import pytest
 import worker_calls
 
 from routecast.evaluate.executor import finished, open_executor
-from routecast.evaluate.executor.ctrl_c import ctrl_c_waits
+from routecast.evaluate.executor.workers import ctrl_c_waits
 
 WITHIN_S = 120.0
 """No test takes a hundredth of this: the end of a wait that would have none."""

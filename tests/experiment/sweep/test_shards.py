@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.executor import open_executor
-from routecast.experiment.file.reading import read_experiment
+from routecast.experiment.file import read_experiment
 from routecast.experiment.model import Answer
-from routecast.experiment.run import run_experiment
-from routecast.experiment.summary import write_table
+from routecast.experiment.run import run_experiment, write_table
 from routecast.experiment.sweep import Shard, join, sweep
 
 ROOT = Path(__file__).parents[3]
@@ -110,7 +109,7 @@ def test_a_sweep_without_shard_runs_only_what_the_shards_have_not(sharded: Path)
 
 def test_what_a_shard_was_killed_over_is_joined_from_its_parts(tmp_path: Path) -> None:
     from routecast.evaluate.ledger import Ledger
-    from routecast.experiment.sweep.rows import COLUMNS, row_of
+    from routecast.experiment.sweep import COLUMNS, row_of
 
     runs = sweep_runs.runs_of(4)
     expected: list[Answer] = []

@@ -13,9 +13,8 @@ import polars
 import pytest
 from slurm_cluster import Slurm, one_node
 
-from routecast.experiment.file.reading import read_experiment
-from routecast.experiment.run import run_experiment
-from routecast.experiment.summary import write_table
+from routecast.experiment.file import read_experiment
+from routecast.experiment.run import run_experiment, write_table
 from routecast.experiment.sweep import Shard, answers_on_disk
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

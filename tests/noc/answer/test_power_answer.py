@@ -8,7 +8,7 @@ import pytest
 
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import NO_DVFS, PowerAnswer, power_answer
-from routecast.noc.file.reading import NocChange, parse_noc, read_noc
+from routecast.noc.file import NocChange, parse_noc, read_noc
 from routecast.noc.planes.toy import closed_form
 from routecast.noc.power.router_table import router_table
 from routecast.noc.views.tables import crossover_lines, power_table, watts_table

@@ -9,7 +9,7 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.noc.answer.simulate import fabrics_of, simulation_answer
-from routecast.noc.file.reading import NocChange, parse_noc, read_noc
+from routecast.noc.file import NocChange, parse_noc, read_noc
 from routecast.noc.routing.model import Routes
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from routecast.errors import FileProblem, QuantityProblem, RoutecastError
-from routecast.noc.case import NocCase
-from routecast.noc.file.document import parse_lengths, parse_loads
-from routecast.noc.file.reading import NocChange, noc_schema, parse_noc, read_noc
+from routecast.noc.file import NocCase, NocChange, noc_schema, parse_lengths, parse_loads, parse_noc, read_noc
 from routecast.noc.routing.model import link_loads
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.noc.toml"))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from routecast.noc.optimum.model import PathSet
+from routecast.noc.optimum.program import PathSet
 from routecast.noc.topology import Topology, links
 
 __all__ = ["corners", "least_hop_flow", "least_power"]

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from routecast.noc.optimum.model import PathSet
+from routecast.noc.optimum.program import PathSet
 from routecast.noc.topology import links
 
 __all__ = ["least_of_grid", "power_at"]

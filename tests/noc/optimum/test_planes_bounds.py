@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.noc.optimum.arcs import allowed_arcs, grid_of
-from routecast.noc.optimum.model import PathSet
 from routecast.noc.optimum.planes import Cells, Fan, PlaneProgram, Priced, Pricing, Symmetry
+from routecast.noc.optimum.program import PathSet, allowed_arcs, grid_of
 from routecast.noc.topology import Topology, TopologyKind
 
 _SPEC = importlib.util.spec_from_file_location("powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py"))

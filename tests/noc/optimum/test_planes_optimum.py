@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
-from routecast.noc.optimum.arcs import grid_of
-from routecast.noc.optimum.model import PathSet
 from routecast.noc.optimum.planes import optimum_of_planes
+from routecast.noc.optimum.program import PathSet, grid_of
 from routecast.noc.optimum.single import Overload, optimum
 from routecast.noc.planes.toy import balanced, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.power.scaling import Scaling

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum import program
-from routecast.noc.optimum.arcs import allowed_arcs, distances, shortest_hops
-from routecast.noc.optimum.model import PathSet
+from routecast.noc.optimum.program import PathSet, allowed_arcs, distances, shortest_hops
 from routecast.noc.optimum.single import Overload, least_load, optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes

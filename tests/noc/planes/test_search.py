@@ -22,8 +22,7 @@ from routecast.noc.planes.li2012 import balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.on_table import power_on_tables
 from routecast.noc.planes.placement import Neighbourhood, Placement
-from routecast.noc.planes.relaxation import Relaxation
-from routecast.noc.planes.search import Overloads, allocate, light_paths
+from routecast.noc.planes.search import Overloads, Relaxation, allocate, light_paths
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.router_table import RouterPoint, RouterTable
 from routecast.noc.power.scaling import Scaling

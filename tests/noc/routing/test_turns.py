@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing.deadlock import shortest_cycle
-from routecast.noc.routing.turns import TURN_MODELS, choices
+from routecast.noc.routing.deadlock import TURN_MODELS, choices, shortest_cycle
 from routecast.noc.topology import Direction, Topology, TopologyKind, links
 
 

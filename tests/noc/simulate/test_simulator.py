@@ -10,9 +10,9 @@ import pytest
 from routecast.errors import ModelProblem
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.deadlock import TURN_MODELS
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import routes
-from routecast.noc.routing.turns import TURN_MODELS
 from routecast.noc.simulate import (
     AdaptiveRouting,
     Fabric,

@@ -11,10 +11,9 @@ from placements import multistage, technology
 from routecast.evaluate.simulate import Simulate
 from routecast.load.frames import FrameMix
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.check import LOST, Trials
 from routecast.plan.placement.model import Goal, ServerGroup
 from routecast.plan.placement.reading import read_placement
-from routecast.plan.placement.whole import load_of, router_of
+from routecast.plan.placement.whole import LOST, Trials, load_of, router_of
 
 LI2012 = Path(__file__).parents[3] / "examples" / "li2012.placement.toml"
 

@@ -15,8 +15,8 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
 from routecast.show.page import render_page
 from routecast.size import Count, Target, size
+from routecast.size.answer import looked_at
 from routecast.size.board import run_size_board
-from routecast.size.search import looked_at
 from routecast.size.views import size_page
 
 THREE = "cores,frame_bytes,throughput_pps,link_bps\n1,64,1.7e6,1e11\n2,64,3.35e6,1e11\n4,64,6.6e6,1e11\n"

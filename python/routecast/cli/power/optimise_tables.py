@@ -8,9 +8,8 @@ from routecast.evaluate.plain import plain
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
 from routecast.power.operating.day import DayPlan
-from routecast.power.operating.evaluation import Checked
 from routecast.power.operating.optimise import Machine
-from routecast.power.operating.search import Found, Judged
+from routecast.power.operating.search import Checked, Found, Judged
 from routecast.power.operating.setting import Setting
 from routecast.power.operating.targets import Target
 from routecast.power.views import scope_of

@@ -2,8 +2,7 @@
 
 from routecast.evaluate.executor.opening import EXECUTORS, MOST_WORKERS, check_executor, chosen_executor, open_executor
 from routecast.evaluate.executor.processes import Submit, crew, shared_out
-from routecast.evaluate.executor.threads import Threads, stop_if_ended
-from routecast.evaluate.executor.workers import Workers, answer_of, cores, finished
+from routecast.evaluate.executor.workers import Threads, Workers, answer_of, cores, finished, stop_if_ended
 
 __all__ = [
     "EXECUTORS",

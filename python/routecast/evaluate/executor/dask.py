@@ -12,8 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, TypeVar
 
 from routecast.errors import EnvironmentProblem
-from routecast.evaluate.executor.ctrl_c import ctrl_c_waits
-from routecast.evaluate.executor.workers import Workers
+from routecast.evaluate.executor.workers import Workers, ctrl_c_waits
 
 __all__ = ["DaskWorkers", "open_dask"]
 

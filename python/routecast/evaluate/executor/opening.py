@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.executor.processes import Processes
-from routecast.evaluate.executor.threads import Threads
-from routecast.evaluate.executor.workers import Workers
+from routecast.evaluate.executor.workers import Threads, Workers
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 

@@ -17,8 +17,7 @@ from threading import Thread
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from routecast.errors import EnvironmentProblem
-from routecast.evaluate.executor.ctrl_c import ctrl_c_waits
-from routecast.evaluate.executor.workers import Workers, cores
+from routecast.evaluate.executor.workers import Workers, cores, ctrl_c_waits
 
 __all__ = ["Processes", "Submit", "crew", "shared_out"]
 

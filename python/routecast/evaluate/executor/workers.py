@@ -1,16 +1,115 @@
-"""What a sweep asks beyond ``concurrent.futures``: how wide an executor is, and how it says that a task is lost."""
+"""What a sweep asks beyond ``concurrent.futures``: how wide an executor is, and how it says that a task is lost.
+
+Ctrl-C that waits for a moment: it must not strike where a lock is taken that another thread will ask for.
+
+``concurrent.futures`` takes locks in Python. A KeyboardInterrupt between taking one and the statement that gives it
+back leaves it taken: the thread that wants it waits for ever, and so does whoever waits for the thread.
+
+Threads of this process, for calls that leave Python: the simulator's and the tester's cores.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from typing import TypeVar
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
-from routecast.evaluate.executor.ctrl_c import ctrl_c_waits
+__all__ = [
+    "LISTENS_EVERY_S",
+    "Threads",
+    "Workers",
+    "answer_of",
+    "cores",
+    "ctrl_c_waits",
+    "finished",
+    "lost_errors",
+    "some_finished",
+    "stop_if_ended",
+    "width",
+]
 
-__all__ = ["LISTENS_EVERY_S", "Workers", "answer_of", "cores", "finished", "lost_errors", "some_finished", "width"]
+_of_thread = threading.local()
+
+Arguments = ParamSpec("Arguments")
+
+
+def stop_if_ended(share: float = 0.0) -> None:
+    """End this task if its sweep has ended: the simulator calls it with the finished share.
+
+    Raises
+    ------
+    concurrent.futures.CancelledError
+        It has; nobody waits for what this thread does.
+    """
+    ended: threading.Event | None = getattr(_of_thread, "ended", None)
+    if ended is not None and ended.is_set():
+        raise CancelledError
+
+
+def _know(ended: threading.Event) -> None:
+    _of_thread.ended = ended
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ctrl_c_waits() -> Iterator[Callable[[], None]]:
+    """Let SIGINT, and SIGTERM and SIGHUP where a handler listens to them, strike after the block only.
+
+    Whatever runs in the block should take less than a second. In threads other than the main one, which no signal
+    interrupts, nothing happens.
+
+    Yields
+    ------
+    callable
+        Lets a signal strike that came; for blocks that go on for long, at a place where nothing is taken.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    is_held = True
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if is_held:
+            came.append((number, frame))
+        else:  # this handler was not yet replaced when an earlier signal struck
+            before[number](number, frame)
+
+    def strike() -> None:
+        while came:
+            number, frame = came.pop(0)
+            before[number](number, frame)
+
+    try:
+        for ending in _ENDING:
+            handler = signal.getsignal(ending)
+            if callable(handler):
+                before[ending] = handler
+                signal.signal(ending, note)
+        yield strike
+    finally:
+        is_held = False
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        strike()
+
 
 LISTENS_EVERY_S = 0.2
 """Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
@@ -49,6 +148,42 @@ class Workers(Executor):
     def end(self) -> None:
         """Give up what is waiting, and what runs as far as that can be stopped; nothing stays behind."""
         self.shutdown(wait=True, cancel_futures=True)
+
+
+class Threads(ThreadPoolExecutor, Workers):
+    """Threads that begin no further task once the sweep has ended.
+
+    A thread cannot be stopped from outside: what runs for long calls :func:`stop_if_ended` now and then.
+
+    Parameters
+    ----------
+    workers : int, optional
+        As many as there are cores if not given.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._count = workers or cores()
+        self._ended = threading.Event()
+        super().__init__(self._count, thread_name_prefix="sweep", initializer=_know, initargs=(self._ended,))
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at a time."""
+        return self._count
+
+    def submit(
+        self, fn: Callable[Arguments, Value], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Value]:
+        """Start a call in a thread; return its Future."""
+        with ctrl_c_waits():
+            return super().submit(fn, *args, **kwargs)
+
+    def end(self) -> None:
+        """Give up what is waiting, and what runs as soon as it asks."""
+        with ctrl_c_waits():
+            self._ended.set()
+            self.shutdown(wait=False, cancel_futures=True)
+        self.shutdown(wait=True)
 
 
 def cores() -> int:

@@ -11,9 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import DD1, MG1, ServiceMix
-from routecast.evaluate.queueing.markov import MMc, Queue
-from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing import DD1, MG1, DD1SetUp, MG1SetUp, MMc, Queue, ServiceMix, SetUpAdded
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index

@@ -21,12 +21,11 @@ from routecast.evaluate.solve.cost import Cycle, Rested, rest_at_random
 from routecast.evaluate.solve.delay import DelayAnswer, delays
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
-from routecast.evaluate.solve.limits import NO_LOSS, limits_of, links_of, ranked
+from routecast.evaluate.solve.limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
 from routecast.evaluate.solve.scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve.throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve.unknown_shares import fill_of, frames_s
-from routecast.evaluate.solve.window_limits import limits_of_windows
 from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_duration, format_pps, format_ratio

@@ -18,15 +18,28 @@ from functools import cached_property
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import DD1, MG1, DD1Interrupted, MixedTime, ServiceMix
-from routecast.evaluate.queueing.markov import MMc, MMcK, Queue, Tandem, quantile_s
-from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
-from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
-from routecast.evaluate.solve.absences import SPREAD, Absences, absences_of
+from routecast.evaluate.queueing import (
+    DD1,
+    GIG1K,
+    MG1,
+    DD1Interrupted,
+    DD1SetUp,
+    GIGc,
+    MG1SetUp,
+    MixedTime,
+    MMc,
+    MMcK,
+    Queue,
+    ServiceMix,
+    SetUpAdded,
+    Tandem,
+    quantile_s,
+)
 from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.flow import FlowGraph, Foreseen, Vector
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.limits import queue_in_window, window_notes
 from routecast.evaluate.solve.scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve.size_dependent_loss import admitted_by_size
 from routecast.evaluate.solve.stations import (
@@ -39,8 +52,7 @@ from routecast.evaluate.solve.stations import (
     behind_link,
     law_of,
 )
-from routecast.evaluate.solve.unknown_shares import why_unknown
-from routecast.evaluate.solve.window_limits import queue_in_window, window_notes
+from routecast.evaluate.solve.unknown_shares import SPREAD, Absences, absences_of, why_unknown
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
 from routecast.quantity.schema import field, value

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import ServiceMix
+from routecast.evaluate.queueing import ServiceMix
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps

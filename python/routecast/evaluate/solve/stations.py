@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
-from routecast.evaluate.queueing.markov import MMc, MMcK, Queue
-from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
+from routecast.evaluate.queueing import DD1, GIG1K, MD1, MG1, MG1K, GIGc, MMc, MMcK, Queue, ServiceMix
 from routecast.evaluate.solve.arrivals import Arriving, NobodyMeets
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from routecast.experiment.analysis.linear_model.fit import Fit
+    from routecast.experiment.analysis.linear_model import Fit
     from routecast.experiment.analysis.observations import Observations
     from routecast.experiment.analysis.outcome import Effect
 

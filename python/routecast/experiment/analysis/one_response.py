@@ -1,24 +1,37 @@
-"""The analysis of one response of an experiment, from its runs to its verdicts."""
+"""The analysis of one response of an experiment, from its runs to its verdicts.
+
+Questions asked of an analysis afterwards: differences between effects or levels, and what further runs would answer.
+
+Jain, sec. 18.5 and 20.6: a contrast ``sum h_i q_i`` has the standard deviation ``s_e sqrt(sum h_i^2 / n_i)``, where
+n_i runs stand behind each term; the mean of m further runs of a combination has ``s_e sqrt(1/n_eff + 1/m)``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from routecast.errors import RoutecastError
 from routecast.experiment.analysis.checks import residuals_of, run_advice, transform_advice
-from routecast.experiment.analysis.linear_model.effects import (
+from routecast.experiment.analysis.linear_model import (
+    Choice,
+    Fit,
+    Term,
     anova_table,
+    centre_rows,
+    choose_terms,
     effects_of,
+    estimable_terms,
+    fit_columns,
+    is_sampled,
     lenth,
     means_of,
+    polynomial_terms,
     pure_error,
     told_from_noise,
 )
-from routecast.experiment.analysis.linear_model.fit import Choice, Fit, choose_terms, fit_columns, is_sampled
-from routecast.experiment.analysis.linear_model.terms import Term, centre_rows, estimable_terms, polynomial_terms
 from routecast.experiment.analysis.observations import Observations, label_of, observe
 from routecast.experiment.analysis.outcome import (
     Analysis,
@@ -32,20 +45,112 @@ from routecast.experiment.analysis.outcome import (
 )
 from routecast.experiment.analysis.screening import screen_factorial, screen_sample
 from routecast.experiment.model import DesignKind, Results
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["analyse", "screen"]
+__all__ = ["Contrast", "analyse", "contrast_of_effects", "contrast_of_levels", "interval_of_further_runs", "screen"]
 
 
-# Fit a response surface and find where it is flat.
-#
-# R. H. Myers, D. C. Montgomery and C. M. Anderson-Cook, Response Surface Methodology: with ``y = b0 + x'b + x'Bx`` the
-# surface is flat at ``x_s = -B^-1 b / 2``, and the eigenvalues of B say how it bends there along the axes that B's
-# eigenvectors give: all negative is a maximum, all positive a minimum, both a saddle.
+@value
+class Contrast:
+    """A weighted sum of effects or of mean responses."""
+
+    value: float
+    standard_error: float | None = field("None where there is no noise")
+    low: float | None = field("None where there is no noise")
+    high: float | None = field("None where there is no noise")
+    is_significant: bool | None = field("Whether its interval excludes zero")
+
+
+def contrast_of_effects(analysis: Analysis, weights: Mapping[str, float]) -> Contrast:
+    """Return a contrast of two-level effects by name: ``{"A": 1, "B": -1}`` asks whether A has more effect than B.
+
+    Raises
+    ------
+    RoutecastError
+        There is no such effect, or the runs are not balanced.
+    """
+    _require_balance(analysis)
+    value, variance = 0.0, 0.0
+    for name, weight in weights.items():
+        try:
+            effect = analysis.effect(name)
+        except KeyError as problem:
+            raise RoutecastError(str(problem.args[0])) from None
+        if effect.value is None:
+            raise RoutecastError(f"{name} has more than two levels: ask for a contrast of its levels")
+        value += weight * effect.value
+        variance += (weight * (effect.standard_error or 0.0)) ** 2
+    return _contrast(analysis, value, variance**0.5)
+
+
+def contrast_of_levels(analysis: Analysis, letter: str, weights: Mapping[str, float]) -> Contrast:
+    """Return a contrast of the mean responses at a factor's levels, by label: ``{"4 threads": -1, "8 threads": 1}``.
+
+    Raises
+    ------
+    RoutecastError
+        There is no such factor or level, or the runs are not balanced.
+    """
+    _require_balance(analysis)
+    points = next((means.points for means in analysis.means if means.letters == (letter,)), None)
+    if points is None:
+        letters = ", ".join(means.letters[0] for means in analysis.means if len(means.letters) == 1)
+        raise RoutecastError(f"no levels of a factor {letter}: there are {letters}")
+    by_label = {point.labels[0]: point for point in points}
+    value, variance = 0.0, 0.0
+    for label, weight in weights.items():
+        if label not in by_label:
+            raise RoutecastError(f'{letter} has no level "{label}": there are {", ".join(by_label)}')
+        value += weight * by_label[label].value
+        variance += weight**2 / by_label[label].count
+    return _contrast(analysis, value, (analysis.s_e or 0.0) * variance**0.5)
+
+
+def interval_of_further_runs(analysis: Analysis, row: int, runs: int = 1) -> tuple[float, float] | None:
+    """Return where the mean of further runs of a combination will lie; None where there is no noise.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    row : int
+        Of the design.
+    runs : int
+        How many more runs.
+    """
+    cell = next(one for one in analysis.cells if one.row == row)
+    if analysis.s_e is None or cell.predicted is None or cell.low is None:
+        return None
+    quantile = _quantile(analysis)
+    half = ((cell.predicted - cell.low) ** 2 + (quantile * analysis.s_e) ** 2 / runs) ** 0.5
+    return cell.predicted - half, cell.predicted + half
+
+
+def _require_balance(analysis: Analysis) -> None:
+    if not analysis.is_balanced:
+        raise RoutecastError(
+            "the runs are not balanced (some are missing, or the design is no factorial): contrasts would need the "
+            "covariance of the effects, so compare the effects' own intervals"
+        )
+
+
+def _quantile(analysis: Analysis) -> float:
+    from scipy.stats import t as student
+
+    return float(student.ppf(0.5 + analysis.confidence / 2, analysis.error_df))
+
+
+def _contrast(analysis: Analysis, value: float, error: float) -> Contrast:
+    if analysis.s_e is None:
+        return Contrast(value=value, standard_error=None, low=None, high=None, is_significant=None)
+    half = _quantile(analysis) * error
+    return Contrast(
+        value=value, standard_error=error, low=value - half, high=value + half, is_significant=abs(value) > half
+    )
 
 
 _HARDLY_BENT = 0.01
@@ -221,7 +326,7 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
         Level of the intervals and verdicts, between 0 and 1.
     order : int, optional
         Interactions of more factors than this are left out and counted as errors. Default: none are, but see
-        :func:`~routecast.experiment.analysis.linear_model.fit.choose_terms`.
+        :func:`~routecast.experiment.analysis.linear_model.choose_terms`.
 
     Raises
     ------
@@ -348,8 +453,8 @@ def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> t
     for column, lost in seen.lost_levels(is_polynomial=choice.is_polynomial):
         is_known &= ~np.isin(np.round(seen.design[:, column], 9), lost)
     answered: dict[int, list[float]] = {}
-    for number, value in zip(seen.rows.tolist(), seen.y.tolist(), strict=True):
-        answered.setdefault(number, []).append(value)
+    for number, response in zip(seen.rows.tolist(), seen.y.tolist(), strict=True):
+        answered.setdefault(number, []).append(response)
     cells = []
     for number, row in enumerate(rows):
         values = tuple(answered.get(number, ()))

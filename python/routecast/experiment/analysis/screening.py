@@ -256,7 +256,7 @@ def screen_sample(seen: Observations, *, confidence: float, seed: int) -> Screen
     """Rank the factors of a sample; None where nothing varies or there are too few runs."""
     from scipy.stats import rankdata
 
-    from routecast.experiment.analysis.linear_model.fit import negligible_ss
+    from routecast.experiment.analysis.linear_model import negligible_ss
 
     coded, y = seen.design[seen.rows], seen.y
     moving = np.ptp(coded, axis=0) > 0 if len(y) else np.zeros(coded.shape[1], dtype=bool)

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.errors import Problem, RoutecastError
-from routecast.experiment.file.document import ExperimentTable
-from routecast.experiment.file.reading import experiment_of
+from routecast.experiment.file import ExperimentTable, experiment_of
 from routecast.experiment.model import Experiment
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean

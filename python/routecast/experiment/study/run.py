@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 
 from routecast.errors import FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.executor import chosen_executor, open_executor
-from routecast.evaluate.over_time_views import over_time_figure, readings_table
 from routecast.evaluate.plain import pick
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.steadiness import Reading, Steadiness, reading, steadiness_of
 from routecast.evaluate.trial import Moment
+from routecast.evaluate.views import over_time_figure, readings_table
 from routecast.experiment.analysis import Analysis, analyse
 from routecast.experiment.answer import answer as answer_run
-from routecast.experiment.file.reading import experiment_of
+from routecast.experiment.file import experiment_of
 from routecast.experiment.model import Results
 from routecast.experiment.runs import runs_of
 from routecast.experiment.study.document import (
@@ -34,7 +34,7 @@ from routecast.experiment.study.document import (
     StudyExperiment,
 )
 from routecast.experiment.sweep import sweep
-from routecast.experiment.views.scale import unit_of
+from routecast.experiment.views.words import unit_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.format import prefixed
 from routecast.router.files import build_router

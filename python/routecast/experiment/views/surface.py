@@ -7,14 +7,11 @@ from itertools import product
 
 from routecast.experiment.analysis.outcome import Analysis, Surface
 from routecast.experiment.model import Experiment, Factor
-from routecast.experiment.views.levels import axis_of, label_of
-from routecast.experiment.views.profiles import held_at
-from routecast.experiment.views.scale import Scale
-from routecast.experiment.views.words import is_sample
+from routecast.experiment.views.words import Scale, axis_of, is_sample, label_of
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.ticks import nice_step
 
-__all__ = ["contour_lines", "surface_figure"]
+__all__ = ["contour_lines", "held_at", "surface_figure"]
 
 
 # Lines of equal height of a function of two coordinates, by marching squares.
@@ -242,3 +239,12 @@ def _fixed(surface: Surface, factors: dict[str, Factor], others: Sequence[float]
         if number not in chosen
     ]
     return f"With {', '.join(rest)}." if rest else ""
+
+
+def held_at(analysis: Analysis) -> list[float]:
+    """Return where quantities are held while another moves: at the flat point if it was tried, else in the middle."""
+    surface = analysis.surface
+    if surface is None:
+        return []
+    flat = surface.stationary
+    return list(flat.coded) if flat is not None and flat.is_inside else [0.0] * len(surface.letters)

@@ -1,25 +1,224 @@
-"""What was found, in sentences that need no book of statistics."""
+"""What was found, in sentences that need no book of statistics.
+
+What the levels of a design are called, and the axis of a factor.
+
+How a response is written: its unit with one prefix for all its values, and back from a transform.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
+from routecast.errors import RoutecastError
 from routecast.experiment.analysis.outcome import Analysis, Effect, Screened
+from routecast.experiment.factors import level_at
 from routecast.experiment.model import Experiment, Factor, Results
-from routecast.experiment.views.levels import label_of, level_said
-from routecast.experiment.views.scale import Scale
+from routecast.quantity.format import prefixed
+from routecast.quantity.schema import field, value
+from routecast.show.figures import Axis
 
 __all__ = [
+    "Scale",
     "answer_said",
+    "axis_of",
     "design_said",
     "headline",
     "is_sample",
     "is_told",
+    "label_of",
+    "level_said",
     "percent_said",
+    "run_said",
+    "scale_of",
     "shared_said",
+    "shortened",
     "surface_said",
+    "unit_of",
 ]
+
+_LARGEST = 700.0
+"""Beyond this a logarithm stands for no number that a computer has: a surface may be asked far from all runs."""
+_UNITS = {"bps": "bit/s", "pps": "pps", "s": "s", "w": "W", "j": "J", "hz": "Hz", "bytes": "B"}
+
+
+def unit_of(path: str) -> str:
+    """Return the unit of a path in a trial, by the end of its name.
+
+    Examples
+    --------
+    >>> unit_of("l2_bps"), unit_of("latency.p99_s"), unit_of("resource[cpu].utilisation_ratio"), unit_of("attempts")
+    ('bit/s', 's', '%', '')
+    """
+    end = path.rsplit(".", 1)[-1].split("[", 1)[0].rsplit("_", 1)[-1]
+    return "%" if end == "ratio" else _UNITS.get(end, "")
+
+
+@value
+class Scale:
+    """Turns analysed numbers into what a reader sees."""
+
+    name: str = field("Of the response")
+    unit: str = field("With its prefix; may be empty")
+    step: float = field("Base units in one of it")
+    base_unit: str = field("Without its prefix; empty where it takes none", default="")
+    transform: Literal["none", "log", "reciprocal"] = field("What the analysis has done to the values", default="none")
+
+    @property
+    def axis(self) -> str:
+        """Title of an axis of the response itself."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+    @property
+    def analysed_axis(self) -> str:
+        """Title of an axis of what was analysed."""
+        if self.transform == "log":
+            return f"ln {self.name}"
+        return f"1 / {self.name}" if self.transform == "reciprocal" else self.axis
+
+    def shown(self, base: float) -> float:
+        """Return a value of the response in the shown unit."""
+        return base / self.step
+
+    def back(self, analysed: float) -> float:
+        """Return the value of the response, in the shown unit, that an analysed number stands for."""
+        if self.transform == "log":
+            return math.exp(min(analysed, _LARGEST)) / self.step
+        if self.transform == "reciprocal":
+            return 1.0 / analysed / self.step if analysed else float("nan")
+        return analysed / self.step
+
+    def ends(self, low: float | None, high: float | None) -> tuple[float, float] | None:
+        """Return an interval of analysed numbers as one of the response, the lower end first."""
+        if low is None or high is None:
+            return None
+        first, last = sorted((self.back(low), self.back(high)))
+        return first, last
+
+    def analysed(self, analysed: float) -> float:
+        """Return an analysed number, or a difference of two, in the unit of :attr:`analysed_axis`."""
+        return analysed / self.step if self.transform == "none" else analysed
+
+    def text(self, analysed: float) -> str:
+        """Write the value of the response that an analysed number stands for."""
+        return self.written(self.back(analysed))
+
+    def written(self, shown: float) -> str:
+        """Write a value of the response that is given in the shown unit."""
+        return f"{shown:.4g} {self.unit}".rstrip().replace("-", "−")
+
+    def amount(self, analysed: float, sign: str = "") -> str:
+        """Write a difference of analysed numbers, with a prefix of its own: 464 Mbit/s beside a mean in Gbit/s."""
+        if self.transform != "none":
+            return f"{analysed:{sign}.3g} on {self.analysed_axis}".replace("-", "−")
+        step, unit = self.for_amounts((analysed,))
+        if unit == "%":
+            unit = "percentage points"  # 20 % above 50 % would be 60 %
+        return f"{analysed / step:{sign}.3g} {unit}".rstrip().replace("-", "−")
+
+    def for_amounts(self, analysed: Iterable[float]) -> tuple[float, str]:
+        """Return what to divide differences of analysed numbers by, and their unit."""
+        if self.transform != "none":
+            return 1.0, ""
+        return prefixed(analysed, self.base_unit) if self.base_unit else (self.step, self.unit)
+
+
+def scale_of(results: Results, response: str) -> Scale:
+    """Return how a response of an experiment is written."""
+    one = next(one for one in results.experiment.responses if one.name == response)
+    unit = unit_of(one.of)
+    if unit == "%":
+        return Scale(name=response, unit="%", step=0.01, transform=one.transform)
+    if unit == "B":
+        return Scale(name=response, unit="B", step=1.0, transform=one.transform)
+    step, shown = prefixed(results.values(response), unit)
+    return Scale(name=response, unit=shown, step=step, base_unit=unit, transform=one.transform)
+
+
+_LETTER_PX = 6.6
+_SAME = 1e-9
+_BESIDE_PX = 78
+"""What a figure needs left and right of its axis (``report/drawing.py``)."""
+
+
+def label_of(factor: Factor, coded: float) -> str:
+    """Return what a level is called; of a quantity also between and beyond the levels of the file."""
+    for level in factor.levels:
+        if abs(level.coded - coded) < _SAME:
+            return level.label
+    try:
+        label = level_at(factor, coded).label
+    except RoutecastError:
+        return f"{coded:+.3g}"
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.4g}", label)
+
+
+def run_said(experiment: Experiment, row: int) -> str:
+    """Write the levels of a row of the design: ``"packet size 78 B, queue manager full"``."""
+    coded = experiment.design.coded[row]
+    return ", ".join(
+        level_said(factor, label_of(factor, at)) for factor, at in zip(experiment.factors, coded, strict=True)
+    )
+
+
+def level_said(factor: Factor, label: str) -> str:
+    """Write a level with its factor's name, which the label may hold already: ``"no queue manager"``."""
+    return label if factor.name.lower() in label.lower() else f"{factor.name} {label}"
+
+
+def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
+    """Return the axis of a factor over coded levels, with the levels' labels as far as they have room."""
+    ticks = sorted({round(at, 9) for at in coded})
+    low, high = min(ticks, default=-1.0), max(ticks, default=1.0)
+    room = (width_px - _BESIDE_PX) / 1.3
+    most = max(int(room / 46.0), 2)
+    if len(ticks) > most:
+        ticks = (
+            [low + (high - low) * number / 2.0 for number in range(3)]
+            if factor.is_quantity
+            else [*ticks[:-1][:: len(ticks) // most + 1], high]
+        )
+    letters = max(int(room / max(len(ticks) - 1, 1) / _LETTER_PX) - 2, 4)
+    labels = [label_of(factor, at) for at in ticks]
+    if factor.is_quantity and len(ticks) > 2 and any(len(label) > letters for label in labels):
+        ticks, labels, letters = [low, high], [label_of(factor, low), label_of(factor, high)], 16
+    margin = 0.18 * (high - low or 2.0)
+    px = (width_px - _BESIDE_PX) / (high - low + 2.0 * margin)
+    shown = _apart([(px * at, at, shortened(label, letters)) for at, label in zip(ticks, labels, strict=True)])
+    return Axis(
+        title=factor.name,
+        ticks=tuple(at for _, at, _ in shown),
+        labels=tuple(label for _, _, label in shown),
+        low=low - margin,
+        high=high + margin,
+    )
+
+
+def _apart(ticks: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Leave out ticks whose labels would run into others, as of levels that are not evenly spaced; the ends stay."""
+    kept = list(ticks[:1])
+    for tick in ticks[1:-1]:
+        if all(_gap_px(*pair) >= _LETTER_PX for pair in ((kept[-1], tick), (tick, ticks[-1]))):
+            kept.append(tick)
+    return [*kept, *ticks[1:][-1:]]
+
+
+def _gap_px(left: tuple[float, float, str], right: tuple[float, float, str]) -> float:
+    return right[0] - left[0] - _LETTER_PX * (len(left[2]) + len(right[2])) / 2.0
+
+
+def shortened(text: str, letters: int) -> str:
+    """Cut a text that is too long.
+
+    Examples
+    --------
+    >>> shortened("without queue manager", 12)
+    'without que…'
+    """
+    return text if len(text) <= letters else text[: max(letters - 1, 1)].rstrip() + "…"
+
 
 _WORTH_NAMING = 0.01
 _MOST_NAMED = 3

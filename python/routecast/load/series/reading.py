@@ -1,32 +1,43 @@
-"""Reading traffic series: rates, amounts per step, interface counters, flow records; by path or by shipped name."""
+"""Reading traffic series: rates, amounts per step, interface counters, flow records; by path or by shipped name.
+
+Samples onto equal steps, with an account of what is odd: gaps, duplicates, disorder, zeros, jumps.
+
+Demand matrices of SNDlib, one file for each instant, as a table of their totals.
+
+SNDlib 1.0 (Orlowski, Pióro, Tomaszewski, Wessäly, Networks 55(3), 2010) has dynamic traffic as a folder or an archive
+of files in its XML or its native format; each says in its meta section when it was measured and in which unit::
+
+    META ( granularity = 5min   time = 20040301-0010   unit = MBITPERSEC )
+    DEMANDS ( ATLAM5_ATLAng ( ATLAM5 ATLAng ) 1 0.375261 UNLIMITED … )
+
+``#`` begins a comment of the native format. XML is read without document types and
+entities, which no file of SNDlib has.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
 import math
-from datetime import datetime
+import re
+import tarfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
 from pathlib import Path
+from statistics import median, median_low
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
-from routecast.load.series.grid import (
-    Grid,
-    Piece,
-    counter_pieces,
-    gap_problems,
-    held_pieces,
-    oddities,
-    put_on_grid,
-    sorted_samples,
-    spread,
-    step_between,
-)
-from routecast.load.series.model import TrafficSeries
 from routecast.load.series.shapes import filled
-from routecast.load.series.sndlib import is_sndlib, read_sndlib_totals
 from routecast.load.series.table import (
     SERIES_UNITS_TEXT,
     SeriesTable,
     SeriesUnit,
+    TrafficSeries,
     column_place,
     local_times,
     parse_series_unit,
@@ -35,9 +46,458 @@ from routecast.load.series.table import (
     shortened,
     unit_in_name,
 )
+from routecast.quantity import format_bps
+from routecast.quantity.bounded_file import open_file, read_bytes
 from routecast.quantity.shipped import shipped_files
 
-__all__ = ["Gaps", "read_series", "shipped_series"]
+__all__ = [
+    "Gaps",
+    "Grid",
+    "Piece",
+    "counter_pieces",
+    "gap_problems",
+    "held_pieces",
+    "is_sndlib",
+    "oddities",
+    "put_on_grid",
+    "read_series",
+    "read_sndlib_totals",
+    "shipped_series",
+    "sorted_samples",
+    "spread",
+    "step_between",
+]
+
+_ARCHIVES = (".tgz", ".tar.gz", ".tar")
+_ENDINGS = frozenset({".xml", ".txt"})
+_LARGEST_BYTES = 20_000_000
+"""Of one matrix; GEANT's have 80 kB."""
+_LARGEST_ARCHIVE_BYTES, _MOST_UNPACKED_BYTES = 1_000_000_000, 4_000_000_000
+_MOST_UNPACKED_RATIO = 100
+"""Matrices shrink to a tenth or a twentieth, and a bomb to a thousandth; deflate can no more."""
+_MOST_FILES = 200_000
+"""Abilene's half a year in steps of five minutes has 48,096."""
+
+_NUMBER = re.compile(r"[\d.eE+-]+")
+_COMMENT = re.compile(r"#.*")
+_META = r"^[ \t]*{}[ \t]*=[ \t]*(\S+)[ \t]*\r?$"
+_TIME = re.compile(_META.format("time"), re.MULTILINE)
+_UNIT = re.compile(_META.format("unit"), re.MULTILINE)
+_DEMANDS = re.compile(r"^[ \t]*DEMANDS\s*\(", re.MULTILINE)
+_DEMAND = re.compile(r"\s*[^\s()]+\s*\(\s*[^\s()]+\s+[^\s()]+\s*\)\s*([^\s()]+)\s+([^\s()]+)\s+[^\s()]+(?=[\s)])")
+_END = re.compile(r"\s*\)")
+
+
+def is_sndlib(path: Path) -> bool:
+    """Return whether a path is a folder or an archive, which no other series is."""
+    return path.is_dir() or path.name.lower().endswith(_ARCHIVES)
+
+
+def read_sndlib_totals(path: Path) -> SeriesTable:
+    """Return the total of every matrix in a folder or an archive, in order of their times.
+
+    A matrix without a single demand is a recorder that did not run, not a network without traffic: its total is
+    missing.
+
+    Raises
+    ------
+    FileProblem
+        The folder or archive cannot be read, is beyond all bounds, or holds no matrix; a matrix cannot be read, says no
+        time, no unit or another unit than the others; with the name of each.
+    """
+    rows: list[tuple[str, str, str]] = []
+    units: dict[str, str] = {}
+    problems: list[Problem] = []
+    matrices = _of_folder(path, problems) if path.is_dir() else _of_archive(path, problems)
+    for name, content in matrices:
+        try:
+            time, unit, demands = _xml(content) if content.lstrip()[:1] == b"<" else _native(content)
+            total = math.fsum(demands)
+        except (ValueError, OverflowError) as problem:
+            problems.append(Problem(name, str(problem)))
+            continue
+        units.setdefault(unit, name)
+        rows.append((time, repr(total) if demands else "", name))
+    if len(units) > 1:
+        problems += [Problem(name, f"is in {unit}: all matrices must be in one unit") for unit, name in units.items()]
+    if problems or not rows:
+        raise FileProblem(
+            str(path), shortened(problems) or [Problem("", "holds no demand matrix: those are *.xml or *.txt")]
+        )
+    rows.sort()
+    return SeriesTable(
+        path=str(path),
+        names=("time", f"total_{next(iter(units))}"),
+        rows=tuple((time, total) for time, total, _ in rows),
+        places=tuple(name for _, _, name in rows),
+    )
+
+
+def _native(content: bytes) -> tuple[str, str, list[float]]:
+    text = _COMMENT.sub("", content.decode("utf-8").removeprefix("\ufeff"))
+    time, unit, section = _TIME.search(text), _UNIT.search(text), _DEMANDS.search(text)
+    if time is None or unit is None or section is None:
+        raise _lacks("time" if time is None else "unit" if unit is None else "demands")
+    demands, at = [], section.end()
+    while (demand := _DEMAND.match(text, at)) is not None:
+        demands.append(_value(demand[1]) * _value(demand[2]))
+        at = demand.end()
+    if not _END.match(text, at):
+        rest = text[at : at + 200].split()[:7]
+        raise ValueError(f'got "{" ".join(rest)[:80]}" among the demands: ID ( FROM TO ) UNIT VALUE PATH is wanted')
+    return time[1], unit[1], demands
+
+
+def _xml(content: bytes) -> tuple[str, str, list[float]]:
+    from defusedxml.common import DefusedXmlException
+    from defusedxml.ElementTree import ParseError, fromstring
+
+    try:
+        root = fromstring(content.lstrip(), forbid_dtd=True)
+    except DefusedXmlException as problem:
+        raise ValueError("has a document type or entities, which no file of SNDlib has: leave them out") from problem
+    except (ParseError, LookupError) as problem:  # or it says an encoding that there is none of
+        raise ValueError(f"is no XML: {problem}") from problem
+    space = root.tag[: root.tag.find("}") + 1]  # what stands in another one is not SNDlib's
+    time, unit = (root.findtext(f"{space}meta/{space}{name}", "").strip() for name in ("time", "unit"))
+    sections = list(root.iter(f"{space}demands"))
+    if not time or not unit or not sections:
+        raise _lacks("time" if not time else "unit" if not unit else "demands")
+    demands = [
+        _value(demand.findtext(f"{space}routingUnit", "1")) * _value(demand.findtext(f"{space}demandValue", "nothing"))
+        for section in sections
+        for demand in section.iter(f"{space}demand")
+    ]
+    return time, unit, demands
+
+
+def _lacks(what: str) -> ValueError:
+    return ValueError(f"is no demand matrix of SNDlib: it says no {what}")
+
+
+def _value(text: str) -> float:
+    value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+    if not 0.0 <= value < math.inf:
+        raise ValueError(f'a demand is no number: got "{text.strip()[:40]}", not negative and finite is wanted')
+    return value
+
+
+def _of_folder(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of every file that may be a matrix."""
+    found = list(islice(path.rglob("*"), _MOST_FILES + 1))
+    if len(found) > _MOST_FILES:
+        raise FileProblem(str(path), [Problem("", f"holds more than {_MOST_FILES:,} files: name one with matrices")])
+    for file in sorted(found):
+        if file.suffix.lower() in _ENDINGS:
+            try:
+                yield file.name, read_bytes(file, kind="demand matrix", largest_bytes=_LARGEST_BYTES)
+            except FileProblem as problem:
+                problems += [Problem(file.name, one.message) for one in problem.problems]
+
+
+def _of_archive(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of every file that may be a matrix, unpacked one after the other, never whole."""
+    kind = "archive of demand matrices"
+    try:
+        with open_file(path, kind=kind, largest_bytes=_LARGEST_ARCHIVE_BYTES) as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+            size_bytes = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            packed = gzip.GzipFile(fileobj=file, mode="rb") if is_packed else file
+            most_bytes = min(_LARGEST_BYTES + _MOST_UNPACKED_RATIO * size_bytes, _MOST_UNPACKED_BYTES)
+            with tarfile.open(fileobj=_AtMost(packed, most_bytes, path), mode="r|") as archive:
+                for member in archive:
+                    name = Path(member.name).name
+                    if not member.isfile() or Path(name).suffix.lower() not in _ENDINGS:
+                        continue
+                    if member.size > _LARGEST_BYTES:
+                        message = f"has {member.size:,} bytes: a demand matrix has at most {_LARGEST_BYTES:,}"
+                        problems.append(Problem(name, message))
+                        return
+                    content = archive.extractfile(member)
+                    if content is not None:
+                        yield name, content.read()
+    except (OSError, tarfile.TarError, EOFError, zlib.error) as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+
+
+class _AtMost(io.RawIOBase):
+    """A stream that refuses to go on for ever."""
+
+    def __init__(self, stream: gzip.GzipFile | io.FileIO, most_bytes: int, path: Path) -> None:
+        self._stream, self._most_bytes, self._left_bytes, self._path = stream, most_bytes, most_bytes, path
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._stream.read(size) or b""
+        self._left_bytes -= len(found)
+        if self._left_bytes < 0:
+            message = f"unpacks to more than {self._most_bytes:,} bytes: unpack it and name the folder of matrices"
+            raise FileProblem(str(self._path), [Problem("", message)])
+        return found
+
+
+_JITTER_RATIO = 0.05
+"""A poller that is late by less than this part of a step is taken to have meant the step."""
+
+_JUMP = 10.0
+"""A sample that many times above or below the median is named: a wrong unit in places looks like this."""
+
+MOST_STEPS = 2_000_000
+"""Nineteen years of 5-minute steps: a file that spans more has a wrong time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Values of equal steps, NaN where none is."""
+
+    start: datetime
+    step_s: float
+    values: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+
+def sorted_samples(
+    times: Sequence[datetime], values: Sequence[float], places: Sequence[str]
+) -> tuple[list[tuple[datetime, float]], list[str], list[Problem]]:
+    """Return the samples in order of time, each instant once; notes of what was mended, and what cannot be."""
+    notes: list[str] = []
+    problems: list[Problem] = []
+    back = [place for place, one, two in zip(places[1:], times, times[1:], strict=False) if two < one]
+    if back:
+        notes.append(f"{_count(len(back), 'sample')} out of order, first at {back[0]}: sorted by time")
+    ordered = sorted(zip(times, values, places, strict=True), key=lambda sample: sample[0])
+    kept: list[tuple[datetime, float]] = []
+    same = 0
+    for time, value, place in ordered:
+        if kept and time == kept[-1][0]:
+            before = kept[-1][1]
+            if value == before or (math.isnan(value) and math.isnan(before)):
+                same += 1
+            else:
+                problems.append(
+                    Problem(place, f"{time} was there before with {before:g}, here it is {value:g}: remove one")
+                )
+            continue
+        kept.append((time, value))
+    if same:
+        notes.append(f"{_count(same, 'repeated sample')} with the same time and value: counted once")
+    return kept, notes, problems
+
+
+def step_between(times: Sequence[datetime]) -> float:
+    """Return the commonest distance of neighbouring times in seconds; of equally common ones that near the median."""
+    distances_s = [(two - one).total_seconds() for one, two in pairwise(times)]
+    counts = Counter(distances_s)
+    most, middle_s = max(counts.values()), median_low(distances_s)
+    return min(
+        (distance_s for distance_s, count in counts.items() if count == most),
+        key=lambda distance_s: (abs(distance_s - middle_s), distance_s),
+    )
+
+
+def put_on_grid(samples: Sequence[tuple[datetime, float]], step_s: float | None) -> tuple[Grid | None, list[Problem]]:
+    """Return sorted samples on equal steps, or why their steps are not equal."""
+    if len(samples) < 2 and step_s is None:
+        return None, [Problem("", "has one sample: its step cannot be seen; give the step")]
+    step_s = step_s if step_s is not None else step_between([time for time, _ in samples])
+    start = samples[0][0]
+    steps = round((samples[-1][0] - start).total_seconds() / step_s) + 1
+    if steps > MOST_STEPS:
+        return None, [Problem("", f"spans {steps:,} steps of {step_s:g} s: at most {MOST_STEPS:,} are read")]
+    values = [math.nan] * steps
+    taken = [False] * steps
+    uneven: list[Problem] = []
+    late = 0
+    for time, value in samples:
+        exact = (time - start).total_seconds() / step_s
+        index = round(exact)
+        if abs(exact - index) > _JITTER_RATIO or taken[index]:
+            uneven.append(Problem(str(time), f"is {abs(exact - index) * step_s:.4g} s off the steps of {step_s:g} s"))
+            continue
+        late += exact != index
+        values[index] = value
+        taken[index] = True
+    if uneven:
+        return None, [
+            *shortened(uneven),
+            Problem("", 'the steps are uneven: give a step and say gaps="hold" to average samples onto it'),
+        ]
+    notes = (f"{_count(late, 'sample')} within {_JITTER_RATIO:.0%} of a step of its time: moved there",) if late else ()
+    return Grid(start=start, step_s=step_s, values=tuple(values), notes=notes), []
+
+
+def gap_problems(start: datetime, step_s: float, values: Sequence[float]) -> list[Problem]:
+    """Return one problem for every run of missing steps."""
+    problems = []
+    index = 0
+    while index < len(values):
+        first = index
+        while index < len(values) and math.isnan(values[index]):
+            index += 1
+        if index > first:
+            begin = start + timedelta(seconds=first * step_s)
+            end = start + timedelta(seconds=index * step_s)
+            problems.append(Problem(f"{begin} to {end}", f"{_count(index - first, 'step')} missing"))
+        index += 1
+    return problems
+
+
+def oddities(start: datetime, step_s: float, l2_bps: Sequence[float]) -> list[str]:
+    """Return notes on values that are possible and seldom right: zeros, jumps, rates that no link has."""
+    notes = []
+    present = [(index, rate) for index, rate in enumerate(l2_bps) if not math.isnan(rate)]
+    zeros = [index for index, rate in present if rate == 0.0]
+
+    def when(index: int) -> str:
+        return str(start + timedelta(seconds=index * step_s))
+
+    if zeros:
+        notes.append(f"{_count(len(zeros), 'step')} with no traffic at all, first at {when(zeros[0])}: kept")
+    rates = [rate for _, rate in present if rate > 0.0]
+    if not rates:
+        return notes
+    middle = median(rates)
+    for found, words in (
+        ([index for index, rate in present if rate > _JUMP * middle], "above ten times"),
+        ([index for index, rate in present if 0.0 < rate < middle / _JUMP], "below a tenth of"),
+    ):
+        if found:
+            notes.append(
+                f"{_count(len(found), 'step')} {words} the median of {format_bps(middle)}, "
+                f"first at {when(found[0])}: kept; is the unit the same throughout?"
+            )
+    if max(rates) < 1e3 or max(rates) > 1e15:
+        notes.append(f"the highest rate is {format_bps(max(rates))}: is the unit right?")
+    return notes
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+# Amounts between two instants spread over equal steps: counter differences, flow records, samples of uneven steps.
+
+
+_LONG = 2.5
+"""A distance between samples that many times the median one is a gap."""
+
+_WRAP_RATIO = 2.0
+"""A counter that fell has wrapped if that explains it with at most this many times the highest rate otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Bits that passed at a constant rate from ``begin`` to ``end``."""
+
+    begin: datetime
+    end: datetime
+    bits: float
+
+
+def spread(pieces: Sequence[Piece], step_s: float, *, whole: bool) -> Grid:
+    """Return the mean rate of every step; bits are conserved.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+    step_s : float
+    whole : bool
+        A step that the pieces do not cover wholly is missing (counters), instead of carrying what is known of it
+        (flow records, where no record means no traffic).
+
+    Raises
+    ------
+    ModelProblem
+        The pieces span too many steps: a time is wrong.
+    """
+    origin = min(piece.begin for piece in pieces)
+    # Steps begin at whole multiples of the step after midnight, so that a day falls into whole steps.
+    midnight = datetime(origin.year, origin.month, origin.day)
+    start = midnight + timedelta(seconds=math.floor((origin - midnight).total_seconds() / step_s) * step_s)
+    last = max(piece.end for piece in pieces)
+    steps = max(1, math.ceil((last - start).total_seconds() / step_s - 1e-9))
+    if steps > MOST_STEPS:
+        span = f"{origin} to {last} is {steps:,} steps of {step_s:g} s"
+        raise ModelProblem("series", [Problem("", f"{span}, at most {MOST_STEPS:,} are read: is a time wrong?")])
+    bits = [0.0] * steps
+    covered_s = [0.0] * steps
+    for piece in pieces:
+        begin_s, end_s = (piece.begin - start).total_seconds(), (piece.end - start).total_seconds()
+        if end_s == begin_s:  # a flow of one packet
+            bits[min(int(begin_s // step_s), steps - 1)] += piece.bits
+            continue
+        for index in range(int(begin_s // step_s), min(steps, math.ceil(end_s / step_s))):
+            part_s = min(end_s, (index + 1) * step_s) - max(begin_s, index * step_s)
+            bits[index] += piece.bits * part_s / (end_s - begin_s)
+            covered_s[index] += part_s
+    values = [
+        math.nan if whole and covered < step_s * (1.0 - 1e-9) else amount / step_s
+        for amount, covered in zip(bits, covered_s, strict=True)
+    ]
+    while whole and values and math.isnan(values[0]):  # the first and the last step are seldom whole
+        values.pop(0)
+        start += timedelta(seconds=step_s)
+    while whole and values and math.isnan(values[-1]):
+        values.pop()
+    return Grid(start=start, step_s=step_s, values=tuple(values))
+
+
+def counter_pieces(
+    samples: Sequence[tuple[datetime, float]], *, counter_bits: int, bits_per_count: float
+) -> tuple[list[Piece], list[str]]:
+    """Return what passed between readings of a counter (RFC 2863), with wraps added and resets left out.
+
+    A counter that fell has wrapped, or the device started anew. A wrap is taken where it implies at most twice the
+    highest rate seen between other readings; else nothing is known of that interval.
+    """
+    size = 2.0**counter_bits
+    known = [(time, value) for time, value in samples if not math.isnan(value)]
+    pairs = list(pairwise(known))
+    distances_s = [(two[0] - one[0]).total_seconds() for one, two in pairs]
+    usual_s = median(distances_s) if distances_s else 0.0
+    fastest = max(
+        ((two[1] - one[1]) / span for (one, two), span in zip(pairs, distances_s, strict=True) if two[1] >= one[1]),
+        default=math.inf,
+    )
+    pieces: list[Piece] = []
+    wraps: list[datetime] = []
+    resets: list[datetime] = []
+    gaps: list[datetime] = []
+    for (one, two), span_s in zip(pairs, distances_s, strict=True):
+        if span_s > _LONG * usual_s:
+            gaps.append(one[0])
+            continue
+        counts = two[1] - one[1]
+        if counts < 0.0:
+            counts += size
+            if counts / span_s > _WRAP_RATIO * fastest:
+                resets.append(two[0])
+                continue
+            wraps.append(two[0])
+        pieces.append(Piece(begin=one[0], end=two[0], bits=counts * bits_per_count))
+    notes = [
+        f"the counter {words} {len(found)} {'time' if len(found) == 1 else 'times'}, first at {found[0]}{done}"
+        for found, words, done in (
+            (wraps, f"of {counter_bits} bits wrapped", ": added"),
+            (resets, "began anew", ": that interval is missing"),
+            (gaps, "was not read for long", ": that interval is missing"),
+        )
+        if found
+    ]
+    return pieces, notes
+
+
+def held_pieces(samples: Sequence[tuple[datetime, float]]) -> list[Piece]:
+    """Return rates that each hold until the next sample; the last holds as long as the usual distance."""
+    known = [(time, value) for time, value in samples if not math.isnan(value)]
+    ends = [time for time, _ in known[1:]]
+    usual = timedelta(seconds=median((two - one[0]).total_seconds() for one, two in zip(known, ends, strict=False)))
+    ends.append(known[-1][0] + usual)
+    return [
+        Piece(begin=time, end=end, bits=rate * (end - time).total_seconds())
+        for (time, rate), end in zip(known, ends, strict=True)
+    ]
+
 
 Gaps = Literal["refuse", "hold", "interpolate", "drop"]
 

@@ -1,8 +1,12 @@
-"""Tables of samples as files bring them: CSV with a header, or Parquet, row by row with the place of each."""
+"""Tables of samples as files bring them: CSV with a header, or Parquet, row by row with the place of each.
+
+Traffic over days: the offered bit rate in equal steps, as a link counter or a flow collector reports it.
+"""
 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,9 +20,11 @@ from routecast.quantity.parse import parse_bit_rate_bps
 from routecast.quantity.schema import field, value
 
 __all__ = [
+    "DAY_S",
     "SERIES_UNITS_TEXT",
     "SeriesTable",
     "SeriesUnit",
+    "TrafficSeries",
     "column_place",
     "local_times",
     "parse_series_unit",
@@ -28,8 +34,30 @@ __all__ = [
     "unit_in_name",
 ]
 
+DAY_S = 86_400.0
 
-# Units of traffic series: what one number of a file means in bits, per second, per step or as a counter.
+
+@value
+class TrafficSeries:
+    """Mean bit rate of each of equal steps."""
+
+    step_s: float = field("Length of a step")
+    l2_bps: tuple[float, ...] = field("Mean rate during each step; NaN where it is missing")
+    start: datetime | None = field(
+        "Begin of the first step, naive local time; None for a typical day, which begins at midnight", default=None
+    )
+    source: str = field("Where it comes from, for reports", default="")
+    notes: tuple[str, ...] = field("What was found and done on the way here: gaps, zeros, scaling", default=())
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the whole series."""
+        return self.step_s * len(self.l2_bps)
+
+    @property
+    def peak_bps(self) -> float:
+        """Highest rate of a step; NaN where every step is missing."""
+        return max((rate for rate in self.l2_bps if not math.isnan(rate)), default=float("nan"))
 
 
 SERIES_UNITS_TEXT = '"bit/s", "Mbit/s", "byte/s", "bit per step", "byte per step", "octet counter32", "octet counter64"'

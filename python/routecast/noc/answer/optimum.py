@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.power import PowerAnswer, case_json, power_answer
-from routecast.noc.case import NocCase, Progress
-from routecast.noc.optimum.model import Optimum, PathSet
+from routecast.noc.file import NocCase, Progress
+from routecast.noc.optimum.program import Optimum, PathSet
 from routecast.noc.planes.whole_flows import whole_flow_bound
 
 __all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]

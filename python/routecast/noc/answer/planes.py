@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.case import NocCase
-from routecast.noc.file.document import PlanesTable
+from routecast.noc.file import NocCase, PlanesTable
 from routecast.noc.planes import li2012, search
 from routecast.noc.planes.candidates import Freedom
 from routecast.noc.planes.model import Allocation

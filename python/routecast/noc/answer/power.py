@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import pick, plain
 from routecast.noc.answer.planes import allocate
-from routecast.noc.case import NocCase, Progress, policy_name
+from routecast.noc.file import NocCase, Progress, policy_name
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.router_table import Clocks, RouterTable
 from routecast.noc.power.table_power import plane_power, router_loads

@@ -1,4 +1,7 @@
-"""``noc simulate``: the fabric flit by flit, beside what the flow level says of it."""
+"""``noc simulate``: the fabric flit by flit, beside what the flow level says of it.
+
+``noc compare``: routings, allocations, the optimum and the flits of one file, side by side.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,14 @@ from typing import Any
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.evaluate.plain import plain
+from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answer
 from routecast.noc.answer.planes import allocate
-from routecast.noc.answer.power import SEARCH, case_json
-from routecast.noc.case import NocCase, Progress, policy_name
-from routecast.noc.file.document import SimulationTable
+from routecast.noc.answer.power import SEARCH, PowerAnswer, PowerRow, case_json, power_answer
+from routecast.noc.file import NocCase, Progress, SimulationTable, policy_name
 from routecast.noc.planes.model import Allocation
-from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words, layered
+from routecast.noc.routing.deadlock import channel_cycle, choices, cycle_in_words, layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
-from routecast.noc.routing.turns import choices
 from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, allocated, single
 from routecast.noc.simulate.result import Simulated
@@ -24,7 +26,80 @@ from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.simulator import simulate_all
 from routecast.noc.traffic.model import Traffic
 
-__all__ = ["SimulationAnswer", "SimulationRow", "fabrics_of", "simulation_answer"]
+__all__ = ["Comparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Everything about one file.
+
+    Attributes
+    ----------
+    power, optimum
+        At the flow level.
+    simulation
+        Flit by flit, what the file names and what :attr:`best` is; None where the file has no ``[simulation]``.
+    """
+
+    power: PowerAnswer
+    optimum: OptimumAnswer
+    simulation: SimulationAnswer | None
+
+    @property
+    def case(self) -> NocCase:
+        """What was asked."""
+        return self.power.case
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told of the parts."""
+        flits = self.simulation.notes if self.simulation is not None else ()
+        return (*self.power.notes, *self.optimum.notes, *flits)
+
+    @property
+    def highest(self) -> OptimumRow | None:
+        """The optimum at the highest load that some routing carries."""
+        return self.optimum.rows[-1] if self.optimum.rows else None
+
+    @property
+    def best(self) -> PowerRow | None:
+        """What is recommended: the answer speaks of its power, its distance to the optimum and its latency."""
+        return self.power.recommended
+
+    @property
+    def is_best_simulated(self) -> bool:
+        """Whether the latency of what is recommended is known."""
+        return self.best is not None and self.simulation is not None and self.best.key in self.simulation.keys
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, each part as its own command prints it."""
+        document = {
+            **case_json(self.case),
+            "power": self.power.to_json()["rows"],
+            "optima": self.optimum.to_json()["optima"],
+            "simulation": None if self.simulation is None else self.simulation.to_json()["rows"],
+            "notes": self.notes,
+        }
+        result = plain(document)
+        assert isinstance(result, dict)
+        return result
+
+
+def compare(case: NocCase, *, progress: Progress | None = None) -> Comparison:
+    """Answer for a file what every command would, with one pass over its parts.
+
+    Raises
+    ------
+    RoutecastError
+        An allocation cannot be had, or what is simulated can deadlock.
+    """
+    power = power_answer(case, progress=progress)
+    optimum = optimum_answer(case, power=power, progress=progress, leaves_out=True)
+    best = power.recommended
+    also = best.key if best is not None else ""
+    simulation = None if case.simulation is None else simulation_answer(case, also=also, progress=progress)
+    return Comparison(power=power, optimum=optimum, simulation=simulation)
+
 
 # A search that places nothing at a load is asked at so much of it, again and again, but not below a twentieth.
 _LOWER, _FAR_ABOVE = 0.8, 20.0

@@ -21,9 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.optimum.arcs import Arcs, Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
-from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
-from routecast.noc.optimum.program import conservation, conserving, run, silent_solver, solution
+from routecast.noc.optimum.program import (
+    Arcs,
+    Floats,
+    Optimum,
+    PathSet,
+    PlaneFlow,
+    allowed_arcs,
+    conservation,
+    conserving,
+    distances,
+    grid_of,
+    run,
+    shortest_hops,
+    silent_solver,
+    solution,
+    tight_arcs,
+)
 from routecast.noc.optimum.single import optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology
@@ -490,7 +504,7 @@ def optimum_of_planes(
     """Return flows of nearly the least power over all planes, and a proven bound that no others go below.
 
     It ends when the bound is within ``gap`` of the power, at the time limit, or on Ctrl-C; each time with the best
-    flows until then and the bound proven until then (:attr:`~routecast.noc.optimum.model.Optimum.gap` says which).
+    flows until then and the bound proven until then (:attr:`~routecast.noc.optimum.program.Optimum.gap` says which).
 
     Parameters
     ----------

@@ -20,9 +20,20 @@ from typing import TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
-from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
-from routecast.noc.optimum.program import FlowProgram, Solved, conserving
+from routecast.noc.optimum.program import (
+    Floats,
+    FlowProgram,
+    Optimum,
+    PathSet,
+    PlaneFlow,
+    Solved,
+    allowed_arcs,
+    conserving,
+    distances,
+    grid_of,
+    shortest_hops,
+    tight_arcs,
+)
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, links
 from routecast.quantity.schema import value

@@ -1,18 +1,298 @@
-"""Routings of a mesh that follow from a rule: loads and dependencies of any size of grid, without a list of paths."""
+"""Routings of a mesh that follow from a rule: loads and dependencies of any size of grid, without a list of paths.
+
+Routes over an intermediate router: ROMM, Valiant, and Li's four paths with an even split.
+
+Routes that turn at most once: XY, YX, and both of them in equal or random parts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.routing import dimension_order, two_phase
 from routecast.noc.routing.model import LazyPaths, Path
 from routecast.noc.topology import Direction, Topology, link_numbers, links
+from routecast.quantity.schema import value
 
-__all__ = ["MeshPaths", "Rule", "written"]
+__all__ = [
+    "MeshPaths",
+    "Rule",
+    "Walk",
+    "classes_of_rings",
+    "drawn_middles",
+    "four_paths",
+    "o1turn",
+    "parts_of_xy",
+    "random_split",
+    "romm",
+    "valiant",
+    "walks",
+    "written",
+    "xy",
+    "yx",
+]
+
+
+@value
+class Walk:
+    """A way between two routers: its links in order, the virtual-channel class on each, and where it ends."""
+
+    links: tuple[int, ...]
+    layers: tuple[int, ...]
+    end: int
+
+
+def classes_of_rings(topology: Topology) -> int:
+    """Return the virtual-channel classes that one dimension-ordered routing needs: 2 on rings, 1 without."""
+    return 2 if topology.is_torus else 1
+
+
+@lru_cache(maxsize=16)
+def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
+    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are shortest.
+
+    A leg along a ring stays in one virtual-channel class: forward in class 1 if it comes over the link that closes the
+    ring (the dateline) and in class 0 otherwise; backward the other way about. So each class of each direction lacks a
+    link of the ring, the closing one or one opposite to it, which no shortest walk over the closing link reaches.
+    Rising by a class at the dateline (Dally and Seitz 1987) frees rings too, but nearly all packets then wait in class
+    0: datelines should balance the load of the classes (Dally and Towles 2004, sec. 14.2.3).
+    """
+    numbers = link_numbers(topology)
+    forward, backward = (Direction.EAST, Direction.WEST) if along_x else (Direction.SOUTH, Direction.NORTH)
+
+    def walk(router: int, way: int) -> Walk:
+        direction = forward if way > 0 else backward
+        chosen, is_closing = [], False
+        for _ in range(abs(way)):
+            chosen.append(numbers[router, direction])
+            following = topology.neighbour(router, direction)
+            assert following is not None  # offsets stay on the grid
+            is_closing |= (following > router) != (way > 0)
+            router = following
+        layer = int(is_closing == (way > 0)) if topology.is_torus else 0
+        return Walk(links=tuple(chosen), layers=(layer,) * len(chosen), end=router)
+
+    table = []
+    for router in range(topology.router_count):
+        x, y = topology.position(router)
+        targets = (
+            [topology.router_at(other, y) for other in range(topology.columns)]
+            if along_x
+            else [topology.router_at(x, other) for other in range(topology.rows)]
+        )
+        table.append(
+            tuple(
+                tuple(walk(router, way) for way in topology.offsets(router, target)[0 if along_x else 1])
+                for target in targets
+            )
+        )
+    return tuple(table)
+
+
+def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> list[Walk]:
+    """Return the dimension-ordered shortest walks: one, or 2 or 4 where both ways round a ring are shortest."""
+    x, y = topology.position(target)
+    first_to, then_to = (x, y) if x_first else (y, x)
+    then = _legs(topology, not x_first)
+    return [
+        Walk(links=first.links + second.links, layers=first.layers + second.layers, end=target)
+        for first in _legs(topology, x_first)[source][first_to]
+        for second in then[first.end][then_to]
+    ]
+
+
+def _paths(topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int) -> list[Path]:
+    """Return the walks as paths of together ``share`` in the classes from ``base`` on."""
+    found = walks(topology, source, target, x_first=x_first)
+    each = share / len(found)
+    return [
+        Path(
+            source=source,
+            target=target,
+            links=walk.links,
+            layers=tuple([layer + base for layer in walk.layers]) if base else walk.layers,
+            share=each,
+        )
+        for walk in found
+    ]
+
+
+def _one_order(topology: Topology, *, x_first: bool) -> list[Path]:
+    routers = range(topology.router_count)
+    return [
+        path
+        for source in routers
+        for target in routers
+        if source != target
+        for path in _paths(topology, source, target, x_first=x_first, share=1.0, base=0)
+    ]
+
+
+def xy(topology: Topology) -> list[Path]:
+    """Return XY routing: along x to the column of the target, then along y.
+
+    On a torus each dimension is crossed the shorter way; where both are equal, half of the flow takes each.
+    """
+    return _one_order(topology, x_first=True)
+
+
+def yx(topology: Topology) -> list[Path]:
+    """Return YX routing: along y to the row of the target, then along x; see :func:`xy`."""
+    return _one_order(topology, x_first=False)
+
+
+def _both_orders(topology: Topology, part_of_xy: NDArray[np.float64]) -> list[Path]:
+    """Return XY in the lower classes with its part of every flow, shape (routers, routers), and YX in the upper ones.
+
+    The two orders together have cycles in one class (all four turns of a square occur); apart they have none.
+    """
+    upper = classes_of_rings(topology)
+    chosen = []
+    for source, parts in enumerate(part_of_xy.tolist()):
+        for target, part in enumerate(parts):
+            if source == target:
+                continue
+            chosen += _paths(topology, source, target, x_first=True, share=part, base=0)
+            chosen += _paths(topology, source, target, x_first=False, share=1.0 - part, base=upper)
+    return chosen
+
+
+def o1turn(topology: Topology) -> list[Path]:
+    """Return O1TURN (Seo et al. 2005), which is also Li's 2P-ES (sec. 6.4.1): XY and YX carry one half each.
+
+    Flows along a row or column have one path, in both classes with a half each.
+    """
+    return _both_orders(topology, np.full((topology.router_count, topology.router_count), 0.5))
+
+
+def random_split(topology: Topology, seed: int) -> list[Path]:
+    """Return Li's 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
+    return _both_orders(topology, parts_of_xy(topology, seed))
+
+
+def parts_of_xy(topology: Topology, seed: int) -> NDArray[np.float64]:
+    """Return the part of every flow that goes by XY in :func:`random_split`, shape (routers, routers)."""
+    return np.random.default_rng([seed, 0]).random((topology.router_count, topology.router_count))
+
+
+# Above this number of walks (some hundred bytes each) intermediate routers are drawn instead of all taken.
+_MOST_WALKS = 300_000
+
+
+def romm(topology: Topology, seed: int) -> list[Path]:
+    """Return two-phase ROMM (Nesson and Johnsson 1995): over any router of the minimal rectangle, all equally likely.
+
+    Both phases go by XY, the first in the lower virtual-channel classes, the second in the upper ones. Shares are exact
+    expectations; equal paths are one. Only where that makes more than 300 000 walks, each flow draws its intermediate
+    routers, as many as fit (16 x 16: 4), without repetition. On a torus the rectangle lies the shorter way; where both
+    ways round are equal, it holds the whole ring.
+    """
+    return _over_intermediates(topology, seed, is_minimal=True)
+
+
+def valiant(topology: Topology, seed: int) -> list[Path]:
+    """Return Valiant's routing (1982): over any router at all, source and target included; else as :func:`romm`."""
+    return _over_intermediates(topology, seed, is_minimal=False)
+
+
+def four_paths(topology: Topology, seed: int) -> list[Path]:
+    """Return Li's 4P-ES (sec. 6.4.1): XY, YX, and two paths over a random router, a quarter of the flow each.
+
+    "A random intermediate node is chosen internally in the rectangle" is read as: neither in a row nor in a column of
+    source or target; so Li's statement on transpose traffic holds, which it does not with the rim allowed. A
+    rectangle without such routers gives any of its routers. The two paths over it go XY then YX, and YX then XY: they
+    load the links as XY then XY and YX then YX would, with fewer turns.
+
+    Phases go up through three orders, each in its own virtual-channel classes: XY, YX, XY.
+    """
+    routers, classes = topology.router_count, classes_of_rings(topology)
+    drawn = drawn_middles(topology, seed).tolist()
+    xy, yx, last_xy = (True, 0), (False, classes), (True, 2 * classes)
+    paths = []
+    for source in range(routers):
+        for target in range(routers):
+            if source == target:
+                continue
+            allowed = _rectangle(topology, source, target, has_rim=False) or _rectangle(topology, source, target)
+            middle = allowed[int(drawn[source][target] * len(allowed))]
+            for over, first, second in (
+                (target, xy, yx),
+                (target, yx, last_xy),
+                (middle, xy, yx),
+                (middle, yx, last_xy),
+            ):
+                found = _through(topology, source, over, target, first=first, second=second)
+                paths += [
+                    Path(source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(found))
+                    for walk in found
+                ]
+    return paths
+
+
+def drawn_middles(topology: Topology, seed: int) -> NDArray[np.float64]:
+    """Return which of the routers allowed is the one between in :func:`four_paths`, 0..1, shape (routers, routers)."""
+    return np.random.default_rng([seed, 1]).random((topology.router_count, topology.router_count))
+
+
+def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> list[Path]:
+    routers, upper = topology.router_count, classes_of_rings(topology)
+    flows = [(source, target) for source in range(routers) for target in range(routers) if source != target]
+    middles = {flow: _rectangle(topology, *flow) if is_minimal else range(routers) for flow in flows}
+    if sum(len(one) for one in middles.values()) > _MOST_WALKS:
+        draw = np.random.default_rng([seed, 2])
+        most = max(1, _MOST_WALKS // len(flows))
+        for flow, allowed in middles.items():
+            if len(allowed) > most:
+                middles[flow] = draw.choice(np.array(allowed), size=most, replace=False).tolist()
+    paths = []
+    for (source, target), allowed in middles.items():
+        shares: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+        for middle in allowed:
+            found = _through(topology, source, middle, target, first=(True, 0), second=(True, upper))
+            for walk in found:
+                key = (walk.links, walk.layers)
+                shares[key] = shares.get(key, 0.0) + 1 / (len(found) * len(allowed))
+        paths += [
+            Path(source=source, target=target, links=chosen, layers=layers, share=share)
+            for (chosen, layers), share in shares.items()
+        ]
+    return paths
+
+
+def _through(
+    topology: Topology, source: int, middle: int, target: int, *, first: tuple[bool, int], second: tuple[bool, int]
+) -> list[Walk]:
+    """Return the walks over ``middle``; each phase says whether it goes along x first, and its lowest class."""
+    return [
+        Walk(
+            links=to.links + on.links,
+            layers=(*[layer + first[1] for layer in to.layers], *[layer + second[1] for layer in on.layers]),
+            end=target,
+        )
+        for to in walks(topology, source, middle, x_first=first[0])
+        for on in walks(topology, middle, target, x_first=second[0])
+    ]
+
+
+def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = True) -> list[int]:
+    """Return the routers that lie on any shortest path; without rim only those in no row or column of the two ends."""
+    along_x, along_y = topology.offsets(source, target)
+    (ax, ay), (bx, by) = topology.position(source), topology.position(target)
+    columns = _span(ax, along_x, topology.columns)
+    rows = _span(ay, along_y, topology.rows)
+    if not has_rim:
+        columns, rows = columns - {ax, bx}, rows - {ay, by}
+    return [topology.router_at(column, row) for row in sorted(rows) for column in sorted(columns)]
+
+
+def _span(start: int, ways: tuple[int, ...], size: int) -> set[int]:
+    """Return the coordinates that the shortest ways come through."""
+    return {(start + step) % size for way in ways for step in range(min(way, 0), max(way, 0) + 1)}
+
 
 Floats = NDArray[np.float64]
 
@@ -51,19 +331,19 @@ def written(rule: Rule, topology: Topology, seed: int) -> list[Path]:
     """Return the paths between all routers of any grid under a rule."""
     match rule:
         case Rule.X_FIRST:
-            return dimension_order.xy(topology)
+            return xy(topology)
         case Rule.Y_FIRST:
-            return dimension_order.yx(topology)
+            return yx(topology)
         case Rule.EITHER:
-            return dimension_order.o1turn(topology)
+            return o1turn(topology)
         case Rule.RANDOM_SPLIT:
-            return dimension_order.random_split(topology, seed)
+            return random_split(topology, seed)
         case Rule.FOUR_PATHS:
-            return two_phase.four_paths(topology, seed)
+            return four_paths(topology, seed)
         case Rule.OVER_RECTANGLE:
-            return two_phase.romm(topology, seed)
+            return romm(topology, seed)
         case Rule.OVER_ANY:
-            return two_phase.valiant(topology, seed)
+            return valiant(topology, seed)
 
 
 class MeshPaths(LazyPaths):
@@ -77,7 +357,7 @@ class MeshPaths(LazyPaths):
         Which paths.
     seed
         Of what the rule draws; of what a list draws where it would have too many paths
-        (:func:`routecast.noc.routing.two_phase.romm`), while loads are exact expectations.
+        (:func:`routecast.noc.routing.mesh_paths.romm`), while loads are exact expectations.
     """
 
     __slots__ = ("rule", "seed", "topology")
@@ -115,7 +395,7 @@ class MeshPaths(LazyPaths):
             case Rule.EITHER:
                 legs = 0.5 * demand, 0.5 * demand
             case Rule.RANDOM_SPLIT:
-                part = dimension_order.parts_of_xy(topology, seed)
+                part = parts_of_xy(topology, seed)
                 legs = part * demand, (1.0 - part) * demand
             case Rule.FOUR_PATHS:
                 each = 0.25 * (demand + _over_one(demand, _middles(topology, seed)))
@@ -192,14 +472,14 @@ def _over_one(demand: Floats, middles: NDArray[np.intp]) -> Floats:
 
 
 def _middles(topology: Topology, seed: int) -> NDArray[np.intp]:
-    """Return the router between that :func:`routecast.noc.routing.two_phase.four_paths` draws for every flow."""
+    """Return the router between that :func:`routecast.noc.routing.mesh_paths.four_paths` draws for every flow."""
     rows, columns = topology.rows, topology.columns
     from_y, from_x, to_y, to_x = np.ogrid[:rows, :columns, :rows, :columns]
     high, wide = np.abs(to_y - from_y) + 1, np.abs(to_x - from_x) + 1
     # Without the rim, where that leaves any router.
     rim = ((high > 2) & (wide > 2)).astype(np.intp)
     high, wide = high - 2 * rim, wide - 2 * rim
-    drawn = two_phase.drawn_middles(topology, seed).reshape(rows, columns, rows, columns)
+    drawn = drawn_middles(topology, seed).reshape(rows, columns, rows, columns)
     number = (drawn * (high * wide)).astype(np.intp)
     y = np.minimum(from_y, to_y) + rim + number // wide
     x = np.minimum(from_x, to_x) + rim + number % wide

@@ -2,11 +2,10 @@
 
 from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
-from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated
+from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated, simulated_power
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 from routecast.noc.simulate.simulator import Progress, simulate, simulate_all, sweep
-from routecast.noc.simulate.watts import simulated_power
 
 __all__ = [
     "AdaptiveRouting",

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem, Problem
-from routecast.noc.routing.deadlock import shortest_cycle
-from routecast.noc.routing.turns import choices
+from routecast.noc.routing.deadlock import choices, shortest_cycle
 from routecast.noc.topology import Topology, links
 from routecast.quantity.schema import field, value
 

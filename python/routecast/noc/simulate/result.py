@@ -1,4 +1,9 @@
-"""What a simulation of one load says, in cycles of the nodes."""
+"""What a simulation of one load says, in cycles of the nodes.
+
+Which channel of a plane is asked for most, before anything is simulated.
+
+Power of a simulated fabric by a table of router power (Li 2012, eq. 7.14), with the loads that were simulated.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,81 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
+from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
+from routecast.noc.power.router_table import RouterTable
+from routecast.noc.power.table_power import PlanePower
+from routecast.noc.routing.model import Routes, link_loads
+from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
+from routecast.noc.traffic.model import Traffic
 from routecast.quantity.schema import value
 
-__all__ = ["Estimate", "Latency", "PlaneResult", "Simulated", "estimate"]
+__all__ = ["Channel", "Estimate", "Latency", "PlaneResult", "Simulated", "busiest", "estimate", "simulated_power"]
 
 
-# Means of replications with their 95 % intervals (semantics S10).
+def simulated_power(table: RouterTable, simulated: Simulated) -> tuple[PlanePower, ...]:
+    """Return the power of every plane: the sum over its routers of eq. 7.14 at the clock that it was simulated at.
+
+    The nodes' clock is the fastest of the table; a plane runs at 1/alpha of it. A router's load is what passed it, over
+    its ports. A plane that carried nothing idles.
+
+    Parameters
+    ----------
+    table
+        Of the routers of all planes.
+    simulated
+        A load.
+
+    Raises
+    ------
+    RoutecastError
+        Planes of several widths, or the table states too little, such as no power at so slow a clock.
+    """
+    if len({plane.width for plane in simulated.planes}) > 1:
+        msg = f'one table, "{table.name}", for planes of several widths: their routers are not alike'
+        raise RoutecastError(msg)
+    return tuple(_plane_power(table, plane) for plane in simulated.planes)
+
+
+def _plane_power(table: RouterTable, plane: PlaneResult) -> PlanePower:
+    frequency = table.fastest_hz / plane.alpha
+    # A slower clock has fewer cycles for the same flits.
+    loads = plane.router_loads * (plane.alpha / table.ports)
+    bounds = np.array([table.power_bounds_w(float(load), frequency) for load in loads])
+    least, greatest = bounds.sum(axis=0)
+    return PlanePower(
+        frequency_hz=frequency, asleep=False, router_loads=loads, least_w=float(least), greatest_w=float(greatest)
+    )
+
+
+@value
+class Channel:
+    """A channel in words, and what it is offered in its capacities at the clock of its plane."""
+
+    name: str
+    load: float
+
+
+def busiest(fabric: Fabric, plane: SimulatedPlane) -> Channel:
+    """Return the channel of a plane with the highest load: a link, or one between a node and its router.
+
+    The flow level looks at links alone. A hot spot, though, can be sent more than the channels to its node take.
+    Links of adaptive routings are left out: no flow level knows their loads.
+    """
+    per_flit = plane.alpha / plane.width
+    received = plane.demand.sum(axis=0) * (per_flit / fabric.design.ejection_channels)
+    sent = plane.demand.sum(axis=1) * per_flit
+    to_node, from_node = int(np.argmax(received)), int(np.argmax(sent))
+    found = [
+        Channel(name=f"the channel to node {to_node}", load=float(received[to_node])),
+        Channel(name=f"the channel from node {from_node}", load=float(sent[from_node])),
+    ]
+    if isinstance(plane.routing, Routes):
+        demand = Traffic(name="", demand=plane.demand).between_routers(fabric.topology)
+        loads = link_loads(plane.routing, demand) * per_flit
+        link = int(np.argmax(loads))
+        found.append(Channel(name=f"the link {fabric.topology.link_name(link)}", load=float(loads[link])))
+    return max(found, key=lambda channel: channel.load)
 
 
 @value
@@ -154,7 +227,7 @@ class Simulated:
         Means over all packets of all planes; None where a plane is saturated (unbounded), or nothing was sent.
     power
         Sum over planes, in links that are always busy at full voltage: compares with ``Allocation.power`` and
-        :meth:`routecast.noc.power.scaling.Scaling.power`.
+        :meth:`routecast.noc.power.Scaling.power`.
     energy_per_flit
         Power over all accepted flits: 1 is one flit over one link at full voltage.
     planes

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
-from routecast.noc.simulate.busiest import busiest
 from routecast.noc.simulate.fabric import Fabric
-from routecast.noc.simulate.result import Estimate, Simulated
+from routecast.noc.simulate.result import Estimate, Simulated, busiest
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.simulator import Progress, simulate, sweep
 from routecast.quantity.schema import field, value

@@ -17,10 +17,9 @@ from routecast.errors import ModelProblem, Problem
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
 from routecast.noc.routing.mesh_paths import MeshPaths
 from routecast.noc.routing.model import Routes, hops
-from routecast.noc.simulate.busiest import busiest
 from routecast.noc.simulate.design import AdaptiveRouting, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
-from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated, estimate
+from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated, busiest, estimate
 from routecast.noc.simulate.run import Run
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic.model import Traffic

@@ -12,9 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.errors import FileProblem, Problem
-from routecast.noc.file.document import NocFile
-from routecast.noc.file.reading import contradictions as contradictions_of_file
-from routecast.noc.file.reading import traffic_of
+from routecast.noc.file import NocFile, traffic_of
+from routecast.noc.file import contradictions as contradictions_of_file
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number

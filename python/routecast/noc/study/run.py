@@ -20,8 +20,7 @@ from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
-from routecast.noc.case import NocCase, policy_name
-from routecast.noc.file.reading import noc_case
+from routecast.noc.file import NocCase, noc_case, policy_name
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
 from routecast.noc.simulate.run import Run

@@ -10,10 +10,9 @@ from typing import Literal
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
 from routecast.noc.answer.power import PowerAnswer
 from routecast.noc.answer.simulate import SimulationAnswer
-from routecast.noc.case import NocCase
+from routecast.noc.file import NocCase
 from routecast.noc.views.link_map import LinkMap, MapPanel
-from routecast.noc.views.simulation_tables import simulation_headline
-from routecast.noc.views.tables import grid_name, power_headline
+from routecast.noc.views.tables import grid_name, power_headline, simulation_headline
 from routecast.show.figures import Axis, Figure, Line, Mark, Points
 
 __all__ = [

@@ -6,26 +6,23 @@ import csv
 import json
 from pathlib import Path
 
-from routecast.noc.answer.compare import Comparison
-from routecast.noc.answer.simulate import SimulationAnswer
-from routecast.noc.case import NocCase
+from routecast.noc.answer.simulate import Comparison, SimulationAnswer
+from routecast.noc.file import NocCase
 from routecast.noc.views.link_map import LinkMap, draw_link_map
 from routecast.noc.views.pictures import latency_by_load, optimum_map, power_by_load, power_map, simulation_map
-from routecast.noc.views.simulation_tables import (
-    comparison_headline,
-    simulation_headline,
-    simulation_table,
-    with_interval,
-)
 from routecast.noc.views.tables import (
     beside_table,
+    comparison_headline,
     gap_percent,
     grid_name,
     load_meaning,
     optima_table,
     optimum_lines,
     power_table,
+    simulation_headline,
+    simulation_table,
     watts_table,
+    with_interval,
 )
 from routecast.quantity.whole_file import unfinished, write_whole
 from routecast.show.drawing import draw

@@ -9,14 +9,10 @@ from typing import Any
 from routecast.errors import ModelProblem
 from routecast.evaluate.plain import plain
 from routecast.load.series import DAY_S
-from routecast.plan.cluster.design.goal_program import goal_program, optimal_bound
-from routecast.plan.cluster.design.heuristics import design_i, design_ii, design_iii, design_iv
-from routecast.plan.cluster.infeasible import InfeasiblePlan
-from routecast.plan.cluster.model import ClusterProblem, Design, Schedule
+from routecast.plan.cluster.design import design_i, design_ii, design_iii, design_iv, goal_program, optimal_bound
+from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, Schedule
 from routecast.plan.cluster.reading import ClusterCase
-from routecast.plan.cluster.saving.model import Saving, always_on
-from routecast.plan.cluster.saving.offline import each_step, fewest_joules
-from routecast.plan.cluster.saving.online import online
+from routecast.plan.cluster.saving import Saving, always_on, each_step, fewest_joules, online
 from routecast.plan.cluster.step.dispatch import schedule
 from routecast.quantity.schema import field, value
 

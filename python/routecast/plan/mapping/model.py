@@ -1,4 +1,7 @@
-"""What is to be mapped onto a network processor, and a mapping."""
+"""What is to be mapped onto a network processor, and a mapping.
+
+How busy a mapping's engines, threads and memories are at a rate.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,97 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.network_processor import expectation, network_processor
 from routecast.router.network_processor.expectation import Expectation
-from routecast.router.network_processor.model import Block, Link, NetworkProcessor, Stage, State
+from routecast.router.network_processor.model import Block, Link, NetworkProcessor, Run, Stage, State, steps_of
 
-__all__ = ["NEXT_NEIGHBOUR", "Mapping", "MappingProblem"]
+__all__ = ["NEXT_NEIGHBOUR", "EngineLoad", "Mapping", "MappingProblem", "MemoryLoad", "engine_loads", "memory_loads"]
+
+
+@value
+class EngineLoad:
+    """What one stage takes of one engine."""
+
+    engine: int
+    stage: str = field("Its blocks")
+    threads: int = field("That run it there")
+    busy_ratio: float = field("Of the engine's time that it works for the stage")
+    threads_ratio: float = field("Of those threads that have a frame, waits for others apart")
+
+
+@value
+class MemoryLoad:
+    """What is kept in a memory, and how much of its channels' time that takes."""
+
+    memory: str
+    holds: tuple[str, ...]
+    busy_ratio: float
+
+
+def engine_loads(mapping: Mapping, pps: float) -> tuple[EngineLoad, ...]:
+    """Return the load of each engine by stage, in the order of the engines."""
+    loads = []
+    for index, stage in enumerate(mapping.stages):
+        run_s, wait_s, _ = _times(mapping, index)
+        threads = stage.threads or mapping.problem.processor.engines.threads
+        share = pps / len(stage.engines)
+        loads += [
+            EngineLoad(
+                engine=engine,
+                stage=", ".join(stage.blocks),
+                threads=threads,
+                busy_ratio=share * run_s,
+                threads_ratio=share * (run_s + wait_s) / threads,
+            )
+            for engine in stage.engines
+        ]
+    return tuple(sorted(loads, key=lambda load: load.engine))
+
+
+def memory_loads(mapping: Mapping, pps: float) -> tuple[MemoryLoad, ...]:
+    """Return the load of each memory."""
+    busy: dict[str, float] = {}
+    for index in range(len(mapping.stages)):
+        for memory, time_s in _times(mapping, index)[2].items():
+            busy[memory] = busy.get(memory, 0.0) + time_s
+    rings = [stage.link.memory for stage in mapping.stages[1:]]
+    return tuple(
+        MemoryLoad(
+            memory=memory.name,
+            holds=(
+                *(state.name for state in mapping.states if state.memory == memory.name),
+                *([f"{rings.count(memory.name)} rings"] if memory.name in rings else []),
+            ),
+            busy_ratio=pps * busy.get(memory.name, 0.0) / memory.channels,
+        )
+        for memory in mapping.problem.processor.memories
+    )
+
+
+def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]]:
+    """Return how long a frame keeps an engine of a stage, and its thread besides, and the memories."""
+    problem, stages, stage = mapping.problem, mapping.stages, mapping.stages[index]
+    hardware = problem.processor.engines.threads
+    active = sum(one.threads or hardware for one in stages if set(one.engines) & set(stage.engines))
+    own, put = steps_of(
+        stage,
+        processor=problem.processor,
+        blocks={block.name: block for block in problem.blocks},
+        states={state.name: state for state in mapping.states},
+        active_threads=active,
+        source=stage.link if index else None,
+        target=stages[index + 1].link if index + 1 < len(stages) else None,
+    )
+    run_s = wait_s = 0.0
+    memories: dict[str, float] = {}
+    for step in own + put:
+        if isinstance(step, Run):
+            cycles = step.cycles + step.cycles_per_byte * problem.frame_bytes
+            run_s += cycles / problem.processor.engines.frequency_hz
+        else:
+            busy_s = step.busy_s + step.busy_s_per_byte * problem.frame_bytes
+            wait_s += busy_s + step.rest_s
+            memories[step.memory] = memories.get(step.memory, 0.0) + busy_s
+    return run_s, wait_s, memories
+
 
 NEXT_NEIGHBOUR = "next neighbour"
 """What people call a ring of registers between an engine and the next one (:attr:`Link.memory` is empty)."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
-from routecast.plan.placement.check import Checked, Trials
 from routecast.plan.placement.classes import Classes
 from routecast.plan.placement.feasibility import exists
 from routecast.plan.placement.finder import Finder, Ranked, contradiction
@@ -19,7 +18,7 @@ from routecast.plan.placement.prediction import Prediction
 from routecast.plan.placement.search import most_by_work
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.server_view import stages_of
-from routecast.plan.placement.whole import Placement, router_of
+from routecast.plan.placement.whole import Checked, Placement, Trials, router_of
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.virtual.machines import Cores

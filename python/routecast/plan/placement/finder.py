@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from routecast.errors import Problem
-from routecast.plan.placement.check import Checked
 from routecast.plan.placement.classes import Classes, Column, TooMany, classes_of, columns_above
 from routecast.plan.placement.feasibility import (
     Asked,
@@ -22,7 +21,7 @@ from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.prediction import Prediction, predict, predict_without_loss
 from routecast.plan.placement.search import Found, Search, TooManyKinds, most_by_work
 from routecast.plan.placement.server_load import Pins, ServerLoads
-from routecast.plan.placement.whole import Placement, load_of, router_of
+from routecast.plan.placement.whole import Checked, Placement, load_of, router_of
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
 

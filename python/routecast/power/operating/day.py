@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from routecast.errors import CriterionFailed
 from routecast.evaluate.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.bound import Outlooks
-from routecast.power.operating.candidates import Candidate
-from routecast.power.operating.evaluation import Check, Checked, Evaluate
-from routecast.power.operating.search import Judged, Progress, judge
-from routecast.power.operating.setting import Setting
+from routecast.power.operating.search import Check, Checked, Evaluate, Judged, Outlooks, Progress, judge
+from routecast.power.operating.setting import Candidate, Setting
 from routecast.power.operating.targets import Target
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value

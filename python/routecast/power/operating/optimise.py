@@ -12,12 +12,19 @@ from typing import Any, Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.bound import Outlooks
-from routecast.power.operating.candidates import Candidate, candidates
 from routecast.power.operating.day import DayPlan, Switching, plan_day
-from routecast.power.operating.evaluation import Check, Evaluate, Simulating, solving
-from routecast.power.operating.search import Appraised, Found, Progress, search
-from routecast.power.operating.setting import Choices, choices_of
+from routecast.power.operating.search import (
+    Appraised,
+    Check,
+    Evaluate,
+    Found,
+    Outlooks,
+    Progress,
+    Simulating,
+    search,
+    solving,
+)
+from routecast.power.operating.setting import Candidate, Choices, candidates, choices_of
 from routecast.power.operating.targets import NO_LOSS, Target
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value

@@ -13,8 +13,8 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.options import check_options, option
-from routecast.testbed.devices.snmp_agent import SNMPD, SnmpAgent
 from routecast.testbed.dut_host import DeviceSite, Missing
+from routecast.testbed.management import SNMPD, SnmpAgent
 
 __all__ = [
     "LARGEST_SLOWDOWN",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from routecast.testbed.doctor import interfaces, isolation, neighbours, power, processor, programs, rights
+from routecast.testbed.doctor import interfaces, isolation, processor, rights
 from routecast.testbed.doctor.machine import Finding, Machine, State
 
 __all__ = ["CHECKS", "INTERFACE_CHECKS", "Finding", "Machine", "State", "examine"]
@@ -25,13 +25,13 @@ CHECKS: Final[dict[str, tuple[Check, ...]]] = {
         *(isolation.isolated_cores, isolation.quiet_timer, isolation.interrupts),
         *(isolation.realtime_throttling, isolation.cgroup_limits),
     ),
-    "Neighbours": (*(neighbours.virtualisation, neighbours.stolen_time, neighbours.busy_cores, neighbours.pressure),),
+    "Neighbours": (*(isolation.virtualisation, isolation.stolen_time, isolation.busy_cores, isolation.pressure),),
     "Rights": (
         *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.back_ends),
         *(rights.bpf_jit, rights.bpf_file_system),
-        *(power.meters, rights.huge_pages),
+        *(processor.meters, rights.huge_pages),
     ),
-    "Programs": (programs.tools, programs.devices, programs.other_testers),
+    "Programs": (rights.tools, rights.devices, rights.other_testers),
 }
 """Checks of the machine, by group."""
 

@@ -9,9 +9,16 @@
 The kernels are in ``crates/probe/src/workload``.
 """
 
-from routecast.testbed.workload.answer import Characterisation, Kernel, WorkloadCase, kernels, read_kernel
-from routecast.testbed.workload.characterise import characterise
-from routecast.testbed.workload.required import Required, required
+from routecast.testbed.workload.answer import (
+    Characterisation,
+    Kernel,
+    Required,
+    WorkloadCase,
+    characterise,
+    kernels,
+    read_kernel,
+    required,
+)
 
 __all__ = [
     "Characterisation",

@@ -1,34 +1,260 @@
-"""What a packet takes in a kernel: by size, in all, and by the size of the cache."""
+"""What a packet takes in a kernel: by size, in all, and by the size of the cache.
+
+The same packets under valgrind's cachegrind: a second opinion on counts, and what a real cache and branches miss.
+
+Two runs that differ only in whether the packets are processed differ by the kernel alone; compare
+:mod:`routecast.testbed.instruction_counts`, whose counts hold the loop too. Their command lines are equally long: one
+more letter moves the stack and the heap, and an interpreter at other addresses starts with hundreds of other events.
+
+What a line rate asks of a processor: instructions per second, and how many there may be per packet.
+
+Runs a kernel twice: at full speed for its time, and followed instruction by instruction for all else.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from routecast.errors import ModelProblem, Problem
+from routecast.errors import EnvironmentProblem, ModelProblem, Problem
+from routecast.hardware.probe_facts import native
 from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
+from routecast.testbed.cachegrind import cachegrind_sums, refuse_no_valgrind
 
 __all__ = [
+    "CHILD",
     "HELD_PACKETS",
+    "MOST_INSTRUCTIONS",
+    "TRACED_PACKETS",
+    "CachegrindCounts",
     "Characterisation",
     "Kernel",
     "Misses",
+    "Required",
     "WorkloadCase",
     "characterisation_of",
+    "characterise",
+    "child_command",
+    "count_workload",
     "fitted_line",
     "kernels",
     "read_kernel",
+    "required",
 ]
 
+TRACED_PACKETS = 512
+MOST_INSTRUCTIONS = 1_500_000
+"""Bounds of a trace: some 6 µs an instruction make this 10 s."""
 
-# What is characterised: a kernel, its table and the packets that it gets.
+_TIMED_S = 0.3
+_TRACED_SHARE = 0.9
+"""Of the progress: what the trace is of the whole."""
+
+CHILD = (
+    "import sys, _imp, _frozen_importlib\n"
+    "spec = _frozen_importlib.ModuleSpec('_core', None, origin=sys.argv[1])\n"
+    "core = _imp.create_dynamic(spec)\n"
+    "_imp.exec_dynamic(core)\n"
+    "core.run_workload(sys.argv[2])\n"
+    "import posix\n"
+    "posix._exit(0)\n"
+)
+"""Runs a workload with as little of an interpreter as there can be: no site, no package but the core, no tidying up."""
+
+
+def child_command(request: dict[str, object]) -> list[str]:
+    """Return the command of a process that runs a workload and nothing else."""
+    from routecast import _core
+
+    return [
+        sys.executable,
+        # Without site; -I would leave the order of dictionaries and sets to chance, which a count must not hang on.
+        "-S",
+        "-c",
+        CHILD,
+        str(_core.__file__),
+        json.dumps(request, allow_nan=False),
+    ]
+
+
+def characterise(
+    case: WorkloadCase,
+    *,
+    packets: int = TRACED_PACKETS,
+    most_instructions: int = MOST_INSTRUCTIONS,
+    timed: bool = True,
+    progress: Callable[[float], object] | None = None,
+) -> Characterisation:
+    """Characterise a kernel.
+
+    Parameters
+    ----------
+    case : WorkloadCase
+    packets : int
+        Packets to trace; a quarter of them (or of the instructions) fills the caches first and is not counted.
+    most_instructions : int
+        The trace ends after the packet that reaches it.
+    timed : bool
+        Run it at full speed too.
+    progress : callable, optional
+        Told the finished share, 0..1.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A size, a number or the capture is not what it must be.
+    routecast.errors.EnvironmentProblem
+        Programs cannot be traced on this host, or it is not x86-64.
+    """
+
+    def heard(share: float, offset: float, part: float) -> None:
+        if progress is not None:
+            progress(offset + part * share)
+
+    run = native(
+        "run_workload",
+        case.request(warm_up=case.warm_up, duration_s=_TIMED_S if timed else 0.0),
+        lambda share: heard(share, 0.0, 1.0 - _TRACED_SHARE),
+    )
+    request = case.request(warm_up=case.warm_up, measured=packets, traced=True)
+    trace = native(
+        "trace_workload",
+        {
+            "command": child_command(request),
+            "packets": packets,
+            "warm_up": packets // 4,
+            "most_instructions": most_instructions,
+        },
+        lambda share: heard(share, 1.0 - _TRACED_SHARE, _TRACED_SHARE),
+    )
+    if not trace["packets"]:
+        raise EnvironmentProblem(
+            f"one packet of {case.kernel.name} takes more than the {most_instructions} instructions that are traced: "
+            "ask for more"
+        )
+    return characterisation_of(case, run, trace)
+
+
+@value
+class Required:
+    """What frames of one size at a line rate ask for."""
+
+    frame_bytes: float
+    line_bps: float = field("Of the wire, its overhead of 20 B per frame included (S1)")
+    packets_per_s: float
+    instructions: float = field("Of the kernel, per packet")
+    instructions_per_s: float
+    # Instructions per packet that one processor has time for: frequency x instructions per cycle / packets per second;
+    # NaN where no frequency is given.
+    budget: float = math.nan
+    processors: int | None = field("How many of them it takes, if they shared the packets without loss", default=None)
+
+
+def required(
+    answer: Characterisation,
+    line_bps: float,
+    frame_bytes: Iterable[float],
+    *,
+    frequency_hz: float | None = None,
+    instructions_per_cycle: float = 1.0,
+) -> tuple[Required, ...]:
+    """Return what a line rate asks for, by frame size (Lee & John 2003, "required processing capability per packet").
+
+    Parameters
+    ----------
+    line_bps : float
+        Bits per second on the wire; 10 Gbit/s carries 14.88 million frames of 64 B a second.
+    frequency_hz, instructions_per_cycle : float
+        Of one processor. A single-issue engine that never waits executes one instruction per cycle.
+    """
+    rows = []
+    for size in frame_bytes:
+        rate = line_bps / (8.0 * (size + WIRE_OVERHEAD_BYTES))
+        instructions = answer.instructions(size)
+        capacity = math.nan if frequency_hz is None else frequency_hz * instructions_per_cycle
+        rows.append(
+            Required(
+                frame_bytes=size,
+                line_bps=line_bps,
+                packets_per_s=rate,
+                instructions=instructions,
+                instructions_per_s=rate * instructions,
+                budget=capacity / rate,
+                processors=None if frequency_hz is None else math.ceil(rate * instructions / capacity),
+            )
+        )
+    return tuple(rows)
+
+
+D1_BYTES = 32_768
+_OPTIONS = ("--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", f"--D1={D1_BYTES},8,64", "--LL=1048576,16,64")
+
+
+@value
+class CachegrindCounts:
+    """Means per packet; none is below 0, though a difference of two runs may be by an event or two of their loops."""
+
+    # An instruction that reads a place and writes it back counts as one read (cachegrind's manual, "Dr").
+    instructions: float
+    reads: float
+    writes: float
+    # Conditional branches, and those that cachegrind's predictor gets wrong; indirect jumps likewise in ``jumps`` and
+    # ``jumps_mispredicted``.
+    branches: float
+    mispredicted: float = field("Conditional branches, and those that cachegrind's predictor gets wrong")
+    jumps: float
+    jumps_mispredicted: float
+    d1_misses: float = field("Of a data cache of 32 KiB, 8 ways, lines of 64 B")
+    packets: int = field("Over how many the counts are a mean")
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data."""
+        return asdict(self)
+
+
+def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | None = None) -> CachegrindCounts:
+    """Count what a packet takes; runs the kernel twice under cachegrind, some fifty times slower.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        valgrind is missing, or it fails.
+    """
+    refuse_no_valgrind()
+    # Once round all packets, so that the mix of sizes is that of all.
+    request = case.request(warm_up=case.warm_up, measured=HELD_PACKETS)
+    idle, busy = (child_command({**request, "idle": is_idle}) for is_idle in (True, False))
+    idle[-1] = idle[-1].ljust(len(busy[-1]))
+    few = cachegrind_sums(idle, *_OPTIONS)
+    if progress is not None:
+        progress(0.5)
+    many = cachegrind_sums(busy, *_OPTIONS)
+    if progress is not None:
+        progress(1.0)
+
+    def of(*events: str) -> float:
+        return max(sum(many[event] - few[event] for event in events), 0) / HELD_PACKETS
+
+    return CachegrindCounts(
+        instructions=of("Ir"),
+        reads=of("Dr"),
+        writes=of("Dw"),
+        branches=of("Bc"),
+        mispredicted=of("Bcm"),
+        jumps=of("Bi"),
+        jumps_mispredicted=of("Bim"),
+        d1_misses=of("D1mr", "D1mw"),
+        packets=HELD_PACKETS,
+    )
 
 
 HELD_PACKETS = 2048

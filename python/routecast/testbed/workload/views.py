@@ -10,9 +10,7 @@ from routecast.show.figures import Axis, Figure, Line, palette
 from routecast.show.tables import Column, Table, percent
 
 if TYPE_CHECKING:
-    from routecast.testbed.workload.answer import Characterisation, Misses
-    from routecast.testbed.workload.counted import CachegrindCounts
-    from routecast.testbed.workload.required import Required
+    from routecast.testbed.workload.answer import CachegrindCounts, Characterisation, Misses, Required
 
 __all__ = ["answer_tables", "counted_table", "kernels_table", "miss_figure", "required_table"]
 

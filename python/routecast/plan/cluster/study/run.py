@@ -13,13 +13,9 @@ from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, goal_designs, savings_of
 from routecast.plan.cluster.answer import answer as cluster_answer
-from routecast.plan.cluster.infeasible import InfeasiblePlan
-from routecast.plan.cluster.model import ClusterProblem, Design
+from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
-from routecast.plan.cluster.saving.model import Saving
-from routecast.plan.cluster.saving.offline import fewest_joules
-from routecast.plan.cluster.saving.online import online
-from routecast.plan.cluster.saving.switching import schedule_power_w
+from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w
 from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.plan.cluster.study.document import ClusterStudy, Saying
 from routecast.quantity.schema import field, value

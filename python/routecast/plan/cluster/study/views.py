@@ -5,8 +5,20 @@ from __future__ import annotations
 from routecast.plan.cluster.answer import KWH_J
 from routecast.plan.cluster.model import Design, Schedule
 from routecast.plan.cluster.study.run import ClusterResult, FleetSaving
-from routecast.plan.cluster.views.figures import CHOSEN, COLOURS, GREY, machines_figure, power_figure, stairs
-from routecast.plan.cluster.views.tables import EXACT, designs_table, machines, plan_table, savings_table, trace_traffic
+from routecast.plan.cluster.views import (
+    CHOSEN,
+    COLOURS,
+    EXACT,
+    GREY,
+    designs_table,
+    machines,
+    machines_figure,
+    plan_table,
+    power_figure,
+    savings_table,
+    stairs,
+    trace_traffic,
+)
 from routecast.quantity import format_duration
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Folded, Listing, Page, Prose, Section, Tile, Tiles

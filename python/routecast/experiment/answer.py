@@ -1,0 +1,732 @@
+"""What one run answers: its router or test bed, the evaluator that is asked, the responses that are read.
+
+Entries that responses name (``resource[cpu]``, ``flow[3]``): whether any run has them, told before there are runs.
+
+Which entries a trial will have follows from the router of its run: the names of its pools, task units and ports, the
+number of its flows. So routers of the design are built, until each entry has been found in one of them, and no packet
+is simulated. Only a wire says its entries by a trial.
+
+What one run answers: its router is built, its evaluator asked, its responses read.
+
+Test bed files as documents that levels can change, with the offered load beside them, and trials on them.
+
+Responses: paths into a trial, checked before anything runs and read afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tempfile
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from routecast.errors import EnvironmentProblem, FileProblem, Problem, RoutecastError
+from routecast.evaluate.executor.workers import stop_if_ended
+from routecast.evaluate.protocol import EvaluatorKind
+from routecast.evaluate.trial import Trial
+from routecast.experiment.model import Answer, Experiment, Response, Results, Run
+from routecast.experiment.runs import documents
+from routecast.quantity import format_duration
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
+from routecast.quantity.toml_file import parse_toml
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from routecast.evaluate.steadiness import Steadiness
+    from routecast.evaluate.trial import Trial
+    from routecast.load.offered import OfferedLoad
+    from routecast.router.model import RouterModel
+
+
+__all__ = [
+    "SOLVED",
+    "Course",
+    "answer",
+    "bed_document",
+    "bed_table",
+    "built",
+    "course_of",
+    "drop_places",
+    "entries_of",
+    "get_ready",
+    "is_among",
+    "measured",
+    "missing_entries",
+    "needs_flows",
+    "only_trials_know",
+    "read_response",
+    "reading_problem",
+    "response_problem",
+    "said_at",
+    "unknown_options",
+]
+
+SOLVED = ("capacity_pps", "lossless_pps")
+"""What the closed form knows beside its trials: the greatest forwarding rate, and the greatest rate without loss."""
+
+_RATES = ("forwarded_pps", "l1_bps", "l2_bps")
+_NAMED = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]"
+"""An entry; its name may have brackets of its own."""
+_STEP = re.compile(rf"([A-Za-z_][A-Za-z0-9_]*)((?:{_NAMED})*)(\.|$)")
+_ENTRY = re.compile(_NAMED)
+_SHORT = {"resource": "resources", "flow": "flows", "task": "activity", "drops": "drops_pps"}
+_UNKNOWN_TO: Mapping[EvaluatorKind, tuple[str, ...]] = {
+    "solve": (
+        "offered_frames",
+        "forwarded_frames",
+        "dropped_frames",
+        "in_flight_frames",
+        "flows",
+        "over_time",
+        "duplicated_frames",
+        "reordered_frames",
+        "corrupted_frames",
+        "delay_variation",
+        "first_loss_s",
+        "last_loss_s",
+        "measured_s",
+        "interval",
+    ),
+    "simulate": ("duplicated_frames", "corrupted_frames"),
+    "measure": ("resources", "activity", "flows", "interval", "queue_frames", "waiting", "energy_j"),
+}
+"""First steps of paths that an evaluator never answers."""
+
+
+def response_problem(of: str, evaluator: EvaluatorKind) -> str:
+    """Say why a path is none into a trial, or none that an evaluator answers; empty where it may be read."""
+    if of in SOLVED:
+        if evaluator == "solve":
+            return ""
+        return f'"{of}" is what solve computes; {evaluator} has trials: read forwarded_pps, say, at a load above it'
+    try:
+        steps = _steps(of)
+    except ValueError as wrong:
+        return str(wrong)
+    here: object = Trial
+    for number, (key, entries) in enumerate(steps):
+        known = _fields(here)
+        if _entry_type(here) is not None:
+            before = steps[number - 1][0]
+            return f'"{before}" has several entries: name one: {before}[…].{key}'
+        if not known:
+            return f'"{steps[number - 1][0]}" has no parts, so there is no "{key}" in it'
+        if key not in known:
+            names = [*known, *(SOLVED if number == 0 and evaluator == "solve" else ())]
+            return f'"{key}" is not known here: {did_you_mean(key, names)}'
+        here = known[key]
+        for entry in entries:
+            inner = _entry_type(here)
+            if inner is None:
+                return f'"{key}" is no list: leave out [{entry}]'
+            here = inner
+    if _entry_type(here) is not None:
+        return f'"{steps[-1][0]}" has several entries: name one: {steps[-1][0]}[…]'
+    if _fields(here):
+        return f"has parts: add one of {', '.join(_fields(here))}"
+    if not _is_number(here):
+        return "is no number"
+    if steps[0][0] in _UNKNOWN_TO[evaluator]:
+        return f"{evaluator} does not answer it: choose another response, or another evaluator"
+    return ""
+
+
+def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, duration_s: float) -> str:
+    """Say why a rate cannot be read at an instant; empty where it can, or nobody asks."""
+    if at_s is None:
+        return ""
+    if of not in _RATES:
+        return f"only rates have a mean since the start: {', '.join(_RATES)}"
+    if evaluator == "solve":
+        return "solve keeps no rates over time: simulate and measure do"
+    if at_s > duration_s:
+        return f"is after the end of the trial: it lasts {format_duration(duration_s)}"
+    return ""
+
+
+def said_at(trial: Trial, of: str, at_s: float) -> float:
+    """Return what one look at an instant would have said of a rate: its mean since the start of the trial.
+
+    Parameters
+    ----------
+    trial : Trial
+        With rates over time, none of them cut off.
+    of : str
+        ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
+    at_s : float
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The trial has no rates over time.
+    """
+    from routecast.evaluate.steadiness import reading
+
+    rates = [moment.forwarded_pps for moment in trial.over_time]
+    if not rates:
+        raise RoutecastError(f"the trial ({trial.evaluator}) has no rates over time, of which one could be read")
+    so_far_pps = reading(rates, trial.duration_s / len(rates), at_s).so_far
+    per_frame = read_response(trial, of) / trial.forwarded_pps if trial.forwarded_pps else 0.0
+    return so_far_pps * per_frame
+
+
+def needs_flows(of: str) -> bool:
+    """Return whether a response is about single flows, which the simulator counts apart only if asked."""
+    return of not in SOLVED and _steps(of)[0][0] == "flows"
+
+
+def read_response(trial: Trial, of: str) -> float:
+    """Read a number from a trial.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The trial does not know it: its evaluator has no answer for this model, or there is no such entry.
+
+    Examples
+    --------
+    >>> from routecast.evaluate.trial import Bottleneck, Resource
+    >>> trial = Trial(
+    ...     evaluator="solve", duration_s=1.0, intended_pps=2e6, offered_pps=2e6, forwarded_pps=2e6, loss_ratio=0.0,
+    ...     l1_bps=1.3e9, l2_bps=1e9, bottleneck=Bottleneck(name="cpu", kind="pool", reason=""),
+    ...     resources=(Resource(name="cpu", kind="pool", utilisation_ratio=0.5),),
+    ... )
+    >>> read_response(trial, "resource[cpu].utilisation_ratio")
+    0.5
+    """
+    here: object = trial
+    for key, entries in _steps(of):
+        here = getattr(here, key, None)
+        if key == "drops_pps" and len(entries) == 1 and entries[0] in drop_places(trial):
+            # Trials list places that lose frames; the others lose none.
+            return trial.drops_pps.get(entries[0], 0.0)
+        for entry in entries:
+            here = _entry(here, key, entry)
+    if not isinstance(here, int | float) or not math.isfinite(here):
+        notes = f" ({'; '.join(trial.notes)})" if trial.notes else ""
+        raise RoutecastError(f"{trial.evaluator} does not know {of} here{notes}")
+    return float(here)
+
+
+def _entry(here: object, key: str, entry: str) -> object:
+    if isinstance(here, Mapping):
+        if entry in here:
+            return here[entry]
+        known = [str(one) for one in here]
+    elif isinstance(here, tuple):
+        known = [str(getattr(one, "name", getattr(one, "number", number))) for number, one in enumerate(here)]
+        if is_among(entry, known):
+            return here[known.index(entry) if entry in known else int(entry)]
+    else:
+        known = []
+    raise RoutecastError(f'{key} has no entry "{entry}": {did_you_mean(entry, known)}')
+
+
+def is_among(entry: str, names: Sequence[str]) -> bool:
+    """Return whether an entry is there: by its name, or by its place in a list."""
+    return entry in names or (entry.isascii() and entry.isdecimal() and int(entry) < len(names))
+
+
+def drop_places(trial: Trial) -> tuple[str, ...]:
+    """Return where a model can lose frames, whether it does or not: task units and outgoing links; none of a wire."""
+    links = [one.name for one in trial.resources if one.kind == "link" and one.name.endswith(" out")]
+    places = [*(one.name for one in trial.activity), *trial.queue_frames, *links, *trial.drops_pps]
+    return () if trial.evaluator == "measure" else tuple(dict.fromkeys(places))
+
+
+def entries_of(of: str) -> tuple[str, ...]:
+    """Return the part of a trial that a path leads into, with the entries that it names there.
+
+    Examples
+    --------
+    >>> entries_of("energy_j[cpu][active]"), entries_of("latency.p99_s")
+    (('energy_j', 'cpu', 'active'), ('latency',))
+    """
+    key, entries = _steps(of)[0]
+    return (key, *entries)
+
+
+@lru_cache(maxsize=256)
+def _steps(of: str) -> list[tuple[str, list[str]]]:
+    steps: list[tuple[str, list[str]]] = []
+    at = 0
+    while at < len(of):
+        found = _STEP.match(of, at)
+        if not found or (found[4] == "." and found.end() == len(of)):
+            raise ValueError(f'"{of}" is no path: write names and dots, entries in brackets: "latency.p99_s"')
+        key = found[1]
+        steps.append((_SHORT.get(key, key) if not steps else key, _ENTRY.findall(found[2])))
+        at = found.end()
+    if not steps:
+        raise ValueError('is empty: write a path such as "l2_bps" or "latency.p99_s"')
+    return steps
+
+
+@lru_cache(maxsize=64)
+def _fields(kind: object) -> dict[str, object]:
+    """Return the parts of a dataclass and their types; none of anything else."""
+    for one in _members(kind):
+        if isinstance(one, type) and dataclasses.is_dataclass(one):
+            hints = typing.get_type_hints(one)
+            return {field.name: hints[field.name] for field in dataclasses.fields(one)}
+    return {}
+
+
+def _entry_type(kind: object) -> object | None:
+    for one in _members(kind):
+        origin, arguments = typing.get_origin(one), typing.get_args(one)
+        if origin is tuple:
+            return typing.cast("object", arguments[0])
+        if origin is Mapping:
+            return typing.cast("object", arguments[1])
+    return None
+
+
+def _members(kind: object) -> tuple[object, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) in {typing.Union, types.UnionType} else (kind,)
+
+
+def _is_number(kind: object) -> bool:
+    return bool({int, float} & {one for one in _members(kind) if isinstance(one, type)})
+
+
+def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what a test bed file says, with the load as one more table.
+
+    Parameters
+    ----------
+    source : str or mapping
+        ``"namespaces"``, the name of a file in ``folder``, or what such a file says.
+    load : mapping
+        The table ``load`` as a router file would have it.
+    folder : Path
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file cannot be read or is no TOML.
+    """
+    from routecast.testbed.reading import BUILT_IN
+
+    if not isinstance(source, str):
+        return {**source, "load": dict(load)}
+    if source == BUILT_IN:
+        return {"name": BUILT_IN, "kind": "namespaces", "load": dict(load)}
+    path = folder / source
+    return {**parse_toml(read_text(path, kind="test bed"), str(path)), "load": dict(load)}
+
+
+def bed_table(document: Mapping[str, Any]) -> type[BaseModel]:
+    """Return what a test bed document may say, the load included.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The document does not say its kind.
+    """
+    kind = document.get("kind")
+    if kind not in {"namespaces", "interfaces"}:
+        raise FileProblem("test bed", [Problem("kind", 'write kind = "namespaces" or kind = "interfaces"')])
+    return _with_load(str(kind))
+
+
+@lru_cache(maxsize=2)
+def _with_load(kind: str) -> type[BaseModel]:
+    from pydantic import create_model
+
+    from routecast.router.load_table import LoadTable
+    from routecast.testbed.document import InterfacesFile, NamespacesFile
+
+    base = NamespacesFile if kind == "namespaces" else InterfacesFile
+    return create_model("MeasuredBed", __base__=base, load=(LoadTable, ...))
+
+
+def measured(
+    document: Mapping[str, Any], duration_s: float, *, seed: int, subject: str, folder: Path, over_time: bool = False
+) -> Trial:
+    """Run one trial on the wire; it may say how it went over time.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The document is no test bed, or the machine lacks something.
+    """
+    import tomli_w
+
+    from routecast.router.load_table import read_load
+    from routecast.testbed import open_testbed
+
+    bed = {key: value for key, value in document.items() if key != "load"}
+    ports = len(bed.get("port", ())) or 2
+    load = read_load(document["load"], ports=ports, subject=subject, folder=folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "run.testbed.toml"
+        path.write_text(tomli_w.dumps(bed), encoding="utf-8")
+        try:
+            with open_testbed(path, seed=seed, over_time=over_time) as evaluator:
+                return evaluator.trial(load, duration_s)
+        except FileProblem as problem:
+            raise FileProblem(subject, problem.problems) from problem
+
+
+def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Return the options that a test bed gives and its device does not have, with the nearest names."""
+    from routecast.testbed.devices import make_device
+
+    table = document.get("dut", {})
+    if not isinstance(table, dict):
+        return ()
+    options = {key: value for key, value in table.items() if key != "device"}
+    try:
+        make_device(str(table.get("device", "linux")), options)
+    except FileProblem as wrong:
+        return tuple(
+            Problem(f"dut.{one.place}", one.message)
+            for one in wrong.problems
+            if one.message.startswith("no such option")
+        )
+    return ()
+
+
+@value
+class Course:
+    """How one run of an experiment went over time."""
+
+    run: int = field("Position in ``Results.runs``")
+    trial: Trial = field("With its rates over time, nothing cut off")
+    verdict: Steadiness
+
+
+def course_of(results: Results) -> Course | None:
+    """Simulate the first run that is not steady once more, or the first of all; the same seed gives the same frames.
+
+    None where the experiment is not simulated or does not ask for steadiness, where no run has an answer, and where the
+    run cannot be had again (answers joined from elsewhere, files that are gone): a picture must not cost the report.
+    """
+    experiment = results.experiment
+    if experiment.evaluator != "simulate" or not experiment.is_steadied:
+        return None
+    answered = [number for number, answer in enumerate(results.answers) if not answer.problem]
+    unsteady = [number for number in answered if results.answers[number].unsteady]
+    if not answered:
+        return None
+    from routecast.evaluate.simulate import Simulate
+    from routecast.evaluate.steadiness import steadiness_of
+    from routecast.router.files import build_router
+
+    number = (unsteady or answered)[0]
+    run = results.runs[number]
+    folder = Path(run.folder) if run.folder else None
+    try:
+        model, load = build_router(run.document, subject="router", folder=folder)
+        if load is None:
+            return None
+        simulate = Simulate(model, seed=run.seed, over_time=True, steady_state=False)
+        trial = simulate.trial(load, run.duration_s)
+    except RoutecastError:
+        return None
+    return Course(run=number, trial=trial, verdict=steadiness_of(trial))
+
+
+_OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
+"""Responses that settle with the queues: later than the rate."""
+
+
+def get_ready(evaluator: EvaluatorKind) -> None:
+    """Import what runs take most of their first time for; workers can do it before there are runs."""
+    import routecast.router.files
+    from routecast.quantity import parse_duration_s
+
+    if evaluator == "solve":
+        import routecast.evaluate.solve
+    elif evaluator == "simulate":
+        import routecast.evaluate.simulate  # noqa: F401 - imported only so that it is loaded
+    parse_duration_s("1 s")
+
+
+def answer(run: Run) -> Answer:
+    """Answer a run.
+
+    Levels that make the router invalid, and responses that the evaluator does not know for it, are told in
+    :attr:`~routecast.experiment.model.Answer.problem`: other runs go on.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The machine lacks something that every run needs.
+    """
+    try:
+        return _BY_EVALUATOR[run.evaluator](run)
+    except EnvironmentProblem:
+        raise
+    except RoutecastError as problem:
+        return Answer(key=run.key, values={}, problem=str(problem))
+
+
+def _solve_run(run: Run) -> Answer:
+    from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+
+    model, load = built(run.document, run.folder)
+    trial: Trial | None = None
+
+    def read(response: Response) -> float:
+        nonlocal trial
+        if response.of == "capacity_pps":
+            return capacity_pps(model, load)
+        if response.of == "lossless_pps":
+            return lossless_pps(model, load)
+        trial = trial or Solve(model=model).trial(load, run.duration_s)
+        return read_response(trial, response.of)
+
+    values, problem = _each(run, read)
+    return Answer(key=run.key, values=values, problem=problem, bottleneck=_bottleneck(trial) if trial else "")
+
+
+def _simulate_run(run: Run) -> Answer:
+    from routecast.evaluate.simulate import Simulate
+
+    model, load = built(run.document, run.folder)
+    is_followed = _is_followed(run)
+    simulator = Simulate(
+        model,
+        seed=run.seed,
+        per_flow=any(needs_flows(response.of) for response in run.responses),
+        over_time=is_followed,
+        steady_state=not is_followed,
+        on_progress=stop_if_ended,
+    )
+    return _read(run, simulator.trial(load, run.duration_s))
+
+
+def _measured(run: Run) -> Answer:
+
+    trial = measured(
+        run.document,
+        run.duration_s,
+        seed=run.seed,
+        subject="test bed",
+        folder=Path(run.folder),
+        over_time=_is_followed(run),
+    )
+    if not trial.is_valid:
+        raise RoutecastError(f"the trial is invalid: {'; '.join(trial.invalid)}")
+    return _read(run, trial)
+
+
+_BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {
+    "solve": _solve_run,
+    "simulate": _simulate_run,
+    "measure": _measured,
+}
+
+
+def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:
+    """Build the router of a run.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The document makes no router, or suggests no load.
+    """
+    from routecast.router.files import build_router
+
+    model, load = build_router(document, subject="router", folder=Path(folder) if folder else None)
+    if load is None:
+        raise RoutecastError('the router file suggests no load: give one, [set] "load.rate" = "1 Mpps"')
+    return model, load
+
+
+def _is_followed(run: Run) -> bool:
+    """Return whether the run is looked at over time."""
+    return run.is_steadied or any(response.read_at_s is not None for response in run.responses)
+
+
+def _read(run: Run, trial: Trial) -> Answer:
+    unsteady = ""
+    whole = trial
+    if run.is_steadied:
+        from routecast.evaluate.steadiness import latency_unsteady, steadied, steadiness_of
+
+        verdict = steadiness_of(trial)
+        unsteady = verdict.reason
+        if not unsteady and any(response.of.startswith(_OF_QUEUES) for response in run.responses):
+            unsteady = latency_unsteady(trial)
+        trial = steadied(trial, verdict)
+
+    def read(response: Response) -> float:
+        if response.read_at_s is None:
+            return read_response(trial, response.of)
+        return said_at(whole, response.of, response.read_at_s)
+
+    values, problem = _each(run, read)
+    return Answer(key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(trial))
+
+
+def _each(run: Run, read: Callable[[Response], float]) -> tuple[dict[str, float], str]:
+    """Read each response: those that there are, and why the others are not."""
+    values: dict[str, float] = {}
+    missing: list[str] = []
+    for response in run.responses:
+        try:
+            values[response.name] = read(response)
+        except EnvironmentProblem:
+            raise
+        except RoutecastError as problem:
+            missing.append(str(problem))
+    return values, "; ".join(dict.fromkeys(missing))
+
+
+def _bottleneck(trial: Trial) -> str:
+    return f"{trial.bottleneck.name} {trial.bottleneck.reason}".strip()
+
+
+Names: TypeAlias = Mapping[str, Sequence[str]]
+"""Entries of a part of a trial, each with its own entries."""
+
+MOST_LOOKED_AT = 512
+"""Combinations: of larger designs their corners, and others at equal distances."""
+_PARTS = 1000
+"""``MINIS`` of ``crates/sim/src/ledger.rs``: into so many parts the simulator cuts a trial."""
+_WITH_INTERVAL = ("forwarded_pps", "loss_ratio", "latency.mean_s", "waiting.mean_s")
+_BOUNDS = ("0", "1")
+_LISTS = ("resources", "activity", "flows", "over_time")
+"""Their entries are known by their place too."""
+
+
+def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
+    """Return the responses that name an entry which none of the runs has, with the nearest names.
+
+    An entry that only some of the runs have is none of them; a run whose router cannot be built says so itself. What
+    only a trial can tell (:func:`only_trials_know`) is not looked at.
+    """
+    asked = _with_entries(experiment)
+    if not asked or experiment.evaluator == "measure":
+        return ()
+    known: dict[int, dict[str, None]] = {number: {} for number in asked}
+    wrong: dict[int, tuple[str, str]] = {}
+    looked_at = 0
+    for document in documents(experiment, _rows(experiment)):
+        try:
+            names = _names(experiment, *built(document, experiment.folder))
+        except RoutecastError:
+            continue
+        looked_at += 1
+        for number in list(asked):
+            part, *entries = asked[number]
+            here: Sequence[str] = list(names.get(part, {}))
+            for entry in entries:
+                if not (is_among(entry, here) if part in _LISTS else entry in here):
+                    known[number].update(dict.fromkeys(here))
+                    wrong[number] = (part, entry)
+                    break
+                here = names[part].get(entry, ())
+            else:
+                del asked[number]
+        if not asked:
+            return ()
+    where = f"any of the {looked_at:,} routers of the design" if looked_at > 1 else "the router"
+    return tuple(
+        Problem(
+            f"response[{number}].of",
+            f'{wrong[number][0]} has no entry "{wrong[number][1]}" in {where}: '
+            + did_you_mean(wrong[number][1], known[number])
+            + _why_not(experiment, wrong[number][0]),
+        )
+        for number in asked
+        if looked_at
+    )
+
+
+def only_trials_know(experiment: Experiment) -> tuple[str, ...]:
+    """Return the responses (their paths) whose entries nothing but a trial can tell: all of them on a wire."""
+    if experiment.evaluator != "measure":
+        return ()
+    return tuple(experiment.responses[number].of for number in _with_entries(experiment))
+
+
+def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
+    """Return the part of a trial and the entries in it that each response names; those without entries are left out."""
+    found = {number: entries_of(one.of) for number, one in enumerate(experiment.responses) if one.of not in SOLVED}
+    return {number: entries for number, entries in found.items() if len(entries) > 1}
+
+
+def _rows(experiment: Experiment) -> Iterator[int]:
+    """Yield combinations to look at: where each factor is least and greatest, then all, or a spread of very many."""
+    coded = experiment.design.coded
+    corners = [
+        choose(range(len(coded)), key=lambda row: coded[row][factor])
+        for factor in range(len(experiment.factors))
+        for choose in (min, max)
+    ]
+    step = max(math.ceil(len(coded) / MOST_LOOKED_AT), 1)
+    yield from dict.fromkeys([*corners, *range(0, len(coded), step)])
+
+
+def _names(experiment: Experiment, model: RouterModel, load: OfferedLoad) -> Mapping[str, Names]:
+    if experiment.evaluator == "solve":
+        return _solved(model, load, experiment.duration_s)
+    is_followed = experiment.is_steadied or any(one.read_at_s is not None for one in experiment.responses)
+    return _simulated(model, load, is_followed=is_followed)
+
+
+def _solved(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping[str, Names]:
+    """Return what the closed form answers: it takes no longer than to foresee it."""
+    from routecast.evaluate.solve import Solve
+
+    trial = Solve(model=model).trial(load, duration_s)
+    return {
+        "resources": {one.name: () for one in trial.resources},
+        "activity": {one.name: () for one in trial.activity},
+        "queue_frames": dict.fromkeys(trial.queue_frames, ()),
+        "drops_pps": dict.fromkeys(drop_places(trial), ()),
+        "energy_j": {pool: tuple(states) for pool, states in trial.energy_j.items()},
+    }
+
+
+def _simulated(model: RouterModel, load: OfferedLoad, *, is_followed: bool) -> Mapping[str, Names]:
+    """Return what the simulator may answer; a resource that nothing uses is left out of a trial."""
+    from routecast.evaluate.energy import UnitStates, energy_of
+
+    tasks = [task.name for task in model.tasks]
+    places = [*tasks, *(f"{port.name} out" for port in model.ports)]
+    resources = [
+        *(task.thread for task in model.tasks if task.thread),
+        *(pool.name for pool in model.pools),
+        *(task.name for task in model.tasks if not task.needs),
+        *(f"{port.name} {way}" for way in ("in", "out") for port in model.ports),
+    ]
+    asleep = [
+        UnitStates(
+            pool=pool,
+            active_units=0.0,
+            asleep_units=(0.0,) * len(pool.power.sleep),
+            wakes_per_s=(0.0,) * len(pool.power.sleep),
+        )
+        for pool in model.pools
+        if pool.power is not None
+    ]
+    return {
+        "resources": dict.fromkeys(resources, ()),
+        "activity": dict.fromkeys(tasks, ()),
+        "queue_frames": dict.fromkeys(places, ()),
+        "drops_pps": dict.fromkeys(places, ()),
+        "energy_j": {pool: tuple(states) for pool, states in energy_of(asleep, 1.0).items()},
+        "flows": {str(number): () for number in range(len(load.flows.flows))},
+        "interval": dict.fromkeys(_WITH_INTERVAL, _BOUNDS),
+        "over_time": {str(number): () for number in range(_PARTS)} if is_followed else {},
+    }
+
+
+def _why_not(experiment: Experiment, part: str) -> str:
+    if part == "over_time" and not experiment.is_steadied:
+        return "; rates over time are kept with steady = true"
+    return ""

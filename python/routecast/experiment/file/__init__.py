@@ -1,1 +1,0 @@
-"""The file that people write, ``*.experiment.toml``: what it may say, what contradicts itself, what it describes."""

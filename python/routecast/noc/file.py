@@ -1,0 +1,879 @@
+"""The file that people write, ``*.noc.toml``: what it may say, what contradicts itself, and what it describes.
+
+From a file of a network on chip to the grid, its traffic at load 1, its routings and planes.
+
+What a file of a network on chip (``*.noc.toml``) may say: grid, traffic, routing, power, planes, simulation.
+
+A file of a network on chip, read: everything that the questions about it share.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
+from routecast.noc.power.router_table import ROUTER_TABLES, RouterTable, router_table
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.model import Routes
+from routecast.noc.routing.policies import POLICIES, routes
+from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.traffic import patterns
+from routecast.noc.traffic.model import Traffic, normalised
+from routecast.noc.traffic.patterns import read_matrix
+from routecast.noc.traffic.task_graph import mapped, task_graph
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, Count, Number, Parsed
+from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import field, value
+from routecast.quantity.toml_file import parse_toml, validated
+
+__all__ = [
+    "MOST_SEEDS",
+    "POLICY_NAMES",
+    "NocCase",
+    "NocChange",
+    "NocFile",
+    "OptimumTable",
+    "PlanesTable",
+    "PowerTable",
+    "Progress",
+    "Simulated",
+    "SimulationTable",
+    "TopologyTable",
+    "TrafficTable",
+    "contradictions",
+    "noc_case",
+    "noc_schema",
+    "parse_lengths",
+    "parse_loads",
+    "parse_noc",
+    "policy_name",
+    "read_noc",
+    "traffic_of",
+]
+
+Progress = Callable[[int, int, str], None]
+"""Told what is done, of how much, and what comes next."""
+
+POLICY_NAMES = {
+    "xy": "XY",
+    "yx": "YX",
+    "o1turn": "O1TURN",
+    "2p_es": "2P-ES",
+    "2p_rs": "2P-RS",
+    "4p_es": "4P-ES",
+    "romm": "ROMM",
+    "valiant": "Valiant",
+    "adaptive": "adaptive",
+    "west_first": "west-first",
+    "north_last": "north-last",
+    "negative_first": "negative-first",
+    "odd_even": "odd-even",
+    "balance": "BALANCE",
+    "mini": "MINI",
+    "four_phase": "4PHASE",
+    "search": "search",
+    "optimum": "optimum",
+}
+"""What tables and figures call routings and allocations."""
+
+
+def policy_name(policy: str) -> str:
+    """Return what tables and figures call a routing or an allocation.
+
+    Examples
+    --------
+    >>> policy_name("2p_es")
+    '2P-ES'
+    """
+    return POLICY_NAMES.get(policy, policy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NocCase:
+    """A file of a network on chip, read.
+
+    Attributes
+    ----------
+    subject
+        What messages call the file: its path.
+    name
+        What the file calls it.
+    sources
+        Where its figures come from.
+    topology
+        The grid.
+    traffic
+        At load 1.
+    loads
+        Normalised loads to answer for, rising.
+    normalised_by
+        What load 1 is (:class:`routecast.noc.file.TrafficTable`).
+    routings
+        The compared routings on the whole grid, in the file's order.
+    xy
+        XY on the whole grid: what others are compared with.
+    scaling
+        Range of voltage and clock.
+    widths
+        Capacity of each plane's links relative to the first; ``(1.0,)`` is one plane.
+    planes, optimum, simulation
+        As the file says them; None where it says nothing.
+    power, table
+        What the file says of power, and the table of router power that it names.
+    seed
+        Of routings that draw.
+    """
+
+    subject: str
+    name: str
+    sources: tuple[str, ...]
+    topology: Topology
+    traffic: Traffic
+    loads: tuple[float, ...]
+    normalised_by: str
+    routings: tuple[Routes, ...]
+    xy: Routes
+    scaling: Scaling
+    widths: tuple[float, ...]
+    planes: PlanesTable | None
+    optimum: OptimumTable
+    simulation: SimulationTable | None
+    power: PowerTable
+    table: RouterTable | None
+    seed: int
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether there is more than one plane."""
+        return len(self.widths) > 1
+
+    def demand(self, load: float) -> NDArray[np.float64]:
+        """Return the demand between routers at a normalised load, shape (routers, routers), in link capacities."""
+        return self.traffic.scaled(load).between_routers(self.topology)
+
+
+_RANGE = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
+_MOST_FLITS = 10_000
+
+Policy = Literal["xy", "yx", "o1turn", "2p_es", "2p_rs", "4p_es", "romm", "valiant", "adaptive"]
+Simulated = Literal[
+    "xy",
+    "yx",
+    "o1turn",
+    "2p_es",
+    "2p_rs",
+    "4p_es",
+    "romm",
+    "valiant",
+    "adaptive",
+    "west_first",
+    "north_last",
+    "negative_first",
+    "odd_even",
+]
+AllocationName = Literal["balance", "mini", "four_phase", "search"]
+
+
+def parse_loads(value: object) -> tuple[float, ...]:
+    """Read one load or several: ``0.5``, ``[0.2, 0.5]`` or ``"0.2, 0.5"``.
+
+    Raises
+    ------
+    QuantityProblem
+        It is none of these, or a load is not above 0.
+    """
+    if isinstance(value, str):
+        entries: list[object] = [_number(part) for part in value.split(",")]
+    else:
+        entries = list(value) if isinstance(value, list | tuple) else [value]
+    loads = []
+    for entry in entries:
+        is_number = isinstance(entry, int | float) and not isinstance(entry, bool)
+        if not (is_number and 0.0 < float(str(entry)) < math.inf):
+            raise QuantityProblem(str(value), f"got {entry!r}: a load is a number above 0, such as 0.5")
+        loads.append(float(str(entry)))
+    if not loads:
+        raise QuantityProblem(str(value), "there is no load: give one above 0")
+    return tuple(loads)
+
+
+def _number(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def parse_lengths(value: object) -> tuple[int, ...]:
+    """Read the lengths of packets, in flits, all equally likely: ``8``, ``"5-10"`` or ``[1, 5]``.
+
+    Raises
+    ------
+    QuantityProblem
+        It is none of these, or a length is no whole number from 1.
+    """
+    entries: list[object] = list(value) if isinstance(value, list | tuple) else [value]
+    if isinstance(value, str):
+        match = _RANGE.fullmatch(value)
+        entries = [*range(int(match[1]), min(int(match[2]), _MOST_FLITS + 1) + 1)] if match else [value]
+    lengths = [one for one in entries if isinstance(one, int) and not isinstance(one, bool)]
+    if not entries or len(lengths) < len(entries) or not all(1 <= one <= _MOST_FLITS for one in lengths):
+        what = 'lengths are whole flits from 1: 8, "5-10" (each as likely), or [1, 5]'
+        raise QuantityProblem(str(value), f"got {value!r}: {what}")
+    return tuple(lengths)
+
+
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+_ONE_OR_MORE = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}, "minItems": 1},
+    ]
+}
+Loads = Annotated[tuple[float, ...], Parsed(parse_loads), WithJsonSchema(_ONE_OR_MORE)]
+Lengths = Annotated[
+    tuple[int, ...],
+    Parsed(parse_lengths),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "array", "items": {"type": "integer"}}]}
+    ),
+]
+SimulatedOnes = Annotated[
+    tuple[Simulated, ...],
+    BeforeValidator(_one_or_more),
+    Field(min_length=1),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(get_args(Simulated))},
+                {"type": "array", "items": {"enum": list(get_args(Simulated))}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
+Side = Annotated[Count, Field(ge=1, le=256)]
+MOST_SEEDS = 2**63
+"""Seeds are below."""
+Seed = Annotated[Count, Field(ge=0, lt=MOST_SEEDS)]
+Cycles = Annotated[Count, Field(ge=0, le=1000)]
+FullCycles = Annotated[Count, Field(ge=1, le=1000)]
+Positive = Annotated[Number, Field(gt=0.0)]
+Place = Annotated[tuple[Annotated[Count, Field(ge=0)], ...], Field(min_length=2, max_length=3)]
+"""Where a node stands: ``[x, y]``, or ``[x, y, k]`` for the k-th at a shared router; row 0 is on top."""
+
+
+class TopologyTable(FileModel):
+    """``[topology]``: routers on a grid."""
+
+    kind: Literal["mesh", "torus", "concentrated_mesh"] = Field(default="mesh", description="How routers are joined")
+    columns: Side = Field(description="Routers in a row")
+    rows: Side = Field(description="Routers in a column")
+    concentration: Annotated[Count, Field(ge=1, le=64)] = Field(
+        default=1, description="Nodes at each router of a concentrated mesh"
+    )
+
+
+class FlowTable(FileModel):
+    """One entry of ``traffic.flows``."""
+
+    source: Place = Field(alias="from", description="Node that sends: [x, y], or [x, y, k] at a shared router")
+    target: Place = Field(alias="to", description="Node that receives")
+    rate: Positive = Field(description="In capacities of a link at full clock")
+
+
+class TrafficTable(FileModel):
+    """``[traffic]``: who sends how much to whom, one of pattern, task_graph, matrix and flows; and the loads."""
+
+    pattern: Literal["uniform", "normal", "transpose", "tornado", "hot_spot", "bit_complement", "neighbour"] | None = (
+        Field(default=None, description="A synthetic pattern")
+    )
+    share: Annotated[Number, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None, description="hot_spot: part of each node's traffic that goes to the hot spot; 0.6"
+    )
+    nodes: Annotated[tuple[Place, ...], Field(min_length=1)] | None = Field(
+        default=None, description="hot_spot: its nodes; the middle of the grid if not given"
+    )
+    weights: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = Field(
+        default=None, description="hot_spot: how the share is divided among its nodes; evenly if not given"
+    )
+    permutations: Annotated[Count, Field(ge=1, le=100_000)] | None = Field(
+        default=None, description="normal: permutation matrices that are summed; as many as nodes"
+    )
+    seed: Seed | None = Field(default=None, description="normal: seed of the permutations; 1")
+    to_itself: bool | None = Field(
+        default=None, description="uniform: whether a node sends to itself as often as to any other"
+    )
+    along: Literal["columns", "both"] | None = Field(
+        default=None, description="tornado, neighbour: which coordinates are shifted; columns"
+    )
+    task_graph: str | None = Field(default=None, description='A shipped task graph: "mpeg4", "vopd"')
+    mapping: dict[str, Place] | None = Field(
+        default=None, description="Where each task of the graph stands; its published mapping if not given"
+    )
+    matrix: str | None = Field(
+        default=None, description="CSV file beside this one: row i, column j goes from node i to node j"
+    )
+    link_rate: BitRate | None = Field(
+        default=None, description="matrix, task_graph: what a link carries at full clock, to make loads of their rates"
+    )
+    flows: Annotated[tuple[FlowTable, ...], Field(min_length=1)] | None = Field(
+        default=None, description="Single flows"
+    )
+    load: Loads = Field(default=(1.0,), description="One normalised load, or several")
+    normalised_by: Literal["compared", "xy", "none"] = Field(
+        default="compared",
+        description=(
+            "What load 1 is: the link loaded most over all compared routings is full (Li 2012, eq. 6.7), the one "
+            "loaded most under XY is (eq. 7.13), or the rates are as they are"
+        ),
+    )
+
+
+class RoutingTable(FileModel):
+    """``[routing]``: the routings to compare."""
+
+    policies: Annotated[tuple[Policy, ...], Field(min_length=1)] = Field(
+        default=("xy", "2p_es"), description="Routings to compare"
+    )
+    seed: Seed = Field(default=1, description="Of routings that draw paths or shares")
+
+
+class PowerTable(FileModel):
+    """``[power]``: voltage and clock, and what a router draws."""
+
+    alpha_max: Number = Field(default=3.0, description="V_max / V_min, the largest expansion of a bit; from 1")
+    table: str | None = Field(
+        default=None,
+        description=(
+            "Power of a router by clock and load (Li 2012, eq. 7.14): a *.nocpower.toml or CSV beside this file, or "
+            '"intel-48-core"'
+        ),
+    )
+    clocks: Literal["any", "listed"] = Field(
+        default="any", description="table: whether a plane runs at any clock or at those of the table"
+    )
+    asleep: Annotated[Number, Field(ge=0.0, le=1.0)] = Field(
+        default=1.0, description="table: part of idle power that a plane without traffic draws; 1 is no sleep mode"
+    )
+
+
+class PlanesTable(FileModel):
+    """``[planes]``: parallel networks, each with its own voltage and clock."""
+
+    count: Annotated[Count, Field(ge=1, le=16)] | None = Field(
+        default=None, description="Planes of equal width; 2 if no widths are given"
+    )
+    widths: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=16)] | None = Field(
+        default=None, description="Capacity of each plane's links, relative to the first plane's"
+    )
+    allocations: Annotated[tuple[AllocationName, ...], Field(min_length=1)] = Field(
+        default=("balance", "mini", "four_phase", "search"), description="How flows are put on planes"
+    )
+    routing: Literal["xy", "yx", "adaptive"] = Field(
+        default="xy", description="Routing within each plane, but for search"
+    )
+    freedom: Literal["plane", "plane_order", "dimension_order", "minimal", "any"] = Field(
+        default="minimal",
+        description=(
+            "search: what it chooses for a flow beside its plane: nothing (XY), nothing (XY and YX by plane), XY or "
+            "YX, one of all shortest paths, or any path"
+        ),
+    )
+
+
+class OptimumTable(FileModel):
+    """``[optimum]``: the least power of any splitting over paths and planes."""
+
+    paths: Literal["minimal", "any"] = Field(default="any", description="Paths that flows may take")
+    gap: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
+        default=None, description="Proven distance to stop at; 1e-6 for one plane, 0.01 for more"
+    )
+    time_limit: Positive | None = Field(default=None, description="Seconds to stop after, with what is proven")
+
+
+class SimulationTable(FileModel):
+    """``[simulation]``: the routers, packets and runs of the flit-level simulation."""
+
+    routing: SimulatedOnes = Field(
+        default=("xy",), description="One routing or several; or turn models of adaptive hops"
+    )
+    allocation: AllocationName | None = Field(
+        default=None, description="With [planes]: who puts flows on them; the first of its allocations"
+    )
+    queueing: Literal["virtual_channels", "virtual_output_queues"] = Field(
+        default="virtual_channels", description="How arriving flits wait"
+    )
+    virtual_channels: Annotated[Count, Field(ge=1, le=64)] = Field(
+        default=1, description="Virtual channels of a link; 1 is the plain wormhole router"
+    )
+    buffer_flits: Annotated[Count, Field(ge=1, le=65_536)] = Field(
+        default=8, description="Flits that each virtual channel or virtual output queue holds"
+    )
+    allocator: Literal["round_robin", "islip", "greedy_weight"] = Field(
+        default="islip", description="How inputs are matched with outputs"
+    )
+    iterations: Annotated[Count, Field(ge=1, le=64)] = Field(default=1, description="Rounds of iSLIP in a cycle")
+    routing_cycles: Cycles = Field(default=0, description="Route computation; 0 is look-ahead routing")
+    vc_allocation_cycles: Cycles = Field(default=1, description="Allocation of a virtual channel to a head flit")
+    switch_allocation_cycles: FullCycles = Field(default=1, description="Switch allocation of every flit")
+    traversal_cycles: Cycles = Field(default=1, description="Through the crossbar")
+    credit_cycles: FullCycles = Field(default=1, description="A credit back to the router before")
+    link_cycles: Cycles = Field(default=1, description="On the wire between routers")
+    ejection_channels: Annotated[Count, Field(ge=1, le=60)] = Field(
+        default=1, description="Flits that a router hands to a node in a cycle"
+    )
+    node_link_cycles: Cycles = Field(default=1, description="On the wire between a node and its router")
+    packet_flits: Lengths = Field(
+        default=(8,), description='Length of packets in flits: 8, "5-10" (each as likely), or [1, 5]'
+    )
+    injection: Literal["bernoulli", "on_off"] = Field(default="bernoulli", description="When packets are made")
+    on_cycles: Positive | None = Field(default=None, description="on_off: mean cycles of a node's bursts")
+    off_cycles: Positive | None = Field(default=None, description="on_off: mean cycles between them")
+    clock: Literal["full", "scaled"] = Field(
+        default="full",
+        description="Full clock at every load, or the slowest that busy_ratio allows; planes are always scaled",
+    )
+    busy_ratio: Annotated[Number, Field(gt=0.0, le=1.0)] = Field(
+        default=0.8,
+        description=(
+            "How busy the most loaded link may be at a scaled clock; at 1, Li's rule, latency is unbounded "
+            "wherever alpha is not alpha_max"
+        ),
+    )
+    loads: Loads | None = Field(default=None, description="Loads to simulate; those of [traffic] if not given")
+    warmup_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(default=10_000, description="Before anything counts")
+    measure_cycles: Annotated[Count, Field(ge=100, le=10**9)] = Field(default=20_000, description="Whose packets count")
+    drain_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(
+        default=100_000, description="At most so many more, until they have arrived"
+    )
+    replications: Annotated[Count, Field(ge=1, le=1000)] = Field(
+        default=3, description="Runs with other random streams"
+    )
+    seed: Seed = Field(default=1, description="Of all random streams")
+
+
+class NocFile(FileModel):
+    """A file of a network on chip."""
+
+    name: Annotated[str, Field(max_length=80)] = Field(
+        default="", description="What it is called; the file's stem if not given"
+    )
+    source: str = Field(default="", description="Where its figures come from")
+    topology: TopologyTable
+    traffic: TrafficTable
+    routing: RoutingTable = RoutingTable()
+    power: PowerTable = PowerTable()
+    planes: PlanesTable | None = Field(default=None, description="More networks than one; absent: one plane")
+    optimum: OptimumTable = OptimumTable()
+    simulation: SimulationTable | None = Field(default=None, description="absent: flow level only")
+
+
+_WHAT_SENDS = ("pattern", "task_graph", "matrix", "flows")
+_ONLY_OF = {
+    "share": ("pattern", ("hot_spot",)),
+    "nodes": ("pattern", ("hot_spot",)),
+    "weights": ("pattern", ("hot_spot",)),
+    "permutations": ("pattern", ("normal",)),
+    "seed": ("pattern", ("normal",)),
+    "to_itself": ("pattern", ("uniform",)),
+    "along": ("pattern", ("tornado", "neighbour")),
+    "mapping": ("task_graph", ()),
+}
+"""Keys of ``[traffic]`` that go with one kind of traffic: its key, and its values (empty: any)."""
+_MOST_NODES = 4096
+"""Of a traffic matrix with as many rows and columns: 128 MiB, of which an answer needs several."""
+
+
+def contradictions(file: NocFile) -> list[Problem]:
+    """Return every contradiction of a file with its place."""
+    return [
+        *_of_topology(file.topology),
+        *_of_traffic(file.traffic),
+        *_of_places(file),
+        *_of_planes(file),
+        *_of_simulation(file),
+    ]
+
+
+def _of_topology(table: TopologyTable) -> Iterator[Problem]:
+    try:
+        Topology(
+            kind=TopologyKind(table.kind), columns=table.columns, rows=table.rows, concentration=table.concentration
+        )
+    except RoutecastError as problem:
+        yield Problem("topology", str(problem))
+    nodes = table.columns * table.rows * table.concentration
+    if nodes > _MOST_NODES:
+        what = f"{nodes:,} nodes, but their traffic matrix is kept whole: at most {_MOST_NODES:,}, as many as 64 x 64"
+        yield Problem("topology", what)
+
+
+def _of_traffic(table: TrafficTable) -> Iterator[Problem]:
+    given = [name for name in _WHAT_SENDS if getattr(table, name) is not None]
+    if not given:
+        yield Problem("traffic", "says not who sends: give pattern, task_graph, matrix or flows")
+    elif len(given) > 1:
+        yield Problem("traffic", f"says twice who sends: keep one of {', '.join(given)}")
+    for name, (key, values) in _ONLY_OF.items():
+        if getattr(table, name) is None:
+            continue
+        if getattr(table, key) is None or (values and getattr(table, key) not in values):
+            fits = " or ".join(f'{key} = "{value}"' for value in values) or f"a {key}"
+            yield Problem(f"traffic.{name}", f"goes with {fits} only")
+    if table.weights is not None and len(table.weights) != len(table.nodes or ()):
+        what = f"{len(table.weights)} weights for {len(table.nodes or ())} nodes: give one for each"
+        yield Problem("traffic.weights", what)
+
+
+def _of_places(file: NocFile) -> Iterator[Problem]:
+    table, grid = file.traffic, file.topology
+    places = [(f"nodes[{number}]", place) for number, place in enumerate(table.nodes or ())]
+    for number, flow in enumerate(table.flows or ()):
+        places += [(f"flows[{number}].from", flow.source), (f"flows[{number}].to", flow.target)]
+        if flow.source == flow.target:
+            yield Problem(f"traffic.flows[{number}]", "goes to where it comes from")
+    places += [(f"mapping.{task}", place) for task, place in (table.mapping or {}).items()]
+    sizes = (grid.columns, grid.rows, grid.concentration)
+    for key, place in places:
+        if any(at >= size for at, size in zip(place, sizes, strict=False)):
+            last = f"[{sizes[0] - 1}, {sizes[1] - 1}" + (f", {sizes[2] - 1}]" if sizes[2] > 1 else "]")
+            yield Problem(f"traffic.{key}", f"got {list(place)}: the last node of the grid is {last}")
+
+
+def _of_planes(file: NocFile) -> Iterator[Problem]:
+    if not file.power.alpha_max >= 1:
+        what = f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; Li (2012) uses 3)"
+        yield Problem("power.alpha_max", what)
+    for name in ("clocks", "asleep"):
+        if file.power.table is None and name in file.power.model_fields_set:
+            yield Problem(f"power.{name}", "goes with a table of router power only")
+    for number, policy in enumerate(file.routing.policies):
+        if policy in file.routing.policies[:number]:
+            yield Problem(f"routing.policies[{number}]", f'"{policy}" stands there twice')
+    planes = file.planes
+    if planes is None:
+        return
+    if planes.count is not None and planes.widths is not None and planes.count != len(planes.widths):
+        yield Problem("planes", f"count says {planes.count}, widths {len(planes.widths)}: leave count out")
+    if (len(planes.widths) if planes.widths is not None else planes.count) == 1:
+        yield Problem("planes", "one plane leaves nothing to allocate: leave the table out, or give 2 or more")
+    for number, name in enumerate(planes.allocations):
+        if name in planes.allocations[:number]:
+            yield Problem(f"planes.allocations[{number}]", f'"{name}" stands there twice')
+
+
+def _of_simulation(file: NocFile) -> Iterator[Problem]:
+    table = file.simulation
+    if table is None:
+        return
+    for name in ("on_cycles", "off_cycles"):
+        value = getattr(table, name)
+        if table.injection == "on_off" and value is None:
+            yield Problem(f"simulation.{name}", 'is missing: injection = "on_off" needs it')
+        elif table.injection != "on_off" and value is not None:
+            yield Problem(f"simulation.{name}", 'goes with injection = "on_off" only')
+    given = table.model_fields_set
+    several = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
+    if table.allocation is not None and not several:
+        yield Problem("simulation.allocation", "goes with [planes] of more than one plane only")
+    if several and "routing" in given:
+        yield Problem("simulation.routing", "planes have planes.routing: leave it out")
+    for number, policy in enumerate(table.routing):
+        if policy in table.routing[:number]:
+            yield Problem(f"simulation.routing[{number}]", f'"{policy}" stands there twice')
+    if table.queueing == "virtual_output_queues" and "virtual_channels" in given:
+        yield Problem("simulation.virtual_channels", "virtual output queues have none: leave it out")
+    if table.allocator != "islip" and "iterations" in given:
+        yield Problem("simulation.iterations", 'goes with allocator = "islip" only')
+
+
+# The traffic that ``[traffic]`` of a file describes, before it is normalised.
+
+
+# Only proportions mean anything without a link rate, so that rates in bit/s are welcome; beyond, sums overflow.
+_LARGEST = 1e18
+
+
+def node_at(topology: Topology, place: tuple[int, ...]) -> int:
+    """Return the number of the node at ``(x, y)`` or ``(x, y, k)``."""
+    x, y, *rest = place
+    return topology.router_at(x, y) * topology.concentration + (rest[0] if rest else 0)
+
+
+def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder: Path) -> Traffic:
+    """Return the traffic of a table without contradictions.
+
+    Parameters
+    ----------
+    table : TrafficTable
+    topology : Topology
+    subject : str
+        The file, for messages.
+    folder : Path
+        Where a matrix that it names lies.
+
+    Raises
+    ------
+    FileProblem
+        The traffic does not fit the grid, or its matrix or task graph cannot be had.
+    """
+    place = next(name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None)
+    try:
+        if table.flows is not None:
+            traffic = _flows(table, topology)
+        elif table.matrix is not None:
+            traffic = _matrix(table, topology, folder)
+        elif table.task_graph is not None:
+            traffic = _task_graph(table, topology, folder)
+        else:
+            traffic = _pattern(table, topology)
+    except FileProblem:
+        raise
+    except RoutecastError as problem:
+        raise FileProblem(subject, [Problem(f"traffic.{place}", str(problem))]) from problem
+    largest = float(traffic.demand.max())
+    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
+        what = (
+            f"the largest flow is {largest:g} link capacities, and {1.0 / _LARGEST:g} to {_LARGEST:g} make sense: "
+            "are its units right?"
+        )
+        raise FileProblem(subject, [Problem(f"traffic.{place}", what)])
+    return traffic
+
+
+def _flows(table: TrafficTable, topology: Topology) -> Traffic:
+    demand = np.zeros((topology.node_count, topology.node_count))
+    for flow in table.flows or ():
+        demand[node_at(topology, flow.source), node_at(topology, flow.target)] += flow.rate
+    return Traffic(name="given flows", demand=demand)
+
+
+def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
+    path = folder / str(table.matrix)
+    demand = read_matrix(path, nodes=topology.node_count, link_rate_bps=table.link_rate)
+    return Traffic(name=path.stem, demand=demand)
+
+
+def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
+    name = str(table.task_graph)
+    graph = task_graph(folder / name if name.endswith(".toml") else name)
+    mapping = (
+        None if table.mapping is None else {task: node_at(topology, place) for task, place in table.mapping.items()}
+    )
+    rate_bytes = None if table.link_rate is None else table.link_rate / 8.0
+    return mapped(graph, topology, mapping, link_rate_bytes_per_s=rate_bytes)
+
+
+def _pattern(table: TrafficTable, topology: Topology) -> Traffic:
+    name = table.pattern or "uniform"
+    given: dict[str, object] = {
+        key: value
+        for key in ("share", "weights", "permutations", "seed", "to_itself")
+        if (value := getattr(table, key)) is not None
+    }
+    if table.nodes is not None:
+        given["nodes"] = [node_at(topology, place) for place in table.nodes]
+    if table.along is not None:
+        given["along"] = patterns.Along(table.along)
+    return patterns.PATTERNS[name](topology, **given)
+
+
+COMMAND_LINE = "command line"
+
+
+@value
+class NocChange:
+    """What a command line puts in the place of what the file says; None leaves that."""
+
+    load: str | None = field('Loads, as ``"0.5"`` or ``"0.2, 0.5"``', default=None)
+    routings: str | None = field("Names of routings to compare, with commas between", default=None)
+    seed: int | None = field("Of everything that draws", default=None)
+    simulated: str | None = field("Names of routings to simulate", default=None)
+
+
+def read_noc(path: str | Path, *, change: NocChange | None = None, progress: Progress | None = None) -> NocCase:
+    """Read a file of a network on chip and the matrices that it names.
+
+    Parameters
+    ----------
+    path : str or Path
+    change : NocChange, optional
+        In the place of parts of the file.
+    progress : callable, optional
+        Told how many routings are made, of how many, and which is next: on large grids they take their time.
+
+    Raises
+    ------
+    FileProblem
+        The file or one that it names cannot be read, or says something wrong; all faults with their places.
+    RoutecastError
+        A value of the command line is wrong.
+    """
+    path = Path(path)
+    text = read_text(path, kind="file of a network on chip")
+    return parse_noc(text, subject=str(path), folder=path.parent, change=change, progress=progress)
+
+
+def parse_noc(
+    text: str,
+    *,
+    subject: str = "network on chip",
+    folder: Path | None = None,
+    change: NocChange | None = None,
+    progress: Progress | None = None,
+) -> NocCase:
+    """Read a network on chip from the text of its file; ``folder`` is where the files that it names lie.
+
+    Raises
+    ------
+    FileProblem, RoutecastError
+        As :func:`read_noc`.
+    """
+    file = validated(NocFile, parse_toml(text, subject), subject)
+    changed = _changed(file, change or NocChange())
+    return noc_case(changed, subject=subject, folder=folder, progress=progress)
+
+
+def noc_case(
+    file: NocFile, *, subject: str = "network on chip", folder: Path | None = None, progress: Progress | None = None
+) -> NocCase:
+    """Return what a checked file describes.
+
+    Raises
+    ------
+    FileProblem
+        Parts of it contradict one another, or a matrix cannot be read.
+    """
+    problems = contradictions(file)
+    if problems:
+        raise FileProblem(subject, problems)
+    topology = Topology(
+        kind=TopologyKind(file.topology.kind),
+        columns=file.topology.columns,
+        rows=file.topology.rows,
+        concentration=file.topology.concentration,
+    )
+    raw = traffic_of(file.traffic, topology, subject=subject, folder=folder or Path())
+    demand = raw.between_routers(topology)
+    found: dict[str, Routes] = {}
+    count = len(file.routing.policies)
+    for number, policy in enumerate(file.routing.policies):
+        if progress is not None:
+            progress(number, count, f"paths of {policy_name(policy)}")
+        try:
+            found[policy] = routes(policy, topology, demand=demand, seed=file.routing.seed)
+        except RoutecastError as problem:
+            raise FileProblem(subject, [Problem(f"routing.policies[{number}]", str(problem))]) from problem
+    xy = found["xy"] if "xy" in found else routes("xy", topology)
+    return NocCase(
+        subject=subject,
+        name=file.name or Path(subject).name.removesuffix(".noc.toml"),
+        sources=tuple(dict.fromkeys(filter(None, (file.source,)))),
+        topology=topology,
+        traffic=_at_load_1(raw, file.traffic.normalised_by, tuple(found.values()), xy, subject),
+        loads=tuple(sorted(set(file.traffic.load))),
+        normalised_by=file.traffic.normalised_by,
+        routings=tuple(found.values()),
+        xy=xy,
+        scaling=Scaling(alpha_max=file.power.alpha_max),
+        widths=_widths(file),
+        planes=file.planes,
+        optimum=file.optimum,
+        simulation=file.simulation,
+        power=file.power,
+        table=_table(file, subject, folder or Path()),
+        seed=file.routing.seed,
+    )
+
+
+def noc_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of files of networks on chip, with units and meanings as descriptions."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "routecast network on chip",
+        "description": "A network on chip: grid, traffic, routings, power, planes, optimum, simulation.",
+        **NocFile.model_json_schema(),
+    }
+
+
+def _at_load_1(raw: Traffic, normalised_by: str, compared: tuple[Routes, ...], xy: Routes, subject: str) -> Traffic:
+    if normalised_by == "none":
+        return raw
+    try:
+        return normalised(raw, compared if normalised_by == "compared" else (xy,), 1.0)
+    except RoutecastError as problem:
+        raise FileProblem(subject, [Problem("traffic", str(problem))]) from problem
+
+
+def _table(file: NocFile, subject: str, folder: Path) -> RouterTable | None:
+    name = file.power.table
+    if name is None:
+        return None
+    try:
+        return router_table(folder / name if name not in ROUTER_TABLES else name)
+    except FileProblem:
+        raise
+    except RoutecastError as problem:
+        raise FileProblem(subject, [Problem("power.table", str(problem))]) from problem
+
+
+def _widths(file: NocFile) -> tuple[float, ...]:
+    if file.planes is None:
+        return (1.0,)
+    return file.planes.widths or (1.0,) * (file.planes.count or 2)
+
+
+def _changed(file: NocFile, change: NocChange) -> NocFile:
+    traffic, routing, simulation = file.traffic, file.routing, file.simulation
+    if change.load is not None:
+        try:
+            loads = parse_loads(change.load)
+        except RoutecastError as problem:
+            raise FileProblem(COMMAND_LINE, [Problem("--load", str(problem))]) from problem
+        traffic = traffic.model_copy(update={"load": loads})
+        simulation = simulation and simulation.model_copy(update={"loads": None})
+    if change.routings is not None:
+        routing = routing.model_copy(update={"policies": _names(change.routings, POLICIES)})
+    if change.simulated is not None and simulation is not None:
+        names = _names(change.simulated, get_args(Simulated))
+        simulation = simulation.model_copy(update={"routing": names})
+    if change.seed is not None and not 0 <= change.seed < MOST_SEEDS:
+        what = f"got {change.seed}: seeds are 0 to {MOST_SEEDS - 1}"
+        raise FileProblem(COMMAND_LINE, [Problem("--seed", what)])
+    if change.seed is not None:
+        routing = routing.model_copy(update={"seed": change.seed})
+        simulation = simulation and simulation.model_copy(update={"seed": change.seed})
+    return file.model_copy(update={"traffic": traffic, "routing": routing, "simulation": simulation})
+
+
+def _names(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    problems = [
+        Problem("--routing", f'got "{name}": {did_you_mean(name, known)}')
+        for name in dict.fromkeys(names)
+        if name not in known
+    ]
+    problems += [
+        Problem("--routing", f'"{name}" stands there twice')
+        for number, name in enumerate(names)
+        if name in known and name in names[:number]
+    ]
+    if problems:
+        raise FileProblem(COMMAND_LINE, problems)
+    return names

@@ -1,0 +1,884 @@
+"""Which machines to buy: the goal program, simpler designs beside it, and the bound below all of them.
+
+The preemptive goal program: least energy within a budget, then least price at that energy (Li 2012, (8.1)-(8.8)).
+
+Li (2012) states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps. Here
+only the fleet N_k is searched (``fleet_search``): for a fixed fleet the steps are independent and one table gives the
+energy of the day exactly (``step.dispatch``). The answer carries a proven bound.
+
+Designs without a program over the whole day (Li 2012, sec. 8.2.2, 8.2.3 and 8.3.2).
+
+Energy of a fleet over the day from below and from above, fast enough to ask for thousands of fleets.
+
+Where one table answers exactly the two are the same. Elsewhere the search may not wait for every fleet:
+
+* with spares and idle power together the lower value is the greater of two relaxations (no spares; every bit at the
+  least slope) until the upper one is asked for, which is exact and takes many tables;
+* capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper. What
+  the rounded capacities miss at the edge of a fleet is carried by all of its machines.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, MachineGroup, Schedule, check
+from routecast.plan.cluster.step.cover import (
+    Floats,
+    Ints,
+    cover_costs,
+    cover_counts,
+    idle_cover_costs,
+    spare_cover_costs,
+    spare_cover_counts,
+)
+from routecast.plan.cluster.step.dispatch import Dispatcher, power_w, schedule, solve_step
+from routecast.quantity import format_bps
+from routecast.quantity.schema import field, value
+
+__all__ = [
+    "FleetEnergy",
+    "OutOfTime",
+    "Progress",
+    "check_budget",
+    "design_i",
+    "design_ii",
+    "design_iii",
+    "design_iv",
+    "goal_program",
+    "least_budget",
+    "optimal_bound",
+    "price_of",
+    "simple_fleets",
+]
+
+_CELLS = 50_000
+"""Quanta of the peak where capacities have no quantum in common, or a finer one."""
+_FEW_CELLS = 5_000
+"""The same for a schedule that is wanted at once."""
+_TIGHT_S = 0.1
+"""A fleet that takes longer is not worked out for a bound: more bounds, if less tight, are found in that time."""
+
+
+class OutOfTime(Exception):
+    """Raised by ``Dispatcher.pause`` where an answer that takes long may be replaced by a quick one."""
+
+
+class FleetEnergy:
+    """Energies of fleets for the loads of a dispatcher; each fleet is worked out once.
+
+    Attributes
+    ----------
+    asked : int
+        Fleets worked out.
+    slowest_s : float
+        The longest time that a fleet took which one table does not answer.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.exact = dispatcher.quick
+        self._low: dict[tuple[int, ...], float] = {}
+        self._high: dict[tuple[int, ...], float] = {}
+        self._quick: dict[tuple[int, ...], float] = {}
+        self.slowest_s = 0.0
+        self._rounded_up = _Rounded(dispatcher, np.ceil)
+        self._rounded_down = _Rounded(dispatcher, np.floor)
+
+    @property
+    def asked(self) -> int:
+        """Fleets worked out."""
+        return len(self._low) + (0 if self.exact else len(self._high) + len(self._quick))
+
+    def low_j(self, fleet: Sequence[int]) -> float:
+        """Return an energy that the fleet, or any smaller one, cannot go below; inf if it does not carry the peak."""
+        key = tuple(self.dispatcher.limits(fleet).tolist())
+        value = self._low.get(key)
+        if value is None:
+            if self.exact:
+                value = self.dispatcher.energy_j(key)
+            else:
+                value = self._day_j(self._rounded_up.least_w(np.array(key)))
+            self._low[key] = value
+        return value
+
+    def high_j(self, fleet: Sequence[int]) -> float:
+        """Return an energy that the fleet can be run at; inf if it does not carry the peak.
+
+        Where tables answer it is the least, unless the time is over.
+        """
+        if self.exact:
+            return self.low_j(fleet)
+        key = tuple(self.dispatcher.limits(fleet).tolist())
+        value = self._high.get(key)
+        if value is not None:
+            return value
+        if self._is_worked_out(key):
+            return self._high[key]
+        value = self._quick.get(key)
+        if value is None:
+            carries = self.dispatcher.carried_bps(key) >= float(self._loads_bps[-1]) * (1.0 - 1e-12)
+            powers_w = power_w(self.dispatcher.arrays, self._reachable(key), self._loads_bps)
+            value = self._quick[key] = self._day_j(powers_w) if carries else np.inf
+        return value
+
+    def tight_j(self, fleet: Sequence[int]) -> float:
+        """Return ``low_j``, raised to the least energy of the fleet where tables give it soon."""
+        key = tuple(self.dispatcher.limits(fleet).tolist())
+        if not self.exact and key not in self._high and self.slowest_s < _TIGHT_S:
+            self._is_worked_out(key)
+        return self.low_j(key)
+
+    def _is_worked_out(self, key: tuple[int, ...]) -> bool:
+        """Find the least energy of a fleet, if tables give it in time."""
+        if not self.dispatcher.tabulated:
+            return False
+        begin = time.perf_counter()
+        try:
+            self._low[key] = self._high[key] = self.dispatcher.energy_j(key)
+        except OutOfTime:
+            return False
+        self.slowest_s = max(self.slowest_s, time.perf_counter() - begin)
+        return True
+
+    def schedule(self, fleet: Sequence[int]) -> Schedule:
+        """Return the cheapest schedule of a fleet that carries the peak; one as in ``high_j`` if the time is over."""
+        try:
+            return self.dispatcher.schedule(fleet)
+        except OutOfTime:
+            return self.dispatcher.schedule_of(self._reachable(tuple(self.dispatcher.limits(fleet).tolist())))
+
+    @property
+    def _loads_bps(self) -> Floats:
+        return self.dispatcher.loads_bps
+
+    def _reachable(self, key: tuple[int, ...]) -> Ints:
+        """Return machines for every distinct load, the best of a few choices."""
+        arrays = self.dispatcher.arrays
+        best = np.where(self._loads_bps[:, None] > 0.0, np.array(key), 0)
+        for costs in (arrays.power_w, arrays.idle_w) if self.dispatcher.linear else (arrays.power_w,):
+            known, counts = self._rounded_down.machines(np.array(key), costs)
+            better = known & (power_w(arrays, counts, self._loads_bps) < power_w(arrays, best, self._loads_bps))
+            best[better] = counts[better]
+        return best
+
+    def _day_j(self, powers_w: Floats) -> float:
+        return float(powers_w @ self.dispatcher.repeats) * self.dispatcher.problem.step_s
+
+
+class _Rounded:
+    """Tables over capacities that are rounded to a quantum; not used where the dispatcher's own are exact."""
+
+    def __init__(self, dispatcher: Dispatcher, rounding: np.ufunc) -> None:
+        arrays = dispatcher.arrays
+        peak_bps = float(dispatcher.loads_bps[-1]) or float(arrays.capacity_bps.max())
+        cells = _CELLS if rounding is np.ceil or not dispatcher.tabulated else _FEW_CELLS
+        quantum_bps = max(dispatcher.quantum_bps or 0.0, peak_bps / cells)
+        self._dispatcher = dispatcher
+        quanta = arrays.capacity_bps / quantum_bps
+        is_whole = quantum_bps == dispatcher.quantum_bps
+        rounded = np.rint(quanta) if is_whole else rounding(quanta * (1.0 + 1e-12))
+        self._weights: Ints = rounded.astype(np.int64)
+        self._loads: Floats = dispatcher.loads_bps / quantum_bps
+        self._needs: Ints = np.ceil(self._loads * (1.0 - 1e-12)).astype(np.int64)
+        self._slopes: Floats = arrays.slope_j * quantum_bps
+
+    def least_w(self, limits: Ints) -> Floats:
+        """Return powers not above the least ones of every distinct load."""
+        spare = self._dispatcher.problem.spare
+        arrays = self._dispatcher.arrays
+        cells = int(self._needs[-1])
+        if not self._dispatcher.linear:
+            return self._cover_w(arrays.power_w, limits, cells)
+        # A machine that is rounded up serves its rounded load at the slope of its true one: never dearer.
+        without_spares = idle_cover_costs(self._weights, arrays.idle_w, self._slopes, limits, self._loads)
+        if not spare:
+            return without_spares
+        used = limits > 0
+        slope = float(self._slopes[used].min(initial=np.inf)) if used.any() else 0.0
+        every_bit = self._cover_w(arrays.idle_w, limits, cells) + slope * self._loads
+        return np.maximum(without_spares, every_bit)
+
+    def _cover_w(self, costs: Floats, limits: Ints, cells: int) -> Floats:
+        spare = self._dispatcher.problem.spare
+        if spare:
+            return spare_cover_costs(self._weights, costs, limits, cells, spare)[self._needs]
+        return cover_costs(self._weights, costs, limits, cells)[self._needs]
+
+    def machines(self, limits: Ints, costs: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
+        """Return which distinct loads the rounded machines carry, and the cheapest of them by ``costs``."""
+        limits = np.where(self._weights > 0, limits, 0)
+        known = np.isfinite(self._cover_w(costs, limits, int(self._needs[-1])))
+        counts = np.zeros((known.size, limits.size), dtype=np.int64)
+        spare = self._dispatcher.problem.spare
+        if spare:
+            counts[known] = spare_cover_counts(self._weights, costs, limits, self._needs[known], spare)
+        else:
+            counts[known] = cover_counts(self._weights, costs, limits, self._needs[known])
+        return known, counts
+
+
+def least_budget(problem: ClusterProblem) -> tuple[float, tuple[int, ...]]:
+    """Return the least price of a fleet that carries every step, spares kept, and that fleet.
+
+    Any fleet that carries the peak carries the lower steps too, so this is the cheapest cover of the peak, with prices
+    in the place of powers. The problem's own budget is not read.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The machines that can be had do not carry the peak.
+    ModelProblem
+        A field is out of range.
+    """
+    check(problem)
+    priced = replace(
+        problem, groups=tuple(replace(group, power_w=group.price, idle_w=None) for group in problem.groups)
+    )
+    fleet = Dispatcher(priced, [max(problem.traffic_bps)]).schedule().on[0]
+    return (price_of(problem, fleet), fleet)
+
+
+def price_of(problem: ClusterProblem, fleet: tuple[int, ...]) -> float:
+    """Return Σ C_k N_k."""
+    return sum(group.price * count for group, count in zip(problem.groups, fleet, strict=True))
+
+
+def check_budget(problem: ClusterProblem) -> None:
+    """Refuse a budget that buys no fleet that carries the peak.
+
+    Raises
+    ------
+    InfeasiblePlan
+        With the least budget that does.
+    """
+    if problem.budget is None:
+        return
+    least, fleet = least_budget(problem)
+    if problem.budget < least * (1.0 - 1e-12):
+        machines = ", ".join(
+            f"{count} × {group.name}" for group, count in zip(problem.groups, fleet, strict=True) if count
+        )
+        raise InfeasiblePlan(
+            "budget",
+            problem.budget,
+            least,
+            f"the budget {problem.budget:.10g} is {least - problem.budget:.10g} too small: the cheapest fleet that"
+            f" carries the peak of {format_bps(max(problem.traffic_bps))} is {machines} for {least:.10g}; raise the"
+            f" budget to {least:.10g} or more",
+        )
+
+
+def design_i(problem: ClusterProblem) -> Design:
+    """Return the machines of most capacity for their price, as many as the peak needs."""
+    return _design("Design-I", problem, _per_price)
+
+
+def design_ii(problem: ClusterProblem) -> Design:
+    """Return the machines of most capacity, as many as the peak needs."""
+    return _design("Design-II", problem, _capacity)
+
+
+def design_iii(problem: ClusterProblem) -> Design:
+    """Return the machines of most capacity for their power, as many as the peak needs."""
+    return _design("Design-III", problem, _per_watt)
+
+
+def design_iv(problem: ClusterProblem) -> Design:
+    """Return the locally optimal design: (8.1)-(8.8) with the peak as the only step.
+
+    First the least power at the peak within the budget, then the least price at that power (to 1e-9).
+
+    Raises
+    ------
+    InfeasiblePlan
+        No fleet within the budget, or of the machines that can be had, carries the peak.
+    ModelProblem
+        A field is out of range.
+    """
+    check_budget(problem)
+    return _design("Design-IV", problem, None)
+
+
+def simple_fleets(problem: ClusterProblem) -> Iterator[tuple[int, ...]]:
+    """Yield the fleets of the four designs, without their schedules."""
+    dispatcher = Dispatcher(problem)
+    for merit in (_per_price, _capacity, _per_watt):
+        yield _greedy(problem, dispatcher, merit)
+    yield _locally_optimal(problem, dispatcher)
+
+
+def _per_price(group: MachineGroup) -> float:
+    return group.capacity_bps / group.price if group.price > 0.0 else math.inf
+
+
+def _capacity(group: MachineGroup) -> float:
+    return group.capacity_bps
+
+
+def _per_watt(group: MachineGroup) -> float:
+    return group.capacity_bps / group.power_w if group.power_w > 0.0 else math.inf
+
+
+def _locally_optimal(problem: ClusterProblem, dispatcher: Dispatcher) -> tuple[int, ...]:
+    peak_bps = max(problem.traffic_bps)
+    first = solve_step(dispatcher.arrays, dispatcher.most, peak_bps, problem.spare, budget=problem.budget)
+    assert first is not None, "the budget was checked to buy a fleet that carries the peak"
+    second = solve_step(
+        dispatcher.arrays,
+        dispatcher.most,
+        peak_bps,
+        problem.spare,
+        minimise="price",
+        budget=problem.budget,
+        most_w=first.value * (1.0 + 1e-9),
+    )
+    return (second or first).counts
+
+
+def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]) -> tuple[int, ...]:
+    """Take N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
+
+    Where fewer can be had the next best group goes on. The budget is not read, as in Li (2012). Of groups of equal
+    merit the one of more capacity comes first.
+    """
+    peak_bps = max(problem.traffic_bps)
+    order = sorted(
+        range(len(problem.groups)), key=lambda k: (-merit(problem.groups[k]), -problem.groups[k].capacity_bps, k)
+    )
+    fleet = [0] * len(problem.groups)
+    for group in order:
+        # As many as are still missing: what is carried rises with each, so they are found by halving.
+        low, high = 0, int(dispatcher.most[group])
+        while low < high:
+            fleet[group] = (low + high) // 2
+            if dispatcher.carried_bps(fleet) >= peak_bps * (1.0 - 1e-12):
+                high = fleet[group]
+            else:
+                low = fleet[group] + 1
+        fleet[group] = low
+        if dispatcher.carried_bps(fleet) >= peak_bps * (1.0 - 1e-12):
+            break
+    return tuple(fleet)
+
+
+def _design(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], float] | None) -> Design:
+    """Make a fleet, by ``merit`` or locally optimal, and its schedule."""
+    begin = time.perf_counter()
+    check(problem)
+    dispatcher = Dispatcher(problem)
+    fleet = _locally_optimal(problem, dispatcher) if merit is None else _greedy(problem, dispatcher, merit)
+    bound_j = FleetEnergy(dispatcher).low_j(dispatcher.most.tolist())
+    return Design(
+        name=name,
+        fleet=fleet,
+        price=price_of(problem, fleet),
+        schedule=dispatcher.schedule(fleet),
+        bound_j=bound_j * (1.0 - 1e-9),
+        seconds=time.perf_counter() - begin,
+    )
+
+
+_OUT = 2
+_IN = 3
+
+
+def improve(
+    energy: FleetEnergy, fleet: Sequence[int], budget: float, *, stop: Callable[[], bool]
+) -> tuple[float, tuple[int, ...]]:
+    """Return the best fleet that swaps lead to, with its energy.
+
+    A swap takes up to two machines of one group out and puts up to three of another in. Group after group, the best
+    swap that takes of it is made, until none saves energy.
+
+    Parameters
+    ----------
+    energy : FleetEnergy
+    fleet : sequence of int
+        Where to begin; within the budget.
+    budget : float
+    stop : callable
+        Ends the search when it returns true.
+    """
+    best = tuple(fleet)
+    least_j = energy.high_j(best)
+    idle_groups = 0
+    group = 0
+    while idle_groups < len(best) and not stop():
+        found_j, found = least_j, best
+        for candidate in _swaps(energy, best, budget, group):
+            if stop():
+                break
+            if energy.low_j(candidate) >= found_j * (1.0 - 1e-12):
+                continue
+            value_j = energy.high_j(candidate)
+            if value_j < found_j * (1.0 - 1e-12):
+                found_j, found = value_j, candidate
+        idle_groups = idle_groups + 1 if found == best else 0
+        group = (group + 1) % len(best)
+        least_j, best = found_j, found
+    return least_j, best
+
+
+def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, out: int) -> Iterator[tuple[int, ...]]:
+    prices = energy.dispatcher.arrays.price.tolist()
+    most = energy.dispatcher.most.tolist()
+    spent = sum(price * count for price, count in zip(prices, fleet, strict=True))
+    for taken in range(min(_OUT, fleet[out]) + 1):
+        for put in range(len(fleet)):
+            if put == out and taken:
+                continue
+            for added in range(1, _IN + 1):
+                price = spent - taken * prices[out] + added * prices[put]
+                if price > budget or fleet[put] + added > most[put]:
+                    break
+                swapped = list(fleet)
+                swapped[out] -= taken
+                swapped[put] += added
+                yield tuple(swapped)
+
+
+# Search over fleets with a proof: branch and bound on the numbers of machines N_k, a table a node.
+#
+# A node fixes the first groups of an order; what money is left could buy ⌊left / C_k⌋ machines of each other group.
+# Granting it all of them at once relaxes the budget only, and the day's energy of that larger fleet, exact from one
+# knapsack table, is below that of every fleet in the node::
+#
+#     E(N_1 … N_j, ⌊left/C_{j+1}⌋ … ⌊left/C_K⌋)  <=  E(N)    for all N of the node,
+#
+# because a fleet with more machines never needs more energy. Groups that carry much come first in the order, so little
+# money is left for the others soon and the bound is tight after few levels.
+
+
+_ROUND = 1e-12
+
+
+def order_of_groups(energy: FleetEnergy, fleet: Sequence[int]) -> list[int]:
+    """Return the groups, those first that carry most: in a good fleet, then in steps without a budget."""
+    dispatcher = energy.dispatcher
+    largest = energy.dispatcher.arrays.capacity_bps
+    weight = (np.asarray(fleet) + 0.1 * _used(energy)) * largest
+    return [int(group) for group in np.argsort(-weight, kind="stable")] if dispatcher.most.size else []
+
+
+def _used(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    dispatcher = energy.dispatcher
+    if not dispatcher.quick:
+        return np.zeros(dispatcher.most.size)
+    return np.asarray(dispatcher.repeats @ dispatcher.counts() / dispatcher.repeats.sum(), dtype=np.float64)
+
+
+class _Tree:
+    """Nodes as tuples of the first numbers of machines, in the order of the groups."""
+
+    def __init__(self, energy: FleetEnergy, order: Sequence[int]) -> None:
+        self._energy = energy
+        self._order = list(order)
+        arrays = energy.dispatcher.arrays
+        self._prices: list[float] = arrays.price.tolist()
+        self._capacity: list[float] = arrays.capacity_bps.tolist()
+        self._most: list[int] = energy.dispatcher.most.tolist()
+        self._peak_bps = float(energy.dispatcher.loads_bps[-1])
+        self._spare = energy.dispatcher.problem.spare
+        self._by_capacity = sorted(range(len(self._order)), key=lambda j: -self._capacity[self._order[j]])
+        self._smallest_bps: float = min(self._capacity)
+
+    def _affordable(self, group: int, left: float) -> int:
+        if left < 0.0:
+            return -1
+        price = self._prices[group]
+        if math.isinf(left) or price * self._most[group] <= left:
+            return self._most[group]
+        return min(self._most[group], int(left / price * (1.0 + _ROUND)))
+
+    def spent(self, fixed: tuple[int, ...]) -> float:
+        """Return the price of the machines that a node fixes."""
+        return math.fsum(self._prices[self._order[j]] * count for j, count in enumerate(fixed))
+
+    def largest(self, fixed: tuple[int, ...], budget: float) -> tuple[int, ...] | None:
+        """Return the fleet that bounds a node; None if no fleet of it is within the budget and carries the peak."""
+        left = budget - self.spent(fixed)
+        if left < -_ROUND * budget:
+            return None
+        left = max(left, 0.0)
+        fleet = [0] * len(self._order)
+        carried = 0.0
+        best_rate = 0.0
+        for j, group in enumerate(self._order):
+            if j < len(fixed):
+                fleet[group] = fixed[j]
+                carried += fixed[j] * self._capacity[group]
+                continue
+            fleet[group] = self._affordable(group, left)
+            if fleet[group]:
+                price = self._prices[group]
+                best_rate = max(best_rate, self._capacity[group] / price if price > 0.0 else math.inf)
+        # What the money left buys at best, in parts of machines: no fleet of the node carries more.
+        reach = carried + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
+        needed = self._peak_bps + self._spare_bps(fixed)
+        if reach < needed * (1.0 - 1e-9):
+            return None
+        if self._spare:
+            # A machine whose own loss the node's money cannot make up for is in no fleet of the node.
+            for group in self._order[len(fixed) :]:
+                with_it = self._capacity[group] + (self._spare - 1) * self._smallest_bps
+                if reach < (self._peak_bps + with_it) * (1.0 - 1e-9):
+                    fleet[group] = 0
+        return tuple(fleet)
+
+    def _spare_bps(self, fixed: tuple[int, ...]) -> float:
+        """Return a capacity that the ``spare`` largest machines of every fleet of a node have at least."""
+        missing = self._spare
+        largest_bps = 0.0
+        for j in self._by_capacity if missing else ():
+            if j < len(fixed) and missing:
+                taken = min(fixed[j], missing)
+                largest_bps += taken * self._capacity[self._order[j]]
+                missing -= taken
+        return largest_bps + missing * self._smallest_bps
+
+    def price(self, fleet: tuple[int, ...]) -> float:
+        """Return Σ C_k N_k."""
+        return math.fsum(price * count for price, count in zip(self._prices, fleet, strict=True))
+
+    def within(self, fleet: tuple[int, ...], budget: float) -> bool:
+        """Return whether a fleet is affordable."""
+        return math.isinf(budget) or self.price(fleet) <= budget * (1.0 + _ROUND)
+
+    def children(self, fixed: tuple[int, ...], budget: float) -> Iterator[tuple[int, ...]]:
+        """Yield the nodes that fix one group more, most machines first."""
+        group = self._order[len(fixed)]
+        for count in range(self._affordable(group, max(budget - self.spent(fixed), 0.0)), -1, -1):
+            yield (*fixed, count)
+
+
+class EnergySearch(_Tree):
+    """Least energy within a budget, best bound first (8.1)-(8.4).
+
+    Attributes
+    ----------
+    best_j : float
+        Energy of the best fleet so far.
+    fleet : tuple of int
+        That fleet.
+    bound_j : float
+        No fleet within the budget needs less.
+    """
+
+    def __init__(
+        self, energy: FleetEnergy, order: Sequence[int], budget: float, start: tuple[float, tuple[int, ...]]
+    ) -> None:
+        super().__init__(energy, order)
+        self._budget = budget
+        self.best_j, self.fleet = start
+        self.bound_j = 0.0
+        self._closed_j = math.inf
+        self._open: list[tuple[float, int, tuple[int, ...]]] = []
+
+    def run(self, gap: float, *, stop: Callable[[], bool]) -> None:
+        """Search until the best energy is within ``gap`` of the bound, or until ``stop``."""
+        self._visit(())
+        while self._open:
+            self._raise_bound(self._open[0][0])
+            if self.best_j <= self.bound_j * (1.0 + gap) or stop():
+                return
+            low_j, depth, fixed = heapq.heappop(self._open)
+            tight_j = low_j if self._energy.exact else self._tight_j(fixed)
+            if tight_j > low_j:
+                if tight_j < self.best_j:
+                    heapq.heappush(self._open, (tight_j, depth, fixed))
+                continue
+            for child in self.children(fixed, self._budget):
+                self._visit(child)
+        self._raise_bound(math.inf)
+
+    def _tight_j(self, fixed: tuple[int, ...]) -> float:
+        """Return a better bound of a node than it was put into the queue with, if there is one."""
+        fleet = self.largest(fixed, self._budget)
+        return math.inf if fleet is None else self._energy.tight_j(fleet)
+
+    def _raise_bound(self, open_j: float) -> None:
+        self.bound_j = max(self.bound_j, min(open_j, self._closed_j, self.best_j))
+
+    def _visit(self, fixed: tuple[int, ...]) -> None:
+        fleet = self.largest(fixed, self._budget)
+        if fleet is None:
+            return
+        low_j = self._energy.low_j(fleet)
+        if low_j >= self.best_j or math.isinf(low_j):
+            return
+        if self.within(fleet, self._budget):
+            # The node's largest fleet is itself a fleet within the budget: the best of the node. Working out what it
+            # can be run at may raise what it cannot go below.
+            high_j = self._energy.high_j(fleet)
+            self._closed_j = min(self._closed_j, self._energy.low_j(fleet))
+            if high_j < self.best_j:
+                self.best_j, self.fleet = high_j, fleet
+        else:
+            heapq.heappush(self._open, (low_j, -len(fixed), fixed))
+
+
+class PriceSearch(_Tree):
+    """Least price among the fleets of an energy, depth first (8.5)-(8.8).
+
+    Attributes
+    ----------
+    fleet : tuple of int
+        The cheapest fleet so far.
+    least_price : float
+        Its price.
+    proven : bool
+        Whether no fleet of the energy costs less.
+    """
+
+    def __init__(self, energy: FleetEnergy, order: Sequence[int], most_j: float, fleet: tuple[int, ...]) -> None:
+        super().__init__(energy, order)
+        self._most_j = most_j
+        self.fleet = fleet
+        self.least_price = self.price(fleet)
+        self.proven = False
+
+    def run(self, *, stop: Callable[[], bool]) -> None:
+        """Search until nothing cheaper is left, or until ``stop``."""
+        self._trim(self.fleet, stop)
+        decided = True
+        nodes: list[tuple[int, ...]] = [()]
+        while nodes and self.least_price > 0.0:
+            if stop():
+                return
+            fixed = nodes.pop()
+            allowed = self.least_price * (1.0 - 1e-9)
+            fleet = self.largest(fixed, allowed)
+            if fleet is None or self._energy.low_j(fleet) > self._most_j:
+                continue
+            if not self.within(fleet, allowed):
+                nodes.extend(self.children(fixed, allowed))
+            elif self._energy.high_j(fleet) <= self._most_j:
+                self._trim(fleet, stop)
+                nodes.append(fixed)
+            elif self._energy.low_j(fleet) <= self._most_j:
+                decided = False
+        self.proven = decided
+
+    def _trim(self, fleet: tuple[int, ...], stop: Callable[[], bool]) -> None:
+        """Keep a fleet without machines, dear ones first, that the energy does not need."""
+        left = list(fleet)
+        for group in sorted(range(len(left)), key=lambda k: -self._prices[k]):
+            while left[group] and not stop():
+                left[group] -= 1
+                if self._energy.low_j(left) > self._most_j or self._energy.high_j(left) > self._most_j:
+                    left[group] += 1
+                    break
+        self.fleet = tuple(left)
+        self.least_price = self.price(self.fleet)
+
+
+# The least energy that any fleet can reach: every step takes what suits it best (Li 2012, (8.10)-(8.11)).
+
+
+def optimal_bound(problem: ClusterProblem) -> Schedule:
+    """Return the cheapest machines of every step, with no budget and no fleet common to the steps.
+
+    Numbers of machines that can be had, and spares, are kept to.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The machines that can be had do not carry the peak.
+    ModelProblem
+        A field is out of range.
+    """
+    return schedule(problem)
+
+
+_MARGIN = 1e-9
+"""Taken off every bound: far above what rounding can add up to, far below any gap of interest."""
+_SAME_ENERGY = 1e-9
+"""Energies this close are equal in (8.8)."""
+_STARTS = 0.1
+_SWAPS = 0.15
+_FIRST_GOAL = 0.8
+_SECOND_GOAL = 0.9
+"""Shares of the time after which evaluating simple fleets, swapping machines and the searches for the least energy and
+the least price end; the last only where the schedule takes time too."""
+_SCHEDULE_S = 1.0
+"""Time that the schedule may still take after an interruption."""
+
+
+@value
+class Progress:
+    """How far a goal program is."""
+
+    elapsed_s: float
+    # Energy of the best fleet so far, and what no fleet can go below.
+    best_j: float
+    bound_j: float
+    price: float = field("Price of the best fleet so far")
+    goal: str = field('``"energy"`` or ``"price"``')
+
+    @property
+    def gap_ratio(self) -> float:
+        """``best / bound − 1``."""
+        return self.best_j / self.bound_j - 1.0 if self.bound_j > 0.0 else math.inf
+
+
+def goal_program(
+    problem: ClusterProblem,
+    *,
+    gap: float = 0.0,
+    seconds: float = 60.0,
+    progress: Callable[[Progress], None] | None = None,
+    every_s: float = 0.5,
+    keeps_interrupted: bool = False,
+) -> Design:
+    """Return the fleet of least energy within the budget and, among those of that energy, of least price.
+
+    Parameters
+    ----------
+    problem : ClusterProblem
+    gap : float
+        The energy is good enough when it is at most this share above the proven bound; 0 for the optimum.
+    seconds : float
+        Time after which the search ends; the best design so far is returned with the bound that is proven by then.
+        With spares together with idle power, and capacities without a common quantum, a schedule takes time as well.
+        Where that does not suffice it is one that carries the load, not the cheapest; the gap counts that in.
+    progress : callable, optional
+        Is told about every ``every_s`` seconds, and at the end of each goal.
+    every_s : float
+    keeps_interrupted : bool
+        Return the best design so far on a KeyboardInterrupt, of ``progress`` too, once there is one.
+
+    Returns
+    -------
+    routecast.plan.cluster.model.Design
+        ``"Design-V"``; its ``bound_j`` is proven, less 1e-9 of it for rounding. ``price_is_least`` says whether the
+        price is proven too.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The budget, or the machines that can be had, carry no peak; with the least that does.
+    ModelProblem
+        A field is out of range.
+    """
+    clock = _Clock(seconds, progress, every_s)
+    check(problem)
+    check_budget(problem)
+    budget = math.inf if problem.budget is None else problem.budget
+    energy = FleetEnergy(Dispatcher(problem))
+    energy.dispatcher.pause = lambda: clock.refuse_late(energy.slowest_s)
+    clock.share = _STARTS
+    start = min(_starts(problem, energy, budget, clock))
+    first = EnergySearch(energy, range(len(problem.groups)), budget, start)
+    second: PriceSearch | None = None
+
+    def stop() -> bool:
+        price = price_of(problem, first.fleet) if second is None else second.least_price
+        clock.tell(first.best_j, first.bound_j, price, "energy" if second is None else "price")
+        return clock.is_late(energy.slowest_s)
+
+    is_interrupted = False
+    try:
+        clock.share = _SWAPS
+        improved = improve(energy, first.fleet, budget, stop=stop)
+        clock.share = _FIRST_GOAL
+        first = EnergySearch(energy, order_of_groups(energy, improved[1]), budget, improved)
+        first.run(gap, stop=stop)
+        clock.share = 1.0 if energy.exact else _SECOND_GOAL
+        most_j = first.best_j * (1.0 + _SAME_ENERGY)
+        second = PriceSearch(energy, order_of_groups(energy, first.fleet), most_j, first.fleet)
+        second.run(stop=stop)
+    except KeyboardInterrupt:
+        if not keeps_interrupted:
+            raise
+        is_interrupted = True
+    fleet = first.fleet if second is None else second.fleet
+    energy.dispatcher.pause = clock.last_call(_SCHEDULE_S if is_interrupted else 0.0)
+    design_schedule = energy.schedule(fleet)
+    # An interrupted search may not have come to any bound: every group's most machines give one.
+    proven_j = first.bound_j or energy.low_j(energy.dispatcher.most.tolist())
+    bound_j = min(proven_j, design_schedule.energy_j) * (1.0 - _MARGIN)
+    price = price_of(problem, fleet)
+    if not is_interrupted:
+        clock.say(design_schedule.energy_j, bound_j, price, "price")
+    return Design(
+        name="Design-V",
+        fleet=fleet,
+        price=price,
+        schedule=design_schedule,
+        bound_j=bound_j,
+        seconds=clock.elapsed_s,
+        price_is_least=second is not None and second.proven,
+        is_interrupted=is_interrupted,
+    )
+
+
+def _starts(
+    problem: ClusterProblem, energy: FleetEnergy, budget: float, clock: _Clock
+) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield fleets that are easy to come by and within the budget, so the answer is never above theirs."""
+    fleet = least_budget(problem)[1]
+    yield (energy.high_j(fleet), fleet)
+    if energy.exact or not clock.is_late(energy.slowest_s):
+        for fleet in simple_fleets(problem):
+            if price_of(problem, fleet) <= budget:
+                yield (energy.high_j(fleet), fleet)
+
+
+class _Clock:
+    """Time since the start, told to the caller now and then.
+
+    Attributes
+    ----------
+    share : float
+        Part of the time after which what is being done is late.
+    """
+
+    def __init__(self, seconds: float, progress: Callable[[Progress], None] | None, every_s: float) -> None:
+        self._begin = time.perf_counter()
+        self._seconds = seconds
+        self._progress = progress
+        self._every_s = every_s
+        self._told_s = 0.0
+        self.share = 1.0
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def is_late(self, kept_s: float) -> bool:
+        """Return whether the share of the time is over; twice ``kept_s`` are kept for the schedule."""
+        return self.elapsed_s > self.share * (self._seconds - 2.0 * kept_s)
+
+    def refuse_late(self, kept_s: float) -> None:
+        """Raise OutOfTime if it is late."""
+        if self.is_late(kept_s):
+            raise OutOfTime
+
+    def last_call(self, more_s: float) -> Callable[[], None]:
+        """Return what raises OutOfTime once all time, and at least ``more_s`` from now on, is over."""
+        end_s = self.elapsed_s + more_s if more_s else self._seconds
+
+        def refuse_after() -> None:
+            if self.elapsed_s > end_s:
+                raise OutOfTime
+
+        return refuse_after
+
+    def tell(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
+        """Report if it is time to."""
+        elapsed_s = self.elapsed_s
+        if elapsed_s - self._told_s >= self._every_s:
+            self.say(best_j, bound_j, price, goal)
+
+    def say(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
+        """Report."""
+        self._told_s = self.elapsed_s
+        if self._progress is not None:
+            self._progress(Progress(elapsed_s=self._told_s, best_j=best_j, bound_j=bound_j, price=price, goal=goal))

@@ -1,1 +1,0 @@
-"""Plans of clusters as tables and figures, for the terminal and for pages alike."""

@@ -1,1 +1,0 @@
-"""What is shown of a mapping onto a network processor: tables, the load by engine, the folder."""

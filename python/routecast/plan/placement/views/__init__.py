@@ -1,1 +1,0 @@
-"""Placements as tables, figures and pages, for the terminal and for files alike."""
