@@ -316,14 +316,12 @@ def measure(
     instants = over_time.instants(duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
 
+    bed = device.bed()
+
     def opened(more: Mapping[str, object], on_progress: Callable[[float], object]) -> AbstractContextManager[Measure]:
         return open_testbed(
             testbed,
-            device=device.dut,
-            options={**device.settings(), **more},
-            encapsulation=device.encapsulation,
-            own_network=device.own_network,
-            share_cores=device.share_cores,
+            **{**bed, "options": {**bed["options"], **more}},
             said=remark,
             power=power,
             seed=seed,

@@ -336,6 +336,16 @@ class DeviceOptions:
             "--share-cores": self.share_cores,
         }
 
+    def bed(self) -> dict[str, Any]:
+        """Return what :func:`routecast.testbed.opening.make_bed` and ``open_testbed`` take of these options."""
+        return {
+            "device": self.dut,
+            "options": self.settings(),
+            "encapsulation": self.encapsulation,
+            "own_network": self.own_network,
+            "share_cores": self.share_cores,
+        }
+
     def settings(self) -> dict[str, str]:
         """Return the options of the device by name.
 

@@ -34,17 +34,7 @@ def up(
     from routecast.errors import EnvironmentProblem
     from routecast.testbed import make_bed
 
-    options = device.settings()
-    bed = make_bed(
-        testbed,
-        device=device.dut,
-        options=options,
-        encapsulation=device.encapsulation,
-        own_network=device.own_network,
-        share_cores=device.share_cores,
-        said=remark,
-    )
-    with bed:
+    with make_bed(testbed, **device.bed(), said=remark) as bed:
         if not wait and bed.has_programs():
             raise EnvironmentProblem(
                 f"device {bed.device.name} has XDP programs, which end with the process that attached them: add --wait"

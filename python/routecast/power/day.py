@@ -11,16 +11,32 @@ from dataclasses import dataclass
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.evaluate.protocol import Evaluator
+from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.power.model import OperatingPoint, PowerModel
-from routecast.quantity import format_bps
+from routecast.power.port import PortPower
+from routecast.quantity import format_bps, format_ratio
 from routecast.quantity.schema import field, value
 
-__all__ = ["KWH_J", "ModelWatts", "PowerCurve", "PowerDay", "TrialWatts", "Watts", "power_day"]
+__all__ = [
+    "KWH_J",
+    "ModelWatts",
+    "PowerCurve",
+    "PowerDay",
+    "TrialWatts",
+    "Watts",
+    "WattsSource",
+    "model_watts",
+    "power_day",
+    "router_watts",
+]
 
 KWH_J = 3.6e6
 _TERABYTE_BITS = 8e12
+
+Progress = Callable[[int, int, str], object]
+"""Takes the number of loads that are done, of how many, and what they are."""
 
 Watts = Callable[[float], float]
 """Mean watts while so many bits per second are forwarded."""
@@ -66,31 +82,20 @@ class PowerCurve:
 
     @classmethod
     def through(
-        cls,
-        watts: Watts,
-        loads_bps: Sequence[float],
-        *,
-        most: int = 20,
-        progress: Callable[[int, int, str], object] | None = None,
+        cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20, progress: Progress | None = None
     ) -> PowerCurve:
-        """Ask for the watts at each distinct load; of more than ``most``, at that many between the ends.
-
-        ``progress`` is told how many loads are done, of how many, and what they are.
-        """
+        """Ask for the watts at each distinct load; of more than ``most``, at that many between the ends."""
         distinct = sorted(set(loads_bps))
-        few = len(distinct) <= most
+        is_interpolated = len(distinct) > most
         low_bps, high_bps = distinct[0], distinct[-1]
-        asked = (
-            distinct
-            if few
-            else [low_bps + (high_bps - low_bps) * place / (most - 1) for place in range(most - 1)] + [high_bps]
-        )
-        found: list[float] = []
-        for load in asked:
+        if is_interpolated:
+            distinct = [low_bps + (high_bps - low_bps) * step / (most - 1) for step in range(most - 1)] + [high_bps]
+        power_w: list[float] = []
+        for l2_bps in distinct:
             if progress is not None:
-                progress(len(found), len(asked), "loads")
-            found.append(watts(load))
-        return cls(l2_bps=tuple(asked), power_w=tuple(found), is_interpolated=not few)
+                progress(len(power_w), len(distinct), "loads")
+            power_w.append(watts(l2_bps))
+        return cls(l2_bps=tuple(distinct), power_w=tuple(power_w), is_interpolated=is_interpolated)
 
     def at(self, l2_bps: float) -> float:
         """Return the watts at a load between the ends of the curve."""
@@ -244,3 +249,43 @@ def power_day(
         profile=series.source,
         notes=series.notes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WattsSource:
+    """Watts over load with what they cover, where they come from, and what must be known beside them."""
+
+    watts: Watts
+    scope: str
+    source: str
+    notes: tuple[str, ...]
+
+
+def router_watts(trials: TrialWatts, loads_bps: Sequence[float], *, evaluator: str, progress: Progress) -> WattsSource:
+    """Return the watts of a router over the loads of a day, from one trial each, or from 20 if there are more."""
+    curve = PowerCurve.through(trials, loads_bps, progress=progress)
+    notes = [f"frames of {trials.load.frames.name}, {evaluator}"]
+    if curve.is_interpolated:
+        notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")
+    if trials.lost:
+        l2_bps, ratio = max(trials.lost, key=lambda lost: lost[1])
+        notes.append(
+            f"the router does not carry this day: at {format_bps(l2_bps)} it loses {format_ratio(ratio)}; "
+            "the watts are those of what it does"
+        )
+    return WattsSource(watts=curve.at, scope=trials.scope, source=trials.source, notes=tuple(notes))
+
+
+def model_watts(
+    model: PowerModel, frames: FrameMix, capacity_bps: float, *, file: str, taken: str, ports: str
+) -> WattsSource:
+    """Return the watts of a power model; ``taken`` and ``ports`` describe where capacity and ports come from."""
+    notes = [
+        f"full load, where the model asks for a share of it, is {format_bps(capacity_bps)}: {taken}",
+        f"packets of {frames.name}",
+    ]
+    if isinstance(model, PortPower):
+        up = ", ".join(f"{equipped.up} x {name}" for name, equipped in model.equipped.items() if equipped.up)
+        notes.append(f"ports that are up: {up}, as {ports}")
+    watts = ModelWatts(model=model, frame_bytes=frames.mean_bytes, capacity_bps=capacity_bps)
+    return WattsSource(watts=watts, scope=model.scope, source=f"power model {file}", notes=tuple(notes))

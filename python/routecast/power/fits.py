@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from routecast.errors import FitProblem
+from routecast.evaluate.plain import plain
 from routecast.power.csv_file import PortSample, read_csv, read_port_samples
 from routecast.power.curve import Interpolation
+from routecast.power.files import power_model_document
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.load_fit import (
     STANDARD_POINTS,
+    ErrorSummary,
     LoadFit,
     Parameter,
     fit_and_predict,
@@ -372,6 +375,18 @@ class DeviceFit:
     left_out: str = field("How they were left out, in words")
     samples: tuple[Fitted, ...]
     notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data: parameters with their intervals, errors, the model as its file has it."""
+        return {
+            "parameters": plain(self.parameters),
+            "fitted_samples": self.fitted,
+            "left_out": self.left_out,
+            "errors": plain(ErrorSummary.of(self.error_ratio)),
+            "fitted_errors": plain(ErrorSummary.of(self.fitted_error_ratio)),
+            "notes": list(self.notes),
+            "model": power_model_document(self.model, name=self.device),
+        }
 
 
 def model_for(path: str | Path) -> FitModel:

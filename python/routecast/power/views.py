@@ -48,6 +48,7 @@ __all__ = [
     "plan_tables",
     "platforms_table",
     "ports_table",
+    "power_table_notes",
     "power_tables",
     "proportional_figure",
     "router_table",
@@ -687,3 +688,16 @@ def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float
         caption=f"{ports}. The load in each direction of every port that is up, in percent of its line rate; the mean "
         "P_base of its classes is counted once.",
     )
+
+
+def power_table_notes(table: PowerTable) -> list[str]:
+    """Return the lines below the power tables: throughput, times, source, formulas and notes."""
+    return [
+        f"Throughput without loss: {format_pps(table.throughput_pps)}, {format_bps(table.throughput_bps)}.",
+        f"Stabilisation {format_duration(table.stabilise_s)}, measurement {format_duration(table.measure_s)}; "
+        f"average: {table.averaging}.",
+        f"Watts: {table.source} ({table.evaluator}).",
+        *(f"Not measured: {row.name}, {row.not_measured}." for row in table.rows if row.not_measured),
+        *(f"{METRICS[key].name}: {METRICS[key].formula}. {METRICS[key].source}." for key in SHOWN_METRICS),
+        *(f"Note: {note}" for note in table.notes),
+    ]

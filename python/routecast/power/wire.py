@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from routecast.benchmark.journal import Journal
 from routecast.benchmark.procedures.throughput import PROCEDURE as THROUGHPUT
@@ -17,15 +18,20 @@ from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceilin
 from routecast.benchmark.profile import Profile, read_profile
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
-from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
 from routecast.power.table import FoundThroughput, PowerTable, PowerTableSettings, power_table
 from routecast.quantity import format_duration, format_ratio
+from routecast.testbed.document import PowerTable as PowerTableOfFile
 from routecast.testbed.measure import Measure
+from routecast.testbed.meters import PowerMeter, tried
+from routecast.testbed.meters.of_file import meter_for
+from routecast.testbed.opening import open_testbed
+from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import TimedMeasure, silent_trial
 
-__all__ = ["SHORTEST_LINE_S", "intervals_s", "search_profile", "wire_power_table"]
+__all__ = ["SHORTEST_LINE_S", "intervals_s", "measured_table", "search_profile", "wire_power_table"]
 
 SHORTEST_LINE_S = 1.0
 """Line "idle+" has a frame a second on every port: a shorter trial would have none."""
@@ -256,3 +262,58 @@ def _meter_notes(measure: Measure) -> tuple[str, ...]:
     if any(port.is_virtual for port in measure.bed.ports):
         notes.append("tester and router share this machine: the watts are those of both")
     return tuple(notes)
+
+
+_RETRIES = 4
+"""How often an invalid trial is run again: as in the profile "quick"."""
+
+_AVERAGING = "mean of the meter over the time in which frames are sent, one trial for each line"
+
+
+def measured_table(
+    testbed: str,
+    *,
+    bed: Mapping[str, Any],
+    power: str | None,
+    load: OfferedLoad,
+    seed: int,
+    settings: PowerTableSettings,
+    duration_s: float | None,
+    stabilise_s: float | None,
+    on_remark: Callable[[str], None],
+    report: Callable[[str], None],
+) -> PowerTable:
+    """Return the table of the device of a test bed; without lengths those that suit the meter.
+
+    ``bed`` are the options of :func:`routecast.testbed.opening.open_testbed`.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        No meter is named.
+    routecast.errors.EnvironmentProblem
+        The meter cannot be read, or the test bed cannot be put up.
+    """
+    meter = _meter(read_testbed(testbed, device=bed["device"], options=bed["options"]).power, power)
+    usual_stabilise_s, usual_measure_s = intervals_s(meter.interval_s)
+    settings = replace(
+        settings,
+        stabilise_s=usual_stabilise_s if stabilise_s is None else stabilise_s,
+        measure_s=duration_s or usual_measure_s,
+        averaging=_AVERAGING,
+    )
+    lengths = f"{format_duration(settings.stabilise_s)} and {format_duration(settings.measure_s)}"
+    on_remark(f"{meter.name}, scope {meter.scope}: each line is stabilised and measured for {lengths}")
+    with open_testbed(testbed, **bed, said=on_remark, power=power, seed=seed, retries=_RETRIES) as measure:
+        return wire_power_table(measure, load, settings=settings, report=report)
+
+
+def _meter(table: PowerTableOfFile | None, power: str | None) -> PowerMeter:
+    """Return the meter of the command line or of the file, if it can be read."""
+    meter, no_power = meter_for(table, power)
+    if meter is not None:
+        return tried(meter)
+    if no_power:
+        raise EnvironmentProblem(no_power)
+    text = "a real router needs a power meter: give --power METER (`routecast power meters` lists them)"
+    raise QuantityProblem(power or "", text)

@@ -1,4 +1,4 @@
-"""``routecast power optimise``: the setting of a router with the fewest watts that keeps what is asked of it."""
+"""``routecast power table``, ``day`` and ``optimise``: the watts of a router, and its setting with the fewest."""
 
 from __future__ import annotations
 
@@ -34,24 +34,19 @@ from routecast.cli.options import (
     frames_asked,
     grouped,
 )
-from routecast.cli.power.models import EquipOption, equipped_as_said
-from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
+from routecast.cli.power_models import EquipOption, equipped
+from routecast.errors import CriterionFailed, QuantityProblem
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from routecast.cli.console import Report
     from routecast.evaluate.protocol import Evaluator
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
-    from routecast.power.day import Watts
     from routecast.power.operating.day import Switching
     from routecast.power.operating.optimise import Effort, Machine
     from routecast.power.operating.targets import Target
     from routecast.power.table import PowerTable, PowerTableSettings
     from routecast.router.model import RouterModel
-    from routecast.testbed.document import PowerTable as PowerTableOfFile
-    from routecast.testbed.meters import PowerMeter
 
 __all__ = ["optimise", "power_day_command", "power_table_command"]
 
@@ -122,7 +117,12 @@ def power_table_command(
     """
     import math
 
+    from routecast.load.flows import FlowSet
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import OfferedLoad
     from routecast.power.table import PowerTableSettings
+    from routecast.power.views import power_table_notes, power_tables
+    from routecast.power.wire import measured_table
     from routecast.quantity import parse_duration_s
 
     duration_s = parse_duration_s(duration) if duration else None
@@ -141,17 +141,22 @@ def power_table_command(
             text = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
             raise QuantityProblem(evaluator.value, text)
 
-        table = measured_table(
-            testbed or "namespaces",
-            device=device,
-            power=power,
-            frame=frame or "IMIX",
-            flows=flows,
-            seed=seed,
-            settings=settings,
-            duration_s=duration_s,
-            stabilise_s=stabilise_s,
-        )
+        if flows is not None and flows % 2:
+            raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
+        frames = FrameMix.parse(frame or "IMIX")
+        with progress_bar("power table") as progress:
+            table = measured_table(
+                testbed or "namespaces",
+                bed=device.bed(),
+                power=power,
+                load=OfferedLoad(rate_pps=1.0, frames=frames, flows=FlowSet.crafted(flows or 2, ports=2)),
+                seed=seed,
+                settings=settings,
+                duration_s=duration_s,
+                stabilise_s=stabilise_s,
+                on_remark=remark,
+                report=lambda text: progress(0, 0, text),
+            )
     elif router is None:
         text = "no router: give a FILE.router.toml, or --testbed namespaces --dut linux --power METER"
         raise QuantityProblem("", text)
@@ -163,7 +168,10 @@ def power_table_command(
     if as_json:
         print_json(table.to_json())
         return
-    _print(data(), table)
+    for shown in power_tables(table):
+        print_table(data(), shown)
+    for line in power_table_notes(table):
+        data().print(line, markup=False, style="dim")
 
 
 def _predicted(
@@ -234,26 +242,6 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
         raise QuantityProblem(text, f"{option} {text[:60]!r} is no list of numbers such as 100,30,0") from None
 
 
-def _print(console: Console, table: PowerTable) -> None:
-    from routecast.power.metrics import METRICS
-    from routecast.power.views import SHOWN_METRICS, power_tables
-    from routecast.quantity import format_bps, format_duration, format_pps
-
-    for one in power_tables(table):
-        print_table(console, one)
-    lines = [
-        f"Throughput without loss: {format_pps(table.throughput_pps)}, {format_bps(table.throughput_bps)}.",
-        f"Stabilisation {format_duration(table.stabilise_s)}, measurement {format_duration(table.measure_s)}; "
-        f"average: {table.averaging}.",
-        f"Watts: {table.source} ({table.evaluator}).",
-        *(f"Not measured: {row.name}, {row.not_measured}." for row in table.rows if row.not_measured),
-        *(f"{METRICS[key].name}: {METRICS[key].formula}. {METRICS[key].source}." for key in SHOWN_METRICS),
-        *(f"Note: {note}" for note in table.notes),
-    ]
-    for line in lines:
-        console.print(line, markup=False, style="dim")
-
-
 PROFILE = "Profile"
 
 
@@ -295,9 +283,12 @@ def power_day_command(
     A series longer than a day is averaged by time of day first. A router is asked by one trial for each load, or at
     20 loads with straight lines between them.
     """
-    from routecast.power.day import power_day
-    from routecast.power.files import is_power_model
+    from routecast.load.frames import FrameMix
+    from routecast.power.day import TrialWatts, model_watts, power_day, router_watts
+    from routecast.power.files import is_power_model, read_power_model
     from routecast.power.views import day_table, proportional_figure
+    from routecast.quantity import parse_bit_rate_bps, parse_duration_s
+    from routecast.router.files import read_router_and_load
 
     refuse_no_figure_file(figure)
     is_router = not is_power_model(file)
@@ -309,13 +300,29 @@ def power_day_command(
         raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
     series = of_day.day(profile)
     with progress_bar("power day") as progress:
-        watts, scope, source, notes = (
-            _of_router(file, series, frame, evaluator, duration, seed, progress)
-            if is_router
-            else _of_model(file, series, frame, capacity, equip or [])
+        if is_router:
+            model, default = read_router_and_load(file, frames=frames_asked(frame))
+            options = LoadOptions() if default else LoadOptions(load="1 Mpps", frame="IMIX")
+            options = replace(options, frame=frame or options.frame)
+            trials = TrialWatts(
+                evaluator=power_evaluator(evaluator, model, seed),
+                load=options.offered(default, ports=len(model.ports), seed=seed),
+                duration_s=parse_duration_s(duration),
+            )
+            source = router_watts(trials, series.l2_bps, evaluator=evaluator.value, progress=progress)
+        else:
+            source = model_watts(
+                equipped(read_power_model(file), equip or []),
+                FrameMix.parse(frame or "IMIX"),
+                series.peak_bps if capacity is None else parse_bit_rate_bps(capacity),
+                file=file.name,
+                taken="the peak of the profile, for lack of --capacity" if capacity is None else "as given",
+                ports="given" if equip else "the file says",
+            )
+        day = power_day(
+            series, source.watts, scope=source.scope, source=source.source, price_per_kwh=price, carbon_g_per_kwh=carbon
         )
-        day = power_day(series, watts, scope=scope, source=source, price_per_kwh=price, carbon_g_per_kwh=carbon)
-    day = replace(day, notes=(*day.notes, *notes))
+    day = replace(day, notes=(*day.notes, *source.notes))
     if figure is not None:
         write_figure(proportional_figure(day), figure)
     if as_json:
@@ -323,143 +330,6 @@ def power_day_command(
         return
     print_table(data(), day_table(day, price))
     print_notes(data(), day.notes)
-
-
-def _of_router(
-    file: Path,
-    series: TrafficSeries,
-    frame: str | None,
-    evaluator: PowerEvaluator,
-    duration: str,
-    seed: int,
-    progress: Report,
-) -> tuple[Watts, str, str, list[str]]:
-    from routecast.power.day import PowerCurve, TrialWatts
-    from routecast.quantity import format_bps, format_ratio, parse_duration_s
-    from routecast.router.files import read_router_and_load
-
-    model, default = read_router_and_load(file, frames=frames_asked(frame))
-    asked = LoadOptions() if default else LoadOptions(load="1 Mpps", frame="IMIX")
-    load = replace(asked, frame=frame or asked.frame).offered(default, ports=len(model.ports), seed=seed)
-    trials = TrialWatts(
-        evaluator=power_evaluator(evaluator, model, seed), load=load, duration_s=parse_duration_s(duration)
-    )
-    curve = PowerCurve.through(trials, series.l2_bps, progress=progress)
-    notes = [f"frames of {load.frames.name}, {evaluator.value}"]
-    if curve.is_interpolated:
-        notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")
-    if trials.lost:
-        at_bps, ratio = max(trials.lost, key=lambda lost: lost[1])
-        notes.append(
-            f"the router does not carry this day: at {format_bps(at_bps)} it loses {format_ratio(ratio)}; "
-            "the watts are those of what it does"
-        )
-    return curve.at, trials.scope, trials.source, notes
-
-
-def _of_model(
-    file: Path, series: TrafficSeries, frame: str | None, capacity: str | None, equip: list[str]
-) -> tuple[Watts, str, str, list[str]]:
-    from routecast.load.frames import FrameMix
-    from routecast.power.day import ModelWatts
-    from routecast.power.files import read_power_model
-    from routecast.power.port import PortPower
-    from routecast.quantity import format_bps, parse_bit_rate_bps
-
-    model = equipped_as_said(read_power_model(file), equip)
-    frames = FrameMix.parse(frame or "IMIX")
-    capacity_bps = series.peak_bps if capacity is None else parse_bit_rate_bps(capacity)
-    watts = ModelWatts(model=model, frame_bytes=frames.mean_bytes, capacity_bps=capacity_bps)
-    taken = "the peak of the profile, for lack of --capacity" if capacity is None else "as given"
-    notes = [
-        f"full load, where the model asks for a share of it, is {format_bps(capacity_bps)}: {taken}",
-        f"packets of {frames.name}",
-    ]
-    if isinstance(model, PortPower):
-        up = ", ".join(f"{ports.up} x {name}" for name, ports in model.equipped.items() if ports.up)
-        notes.append(f"ports that are up: {up}, as {'given' if equip else 'the file says'}")
-    return watts, model.scope, f"power model {file.name}", notes
-
-
-_RETRIES = 4
-"""How often an invalid trial is run again: as the profile "quick" has it."""
-
-_AVERAGING = "mean of the meter over the time in which frames are sent, one trial for each line"
-
-
-def measured_table(
-    testbed: str,
-    *,
-    device: DeviceOptions,
-    power: str | None,
-    frame: str,
-    flows: int | None,
-    seed: int,
-    settings: PowerTableSettings,
-    duration_s: float | None,
-    stabilise_s: float | None,
-) -> PowerTable:
-    """Return the table of the device of a test bed; without lengths those that suit the meter.
-
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        No meter is named, or flows cannot go both ways alike.
-    routecast.errors.EnvironmentProblem
-        The meter cannot be read, or the test bed cannot be put up.
-    """
-    from routecast.load.flows import FlowSet
-    from routecast.load.frames import FrameMix
-    from routecast.load.offered import OfferedLoad
-    from routecast.power.wire import intervals_s, wire_power_table
-    from routecast.quantity import format_duration
-    from routecast.testbed.opening import open_testbed
-    from routecast.testbed.reading import read_testbed
-
-    if flows is not None and flows % 2:
-        raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
-    named = device.settings()
-    meter = _meter(read_testbed(testbed, device=device.dut, options=named).power, power)
-    usual_stabilise_s, usual_measure_s = intervals_s(meter.interval_s)
-    chosen = replace(
-        settings,
-        stabilise_s=usual_stabilise_s if stabilise_s is None else stabilise_s,
-        measure_s=duration_s or usual_measure_s,
-        averaging=_AVERAGING,
-    )
-    load = OfferedLoad(rate_pps=1.0, frames=FrameMix.parse(frame), flows=FlowSet.crafted(flows or 2, ports=2))
-    lengths = f"{format_duration(chosen.stabilise_s)} and {format_duration(chosen.measure_s)}"
-    remark(f"{meter.name}, scope {meter.scope}: each line is stabilised and measured for {lengths}")
-    with (
-        progress_bar("power table") as progress,
-        open_testbed(
-            testbed,
-            device=device.dut,
-            options=named,
-            encapsulation=device.encapsulation,
-            own_network=device.own_network,
-            share_cores=device.share_cores,
-            said=remark,
-            power=power,
-            seed=seed,
-            retries=_RETRIES,
-        ) as measure,
-    ):
-        return wire_power_table(measure, load, settings=chosen, report=lambda now: progress(0, 0, now))
-
-
-def _meter(table: PowerTableOfFile | None, power: str | None) -> PowerMeter:
-    """Return the meter of the command line or of the file, if it can be read."""
-    from routecast.testbed.meters import tried
-    from routecast.testbed.meters.of_file import meter_for
-
-    meter, no_power = meter_for(table, power)
-    if meter is not None:
-        return tried(meter)
-    if no_power:
-        raise EnvironmentProblem(no_power)
-    text = "a real router needs a power meter: give --power METER (`routecast power meters` lists them)"
-    raise QuantityProblem(power or "", text)
 
 
 DAY = "Day"
@@ -596,7 +466,7 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power.optimise_tables import found_document, found_notes
+    from routecast.power.operating.document import found_document, found_notes
     from routecast.power.operating.optimise import operating_point, why_none
     from routecast.power.views import found_tables, front_figure, has_front
 
@@ -631,7 +501,7 @@ def _whole_day(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power.optimise_tables import day_document, day_notes
+    from routecast.power.operating.document import day_document, day_notes
     from routecast.power.operating.optimise import optimise_day
     from routecast.power.views import day_figure, plan_tables
 
