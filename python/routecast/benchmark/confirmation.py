@@ -108,7 +108,7 @@ def _confirmed(
 ) -> ThroughputRow:
     if not math.isfinite(row.throughput_pps):
         return replace(row, confirmed="not run", confirmed_reason="no rate was found")
-    below = [one for one in witnesses if one.rate_pps <= row.throughput_pps * (1.0 + _ALIKE)]
+    below = [witness for witness in witnesses if witness.rate_pps <= row.throughput_pps * (1.0 + _ALIKE)]
     if not below:
         valid = "was asked for" if none_asked else "at this rate or below was valid"
         return replace(row, confirmed="not run", confirmed_reason=f"no latency or loss trial {valid}")

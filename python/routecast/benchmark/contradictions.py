@@ -124,8 +124,8 @@ def _place(row: _Row) -> str:
     return f"{row.stream}, {row.frame_bytes:g} B"
 
 
-def _is_same(one: _Row, other: _Row) -> bool:
-    return (one.stream, one.frame_bytes) == (other.stream, other.frame_bytes)
+def _is_same(row: _Row, other: _Row) -> bool:
+    return (row.stream, row.frame_bytes) == (other.stream, other.frame_bytes)
 
 
 def _goals_that_lost(result: BenchmarkResult) -> Iterator[str]:
@@ -212,7 +212,7 @@ def _overloads_that_lost_less(result: BenchmarkResult) -> Iterator[str]:
         if row.outcome == "undetermined" or not math.isfinite(row.overload_loss_ratio):
             continue
         most_ratio = min(row.overload_loss_ratio * _whole_over_overload(row, settings), 1.0)
-        lower = [one for one in _losses(result) if _is_same(row, one) and one.intended_pps < row.overload_pps]
+        lower = [loss for loss in _losses(result) if _is_same(row, loss) and loss.intended_pps < row.overload_pps]
         worst = max(lower, key=lambda one: one.loss_ratio, default=None)
         if worst is not None and _is_less(most_ratio, worst.loss_ratio):
             yield (

@@ -65,18 +65,19 @@ def grouped(command: Command) -> Command:
         of_group = get_type_hints(group, include_extras=True)
         parameters += [
             inspect.Parameter(
-                one.name,
+                field.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if one.default is MISSING else one.default,
-                annotation=of_group[one.name],
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                annotation=of_group[field.name],
             )
-            for one in fields(group)
+            for field in fields(group)
         ]
 
     @wraps(command)
     def run(**given: Any) -> object:
         made = {
-            name: group(**{one.name: given.pop(one.name) for one in fields(group)}) for name, group in groups.items()
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
         }
         return command(**given, **made)
 
@@ -401,7 +402,7 @@ class DayOptions:
 
     def given(self) -> list[str]:
         """Name the options that were given."""
-        return [f"--{one.name}" for one in fields(self) if getattr(self, one.name)]
+        return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
 
     def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
         """Return a series as one day in steps; one that is longer is averaged by time of day.

@@ -126,7 +126,7 @@ def workload(
         write_figure(miss_figure(answer), figure)
     if as_json:
         document = answer.to_json()
-        document["required"] = [_row(one) for one in needs]
+        document["required"] = [_row(need) for need in needs]
         document["cachegrind"] = counted.to_json() if counted else None
         print_json(document)
         return
@@ -149,7 +149,7 @@ def _list(*, as_json: bool) -> None:
     from routecast.testbed.workload.views import kernels_table
 
     if as_json:
-        print_json({"kernels": [asdict(one) for one in kernels()]})
+        print_json({"kernels": [asdict(kernel) for kernel in kernels()]})
     else:
         print_table(data(), kernels_table())
 
@@ -214,7 +214,7 @@ def _needs(
 
     if line_bps is None:
         return ()
-    sizes = sorted({one.frame_bytes for one in answer.sizes})
+    sizes = sorted({size.frame_bytes for size in answer.sizes})
     return required(answer, line_bps, sizes, frequency_hz=frequency_hz, instructions_per_cycle=ipc)
 
 

@@ -428,11 +428,11 @@ _WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
 
 def points_text(points: Sequence[Point]) -> str:
     """Return the text of a file of points, which reads back as the same; what none of them says has no column."""
-    columns = {name: cell for name, cell in _WRITTEN.items() if any(cell(one) not in {None, ""} for one in points)}
+    columns = {name: cell for name, cell in _WRITTEN.items() if any(cell(point) not in {None, ""} for point in points)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([cell(one) for cell in columns.values()] for one in points)
+    writer.writerows([cell(point) for cell in columns.values()] for point in points)
     return text.getvalue()
 
 

@@ -75,15 +75,15 @@ def over_time_figure(
     Without a verdict (what happens to the router is the question) the rates stand alone.
     """
     part_s = duration_s / len(moments)
-    forwarded = [one.forwarded_pps for one in moments]
+    forwarded = [moment.forwarded_pps for moment in moments]
     so_far = [total / (number + 1) for number, total in enumerate(accumulate(forwarded))]
-    rate, rate_unit = prefixed([*forwarded, *(one.offered_pps for one in moments)], "pps")
+    rate, rate_unit = prefixed([*forwarded, *(moment.offered_pps for moment in moments)], "pps")
     time, time_unit = prefixed([duration_s], "s")
-    times = tuple((one.time_s + part_s / 2.0) / time for one in moments)
-    ends = tuple((one.time_s + part_s) / time for one in moments)
+    times = tuple((moment.time_s + part_s / 2.0) / time for moment in moments)
+    ends = tuple((moment.time_s + part_s) / time for moment in moments)
     shown = [value / rate for value in (*forwarded, *so_far)]
     marks: list[Mark] = []
-    offered = [one.offered_pps / rate for one in moments]
+    offered = [moment.offered_pps / rate for moment in moments]
     # A load with random gaps would hide the line that is to be read: its mean says as much.
     level = sum(offered) / len(offered)
     if level <= 1.3 * max(shown):
@@ -106,15 +106,15 @@ def over_time_figure(
         marks += _verdict_marks(verdict, rate, time, low, high)
     marks += [
         Points(
-            name=f"read at {format_duration(one.at_s)}",
-            x=(one.at_s / time,),
-            y=(one.so_far / rate,),
+            name=f"read at {format_duration(reading.at_s)}",
+            x=(reading.at_s / time,),
+            y=(reading.so_far / rate,),
             colour=_LOOK,
             symbol="diamond",
             size_px=10,
-            labels=(f"{format_pps(one.so_far)} since the start; {format_pps(one.now)} then",),
+            labels=(f"{format_pps(reading.so_far)} since the start; {format_pps(reading.now)} then",),
         )
-        for one in readings
+        for reading in readings
     ]
     caption = f"Rates of {len(moments):,} parts of {format_duration(part_s)} each."
     if verdict is not None:
@@ -165,7 +165,7 @@ def readings_table(readings: Sequence[Reading], verdict: Steadiness) -> Table:
             "Difference",
             "%",
             signed_percent,
-            lambda one: one.so_far / verdict.mean - 1.0 if verdict.is_steady and verdict.mean else None,
+            lambda row: row.so_far / verdict.mean - 1.0 if verdict.is_steady and verdict.mean else None,
         ),
         name="readings",
         title="What a look would have said",
@@ -286,7 +286,9 @@ def resources_table(trial: Trial) -> Table:
 
     Eight or more of one kind that follow each other share a row, with the least and the most of each.
     """
-    folded = [list(alike) for _, alike in groupby(trial.resources, key=lambda one: re.sub(r"\d+", "#", one.name))]
+    folded = [
+        list(alike) for _, alike in groupby(trial.resources, key=lambda resource: re.sub(r"\d+", "#", resource.name))
+    ]
     rows = [part for alike in folded for part in ([alike] if len(alike) >= _FOLDED else [[one] for one in alike])]
 
     def span(form: Callable[[float], str], of: Callable[[Resource], float | None]) -> Callable[[list[Resource]], Cell]:

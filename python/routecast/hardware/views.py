@@ -43,10 +43,10 @@ def probe_tables(hardware: Hardware) -> tuple[Table, ...]:
     )
     operations = Table.of(
         hardware.operations.items(),
-        Column.text("Operation", lambda one: one[0]),
-        Column.text("Cycles", lambda one: one[1].cycles.text, wrap=True),
-        Column("Misfit", "%", percent, lambda one: one[1].residual_ratio),
-        Column("Samples", "", ".0f", lambda one: one[1].samples),
+        Column.text("Operation", lambda row: row[0]),
+        Column.text("Cycles", lambda row: row[1].cycles.text, wrap=True),
+        Column("Misfit", "%", percent, lambda row: row[1].residual_ratio),
+        Column("Samples", "", ".0f", lambda row: row[1].samples),
         name="operations",
         title="Elementary operations",
         caption="Core cycles of one execution with its data in L1; misfit: root mean square of the relative residuals.",
@@ -63,8 +63,8 @@ def formulas_table(hardware: Hardware) -> Table:
             costs.append((f"  remote {name}", cost.remote))
     return Table.of(
         costs,
-        Column.text("Operation", lambda one: one[0]),
-        Column.text("Cycles, lines of memory, source", lambda one: _cost(one[1])),
+        Column.text("Operation", lambda row: row[0]),
+        Column.text("Cycles, lines of memory, source", lambda row: _cost(row[1])),
         name="operations",
         title="Elementary operations",
         caption="Formulas over the operations' parameters, sizes in bytes; remote: the frame lies in the other "
@@ -83,10 +83,10 @@ def hardware_table(hosts: Mapping[str, Hardware]) -> Table:
     """Return the hosts that are known, by name."""
     return Table.of(
         hosts.items(),
-        Column.text("Name", lambda one: one[0]),
-        Column("Cores", "", ".0f", lambda one: one[1].cpu.cores),
-        Column("Clock", getter=lambda one: format_frequency(one[1].cpu.frequency_hz)),
-        Column.text("What it is", lambda one: one[1].title),
+        Column.text("Name", lambda row: row[0]),
+        Column("Cores", "", ".0f", lambda row: row[1].cpu.cores),
+        Column("Clock", getter=lambda row: format_frequency(row[1].cpu.frequency_hz)),
+        Column.text("What it is", lambda row: row[1].title),
         name="hardware",
         title="Hardware",
     )

@@ -406,15 +406,15 @@ class Appliance:
             numbers = {one["number"]: one for one in active.status()["members"]}
             self._suspects.look(
                 {
-                    one.name: (numbers[one.number]["sent_frames"], numbers[one.number]["returned_frames"])
-                    for one in self._membership.members.values()
-                    if one.number in numbers and not one.fault
+                    member.name: (numbers[member.number]["sent_frames"], numbers[member.number]["returned_frames"])
+                    for member in self._membership.members.values()
+                    if member.number in numbers and not member.fault
                 }
             )
         if self._is_due("own", _OWN_EVERY_S):
             self._judge(active)
             for balancer in self._balancers.values():
-                balancer.send_own([one.number for one in self._membership.members.values()])
+                balancer.send_own([member.number for member in self._membership.members.values()])
         else:
             dead = [one["number"] for one in active.status()["members"] if one["is_dead"]]
             active.send_own(dead)
@@ -476,7 +476,7 @@ class Appliance:
     def _can_work(self, balancer: Balancer) -> bool:
         """Whether one that stands by could do better: its interfaces are up, and it hears back-end routers."""
         before = sum(one["probes_returned"] for one in balancer.status()["members"])
-        balancer.send_own([one.number for one in self._membership.members.values()])
+        balancer.send_own([member.number for member in self._membership.members.values()])
         deadline = time.monotonic() + _TICK_S
         while time.monotonic() < deadline:
             if sum(one["probes_returned"] for one in balancer.status()["members"]) > before:
@@ -742,7 +742,7 @@ class Appliance:
         """Return digests of what each element knows, and whether all are what they should be."""
         with self._lock:
             balancers = {name: json.loads(one.plane.audit()) for name, one in self._balancers.items()}
-            up = [one.name for one in self._membership.members.values() if one.fault != "link"]
+            up = [member.name for member in self._membership.members.values() if member.fault != "link"]
             routers = {name: routes_digest(self.layout.netns(name)) for name in up}
         problems = []
         for name, found in balancers.items():
@@ -870,5 +870,5 @@ def _endpoint(text: str) -> tuple[str, int | None]:
 
 
 def _require_programs(routers: Iterable[BackEndTable]) -> None:
-    if any(one.forwarding == "nftables" for one in routers) and not shutil.which("nft"):
+    if any(router.forwarding == "nftables" for router in routers) and not shutil.which("nft"):
         raise EnvironmentProblem("a back-end router with nftables needs the program nft: apt install nftables")

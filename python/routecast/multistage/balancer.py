@@ -221,7 +221,7 @@ class Balancer:
         self.number = number
         self.netns = layout.netns(self.name)
         self._layout = layout
-        numbers = {one.name: one.number for one in membership.members.values()}
+        numbers = {member.name: member.number for member in membership.members.values()}
         detector = file.detector
         self.plane = LoadBalancer(
             json.dumps(

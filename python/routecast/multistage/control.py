@@ -27,7 +27,7 @@ _FOLDER = ".multistage"
 def standing() -> list[str]:
     """Return the names of the routers that stand on this machine, whether a process holds them or not."""
     folders = state.FOLDER.glob(f"*{_FOLDER}") if state.FOLDER.is_dir() else ()
-    return sorted(one.name.removesuffix(_FOLDER) for one in folders)
+    return sorted(folder.name.removesuffix(_FOLDER) for folder in folders)
 
 
 def the_only_one(name: str | None) -> str:

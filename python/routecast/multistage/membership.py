@@ -81,16 +81,16 @@ class Membership:
 
     def weights(self) -> list[tuple[int, float]]:
         """Return number and weight of each member that has rows."""
-        return [(one.number, one.weight) for one in self.members.values() if one.takes]
+        return [(member.number, member.weight) for member in self.members.values() if member.takes]
 
     def free_number(self) -> int | None:
         """Return a number that no member has; None where all are in use."""
-        taken = {one.number for one in self.members.values()}
+        taken = {member.number for member in self.members.values()}
         return next((number for number in range(MOST_MEMBERS) if number not in taken), None)
 
     def by_number(self, number: int) -> Member | None:
         """Return a member by its number in the tables."""
-        return next((one for one in self.members.values() if one.number == number), None)
+        return next((member for member in self.members.values() if member.number == number), None)
 
     def write(self, path: Path) -> None:
         """Put it on disk, whole or not at all."""

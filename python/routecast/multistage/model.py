@@ -50,13 +50,13 @@ class FlowChoices:
         """
         rows = [
             flow_row(
-                str(one["source_address"]),
-                str(one["destination_address"]),
+                str(flow["source_address"]),
+                str(flow["destination_address"]),
                 _UDP,
-                (int(str(one["source_port"])), int(str(one["destination_port"]))),
+                (int(str(flow["source_port"])), int(str(flow["destination_port"]))),
                 False,
             )
-            for one in flows
+            for flow in flows
         ]
         weights = [(number, table.weight) for number, table in enumerate(file.router)]
         names = [table.name for table in file.router]
@@ -191,7 +191,7 @@ def deaths_of(
     balance = _balance(file)
     ways = _ways(model.task(balance), file)
     known: list[str] = []
-    for name in sorted(victims, key=lambda one: predicted[one].detection_s):
+    for name in sorted(victims, key=lambda victim: predicted[victim].detection_s):
         known.append(name)
         route = _route(ways, flows.chosen(known))
         events.append(Reroute(task=balance, at_s=at_s + predicted[name].detection_s, route=route))

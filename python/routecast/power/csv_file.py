@@ -141,7 +141,7 @@ def _netpowerbench(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
         if one is not None:
             by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(one)
     return {
-        device: tuple(sample for one in experiments for sample in _samples(one, experiments))
+        device: tuple(sample for experiment in experiments for sample in _samples(experiment, experiments))
         for device, experiments in by_device.items()
     }
 
@@ -174,32 +174,36 @@ def _experiment(row: Row) -> _Experiment | None:
     return found
 
 
-def _samples(one: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
+def _samples(experiment: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
     """Return the sample of an experiment; one with all ports off counts for every speed of its ports."""
-    power = watts(one.row, "mean_w")
-    count = max(_whole(one.row, "n", default=1), 1)
-    if one.kind == "base":
+    power = watts(experiment.row, "mean_w")
+    count = max(_whole(experiment.row, "n", default=1), 1)
+    if experiment.kind == "base":
         return [PortSample(port_class="", use=PortsInUse(), power_w=power, samples=count)]
-    same = [other for other in all_of_device if (other.port, other.trx) == (one.port, one.trx)]
-    speeds = [one.speed] if one.speed else list(dict.fromkeys(other.speed for other in same if other.speed))
-    use = _use(one, plugged=max(other.ports for other in same))
-    names = [f"{one.port}/{one.trx}/{speed}" for speed in speeds] or [f"{one.port}/{one.trx}"]
+    same = [other for other in all_of_device if (other.port, other.trx) == (experiment.port, experiment.trx)]
+    speeds = (
+        [experiment.speed] if experiment.speed else list(dict.fromkeys(other.speed for other in same if other.speed))
+    )
+    use = _use(experiment, plugged=max(other.ports for other in same))
+    names = [f"{experiment.port}/{experiment.trx}/{speed}" for speed in speeds] or [
+        f"{experiment.port}/{experiment.trx}"
+    ]
     return [PortSample(port_class=name, use=use, power_w=power, samples=count) for name in names]
 
 
-def _use(one: _Experiment, *, plugged: int) -> PortsInUse:
-    if one.kind == "idle":
-        return PortsInUse(plugged=one.ports)
-    if one.kind in {"switch", "port"}:
-        return PortsInUse(plugged=plugged, enabled=one.ports)
-    passed_bps = one.ports * one.gbps * 1e9
-    header = _RDMA_HEADER_BYTES if one.gbps >= _RDMA_LEAST_GBPS else _IPERF_HEADER_BYTES
-    packet_bits = 8.0 * (one.payload_bytes + header)
+def _use(experiment: _Experiment, *, plugged: int) -> PortsInUse:
+    if experiment.kind == "idle":
+        return PortsInUse(plugged=experiment.ports)
+    if experiment.kind in {"switch", "port"}:
+        return PortsInUse(plugged=plugged, enabled=experiment.ports)
+    passed_bps = experiment.ports * experiment.gbps * 1e9
+    header = _RDMA_HEADER_BYTES if experiment.gbps >= _RDMA_LEAST_GBPS else _IPERF_HEADER_BYTES
+    packet_bits = 8.0 * (experiment.payload_bytes + header)
     return PortsInUse(
         plugged=plugged,
-        enabled=one.ports,
-        up=one.ports,
-        forwarding=one.ports if passed_bps > 0.0 else 0,
+        enabled=experiment.ports,
+        up=experiment.ports,
+        forwarding=experiment.ports if passed_bps > 0.0 else 0,
         passed_bps=passed_bps,
         passed_pps=passed_bps / packet_bits if passed_bps > 0.0 else 0.0,
     )

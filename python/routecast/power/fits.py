@@ -162,7 +162,7 @@ def _form(device: str, samples: Sequence[LoadSample], alone: Mapping[float, floa
     places: list[float] = []
     shares: list[float] = []
     for clock, rate in alone.items():
-        here = [one for one in samples if one.frequency_hz == clock and (one.cores or 1) == 1]
+        here = [sample for sample in samples if sample.frequency_hz == clock and (sample.cores or 1) == 1]
         still = [one.power_w for one in here if one.rate_pps == 0.0]
         if not still:
             raise FitProblem(device, f"has no sample without throughput at {clock / 1e9:g} GHz: the form needs one")
@@ -478,19 +478,19 @@ def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFi
     rests_on = set(fit.fitted)
     shown = tuple(
         Fitted(
-            place=one.load_ratio,
-            measured_w=one.power_w,
-            modelled_w=fit.model.power_w(operating_point(one)),
-            is_fitted=one in rests_on,
+            place=sample.load_ratio,
+            measured_w=sample.power_w,
+            modelled_w=fit.model.power_w(operating_point(sample)),
+            is_fitted=sample in rests_on,
         )
-        for one in samples
+        for sample in samples
     )
     return DeviceFit(
         device=name,
         model=fit.model,
         parameters=fit.parameters,
         fitted=len(fit.fitted),
-        error_ratio=tuple(one.error_ratio for one in fit.predictions),
+        error_ratio=tuple(prediction.error_ratio for prediction in fit.predictions),
         fitted_error_ratio=tuple(
             abs(fit.model.power_w(operating_point(one)) - one.power_w) / max(one.power_w, 1e-9) for one in fit.fitted
         ),
@@ -509,12 +509,12 @@ def _of_ports(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit
     }
     shown = tuple(
         Fitted(
-            place=one.use.passed_bps,
-            measured_w=one.power_w,
-            modelled_w=fit.model.use_power_w({one.port_class: one.use}),
+            place=sample.use.passed_bps,
+            measured_w=sample.power_w,
+            modelled_w=fit.model.use_power_w({sample.port_class: sample.use}),
         )
-        for one in samples
-        if one.port_class
+        for sample in samples
+        if sample.port_class
     )
     return DeviceFit(
         device=name,

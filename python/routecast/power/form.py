@@ -108,7 +108,7 @@ Form = Annotated[
 """A form function as files say it."""
 
 
-def greatest_deviation(one: FormFunction, other: FormFunction) -> tuple[float, float]:
+def greatest_deviation(function: FormFunction, other: FormFunction) -> tuple[float, float]:
     """Return the greatest absolute difference of two form functions on 0..1, and where it is.
 
     Examples
@@ -117,6 +117,6 @@ def greatest_deviation(one: FormFunction, other: FormFunction) -> tuple[float, f
     (0.25, 0.5)
     """
     points = [number / _GRID for number in range(_GRID + 1)]
-    gaps = [abs(one.at(t) - other.at(t)) for t in points]
+    gaps = [abs(function.at(t) - other.at(t)) for t in points]
     worst = max(range(len(points)), key=gaps.__getitem__)
     return gaps[worst], points[worst]

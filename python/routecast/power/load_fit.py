@@ -335,9 +335,11 @@ def _scaled(
     device: str, samples: Sequence[LoadSample], form: FormFunction | None, scope: str
 ) -> tuple[PowerModel, Mapping[str, Parameter]]:
     """Fit idle and full power: P = idle (1 - x) + full x."""
-    shares = [one.load_ratio if form is None else form.at(one.load_ratio) for one in samples]
+    shares = [sample.load_ratio if form is None else form.at(sample.load_ratio) for sample in samples]
     full = "full_w" if form is None else "active_w"
-    found = least_squares(device, {"idle_w": [1.0 - x for x in shares], full: shares}, [one.power_w for one in samples])
+    found = least_squares(
+        device, {"idle_w": [1.0 - x for x in shares], full: shares}, [sample.power_w for sample in samples]
+    )
     idle, most = found["idle_w"].value, found[full].value
     if not 0.0 <= idle <= most:
         raise FitProblem(
@@ -361,8 +363,8 @@ def _own_form(
     idle, active = means[least], means[greatest]
     if active <= idle:
         raise FitProblem(device, f"{active:.4g} W at the greatest load and {idle:.4g} W without: power does not rise")
-    places = [one.load_ratio for one in samples]
-    shares = [(one.power_w - idle) / (active - idle) for one in samples]
+    places = [sample.load_ratio for sample in samples]
+    shares = [(sample.power_w - idle) / (active - idle) for sample in samples]
     try:
         form: FormFunction = (
             fit_monotone_form(places, shares)
@@ -408,12 +410,12 @@ def _nearest(device: str, point: float, loads: Sequence[float]) -> float:
 
 
 def _predict(model: PowerModel, samples: Sequence[LoadSample]) -> tuple[Prediction, ...]:
-    return tuple(Prediction(sample=one, power_w=model.power_w(operating_point(one))) for one in samples)
+    return tuple(Prediction(sample=sample, power_w=model.power_w(operating_point(sample))) for sample in samples)
 
 
 def _sagging(samples: Sequence[LoadSample]) -> tuple[str, ...]:
     """Say where the mean power falls with load by more than measurements scatter."""
-    if len({(one.frequency_hz, one.cores) for one in samples}) > 1:
+    if len({(sample.frequency_hz, sample.cores) for sample in samples}) > 1:
         return ()
     means = _means(samples)
     return tuple(

@@ -278,7 +278,7 @@ def read_power_data(path: str | Path) -> CsvFile:
     for steps, power in _measurements({key: one for key, one in document.items() if key != "device"}, ()):
         place = "/".join(steps)
         values = power if isinstance(power, list) else []
-        right = [one for one in values if isinstance(one, int | float) and math.isfinite(one) and one >= 0.0]
+        right = [value for value in values if isinstance(value, int | float) and math.isfinite(value) and value >= 0.0]
         if not values or len(right) < len(values):
             problems.append(Problem(place, f"got {shown(power)}: power is a list of watts, not negative"))
             continue

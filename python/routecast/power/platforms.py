@@ -53,4 +53,4 @@ def read_platforms() -> tuple[Platform, ...]:
     """
     text = (files("routecast") / "data" / "power" / _FILE).read_text(encoding="utf-8")
     document = validated(_Platforms, parse_toml(text, _FILE), _FILE)
-    return tuple(replace(one, source=f"{document.source}, {one.source}") for one in document.platforms)
+    return tuple(replace(platform, source=f"{document.source}, {platform.source}") for platform in document.platforms)

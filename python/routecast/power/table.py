@@ -342,7 +342,9 @@ def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: flo
         power_w=power.mean_w,
         packet_j=math.nan if is_idle else power.packet_j,
         bit_j=math.nan if is_idle else power.bit_j,
-        port_ratios={one.name: one.utilisation_ratio for one in trial.resources if one.kind == "link"},
+        port_ratios={
+            resource.name: resource.utilisation_ratio for resource in trial.resources if resource.kind == "link"
+        },
     )
 
 

@@ -103,13 +103,13 @@ def _parameter_row(name: str, parameter: Parameter) -> tuple[str, float, float, 
 
 def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
     """Return the errors on samples left out, by device and over all."""
-    rows = [_error_row(one.device, one.fitted, one.error_ratio) for one in fits]
+    rows = [_error_row(fit.device, fit.fitted, fit.error_ratio) for fit in fits]
     strong: frozenset[int] = frozenset()
     if len(fits) > 1:
-        everything = [error for one in fits for error in one.error_ratio]
-        rows.append(_error_row("all", sum(one.fitted for one in fits), everything))
+        everything = [error for fit in fits for error in fit.error_ratio]
+        rows.append(_error_row("all", sum(fit.fitted for fit in fits), everything))
         strong = frozenset({len(rows) - 1})
-    ways = "; ".join(dict.fromkeys(one.left_out for one in fits))
+    ways = "; ".join(dict.fromkeys(fit.left_out for fit in fits))
     return Table(
         name="errors",
         title=f"Model {model}: errors on samples that were not fitted",
@@ -166,7 +166,7 @@ def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
 
 def _title(model: str, fits: Sequence[DeviceFit]) -> str:
     devices = fits[0].device if len(fits) == 1 else f"{len(fits)} devices"
-    errors = ErrorSummary.of([error for one in fits for error in one.error_ratio])
+    errors = ErrorSummary.of([error for fit in fits for error in fit.error_ratio])
     told = f", median error {100.0 * errors.median_ratio:.2f} % on samples left out" if errors.count else ""
     return f"{devices}: model {model}{told}"
 
@@ -193,7 +193,7 @@ def _over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
 
 
 def _over_measured(fits: Sequence[DeviceFit]) -> list[Line | Points]:
-    span = _span([sample for one in fits for sample in one.samples])
+    span = _span([sample for fit in fits for sample in fit.samples])
     marks: list[Line | Points] = [Line(name="equal", x=span, y=span, colour=GREY, dashed=True)]
     for one, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
         # The colour stands in the legend once, whichever samples the device has.
@@ -422,14 +422,14 @@ def _front_table(found: Found) -> Table:
     return Table.of(
         shown,
         Column("Power", "W", getter="power_w"),
-        Column(quantity, "", format_duration, lambda one: one.latency_s(quantity)),
+        Column(quantity, "", format_duration, lambda row: row.latency_s(quantity)),
         Column("Cores", "", "d", "setting.cores"),
         Column.text(
-            "Clock", lambda one: format_frequency(one.setting.frequency_hz) if one.setting.frequency_hz else ""
+            "Clock", lambda row: format_frequency(row.setting.frequency_hz) if row.setting.frequency_hz else ""
         ),
-        Column.text("Sleep", lambda one: one.setting.sleep or "none"),
-        Column.text("Activation", lambda one: _activation(one.setting)),
-        Column.text("Targets", lambda one: "met" if one.is_met else "missed"),
+        Column.text("Sleep", lambda row: row.setting.sleep or "none"),
+        Column.text("Activation", lambda row: _activation(row.setting)),
+        Column.text("Targets", lambda row: "met" if row.is_met else "missed"),
         name="front",
         title=f"Watts against {quantity} latency",
         caption=f"Nothing evaluated has both fewer watts and less latency.{more}{whole}",
@@ -622,7 +622,7 @@ def platforms_table(platforms: Iterable[Platform]) -> Table:
         Column.text("Name", "name"),
         Column.text("Processor", "cpu"),
         Column("Cores", "", ".0f", "cores"),
-        Column("Clock", "GHz", ".3g", lambda one: one.frequency_hz / 1e9),
+        Column("Clock", "GHz", ".3g", lambda row: row.frequency_hz / 1e9),
         kpps("One core", "max_pps"),
         kpps("Never idle from", "idle_zero_pps"),
         kpps("Machine", "machine_pps"),

@@ -126,7 +126,7 @@ class Table:
         >>> Table.of([1 + 2j, 3j], Column("Re", getter="real"), Column("Im", getter="imag"), name="z").rows
         ((1.0, 2.0), (0.0, 3.0))
         """
-        rows, kept = tuple(rows), tuple(one for one in columns if isinstance(one, Column))
+        rows, kept = tuple(rows), tuple(column for column in columns if isinstance(column, Column))
         getters = [attrgetter(one.getter) if isinstance(one.getter, str) else one.getter for one in kept]
         cells = tuple(tuple(get(row) for get in getters) for row in rows)
         numbers = (n for n, row in enumerate(rows) if strong(row)) if callable(strong) else strong

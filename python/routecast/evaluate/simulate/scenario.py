@@ -112,7 +112,7 @@ def _pool(pool: ResourcePool) -> dict[str, Any]:
 
 def _time(time: RandomTime) -> dict[str, Any]:
     if time.quantiles_s:
-        return {"kind": "quantiles", "quantiles_ps": [one * _PS for one in time.quantiles_s]}
+        return {"kind": "quantiles", "quantiles_ps": [quantile_s * _PS for quantile_s in time.quantiles_s]}
     return {"kind": "mean", "mean_ps": time.mean_s * _PS, "variation": _variation(time.variation, time.squared_cv)}
 
 

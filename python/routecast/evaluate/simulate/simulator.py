@@ -99,9 +99,9 @@ def bottleneck_of(
         place = max(drops_pps, key=lambda name: drops_pps[name])
         lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
         # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
-        for one in resources:
-            if one.name in (place, *held.get(place, ())) and one.margin_ratio <= _BUSY_MARGIN:
-                first = one
+        for resource in resources:
+            if resource.name in (place, *held.get(place, ())) and resource.margin_ratio <= _BUSY_MARGIN:
+                first = resource
                 break
     first, busiest = _cause(first, resources, model)
     busy, share = _busy(first, busiest, model, nodes, used)
@@ -122,7 +122,9 @@ def bottleneck_of(
 
 def _as_full(first: Resource, resources: Sequence[Resource], drops_pps: Mapping[str, float]) -> tuple[str, ...]:
     """Return the resources that are as full as the first, and the places that drop a notable share of all drops."""
-    full = [one.name for one in resources if one.capacity_pps <= first.capacity_pps * (1.0 + _BUSY_MARGIN)]
+    full = [
+        resource.name for resource in resources if resource.capacity_pps <= first.capacity_pps * (1.0 + _BUSY_MARGIN)
+    ]
     most = max(drops_pps.values(), default=0.0)
     dropping = [place for place, rate in drops_pps.items() if rate >= _NOTABLE_DROPS * most]
     return tuple(name for name in dict.fromkeys((*full, *dropping)) if name != first.name)
@@ -166,9 +168,10 @@ def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -
     tasks = [task for task in model.tasks if task.name in inside]
     waited_for = {need.pool for task in tasks for need in task.needs} | {task.thread for task in tasks}
     others = [
-        one
-        for one in resources
-        if one is not first and (one.name in waited_for or (one.kind == "task" and one.name in inside))
+        resource
+        for resource in resources
+        if resource is not first
+        and (resource.name in waited_for or (resource.kind == "task" and resource.name in inside))
     ]
     busiest = others[0] if others else None
     if busiest is not None and busiest.margin_ratio <= _BUSY_MARGIN + first.margin_ratio:

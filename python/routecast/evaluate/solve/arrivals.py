@@ -69,9 +69,9 @@ def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...
     for spacings in streams:
         if not spacings:
             return ()
-        for one in spacings:
-            first = found.setdefault(one.origin, one)
-            if not math.isclose(one.delay_s, first.delay_s, rel_tol=1e-9, abs_tol=1e-15):
+        for spacing in spacings:
+            first = found.setdefault(spacing.origin, spacing)
+            if not math.isclose(spacing.delay_s, first.delay_s, rel_tol=1e-9, abs_tol=1e-15):
                 return ()
     return tuple(found.values())
 
@@ -283,7 +283,7 @@ def depart(
     if arriving.kind == "poisson" and (isinstance(queue, MMc) or getattr(queue, "product_form", False)):
         return Arriving(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
     unhindered = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
-    spacings = tuple(one.later(service.mean_s) for one in arriving.spacings) if unhindered else ()
+    spacings = tuple(spacing.later(service.mean_s) for spacing in arriving.spacings) if unhindered else ()
     if least_s > 0.0 and not unhindered:
         spacings = (Spacing(origin=-1 - station, least_s=least_s),)
     if isinstance(queue, DD1):
@@ -313,9 +313,9 @@ def split(
         return stream if rate_pps == stream.rate_pps else replace(stream, rate_pps=rate_pps)
     kind, scv, why = _part(stream, share, fluid, index, node)
     spacings = stream.spacings
-    if any(one.origin >= 0 for one in spacings):
+    if any(spacing.origin >= 0 for spacing in spacings):
         by_port = fluid.graph.by_port(fluid.offered * fraction).tolist()
-        spacings = tuple(one for one in spacings if one.origin < 0 or by_port[one.origin] > 0.0)
+        spacings = tuple(spacing for spacing in spacings if spacing.origin < 0 or by_port[spacing.origin] > 0.0)
     return Arriving(
         kind=kind,
         rate_pps=rate_pps,

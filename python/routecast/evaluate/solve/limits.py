@@ -226,7 +226,7 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
         used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
         full = _fullest(alone, steady.demand / machine.most, mine)
         thread, close = (full[0] if full else None), full[1:]
-        row = max(rows, key=lambda one: float(loads[one]), default=None)
+        row = max(rows, key=lambda row: float(loads[row]), default=None)
         by_thread = max((float(alone[one]) for one in mine), default=0.0)
         by_row = float(loads[row]) if row is not None else 0.0
         fullest = max(by_thread, by_row)
@@ -297,7 +297,7 @@ def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
     """Spread the work of a pool's threads over its units: the least free to choose first, each as evenly as it may."""
     load = np.zeros(machine.model.pools[pool].units)
     threads = [number for number in range(len(machine.threads)) if machine.pool_of[number] == pool]
-    for number in sorted(threads, key=lambda one: len(machine.threads[one].units)):
+    for number in sorted(threads, key=lambda thread: len(machine.threads[thread].units)):
         units = sorted(machine.threads[number].units)
         level = np.sort(load[units])
         rest = float(busy[number])
@@ -338,7 +338,7 @@ def _of_thread(machine: Machine, steady: Steady, number: int) -> str:
 def _of_row(machine: Machine, steady: Steady, number: int) -> str:
     row = machine.rows.rows[number]
     pool = machine.model.pools[row.pool]
-    by_work = sorted((thread for thread, _ in row.members), key=lambda one: -float(steady.demand[one]))
+    by_work = sorted((thread for thread, _ in row.members), key=lambda member: -float(steady.demand[member]))
     names = ", ".join(f'"{machine.threads[one].name}"' for one in by_work[:_MOST_NAMES])
     more = f" and {len(by_work) - _MOST_NAMES} more" if len(by_work) > _MOST_NAMES else ""
     if len(row.units) == pool.units:

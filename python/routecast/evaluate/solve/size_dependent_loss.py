@@ -59,7 +59,7 @@ def admitted_by_size(
     offered = sum(float(rate) for rate, entry in zip(fluid.offered, graph.ingress, strict=True) if entry == port)
     wire_s = [1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for size in load.frames.share_by_bytes]
     if intended > offered * (1.0 + 1e-9):
-        gaps: list[Points] = [((1.0, one),) for one in wire_s]
+        gaps: list[Points] = [((1.0, gap_s),) for gap_s in wire_s]
     elif load.arrivals.kind == "cbr":
         gaps = [((1.0, gap),) for gap in _even_gaps(wire_s, mix.shares, 1.0 / offered)]
     else:
@@ -75,7 +75,7 @@ def _even_gaps(wire_s: list[float], shares: tuple[float, ...], period_s: float) 
         middle = 0.5 * (low + high)
         mean = sum(share * max(one, middle) for share, one in zip(shares, wire_s, strict=True))
         low, high = (low, middle) if mean > period_s else (middle, high)
-    return [max(one, low) for one in wire_s]
+    return [max(gap_s, low) for gap_s in wire_s]
 
 
 def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: float) -> list[Points]:
@@ -89,10 +89,10 @@ def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: floa
     idle = [-math.log1p(-(number + 0.5) / _POINTS) for number in range(_POINTS)]
     mean = sum(idle) / _POINTS
     found: list[Points] = []
-    for one in wire_s:
-        chance = free * math.exp(-rate_pps * one) / kept
-        later = [(chance / _POINTS, one + pause / mean / rate_pps) for pause in idle] if chance > 0.0 else []
-        found.append(((1.0 - chance, one), *later))
+    for gap_s in wire_s:
+        chance = free * math.exp(-rate_pps * gap_s) / kept
+        later = [(chance / _POINTS, gap_s + pause / mean / rate_pps) for pause in idle] if chance > 0.0 else []
+        found.append(((1.0 - chance, gap_s), *later))
     return found
 
 

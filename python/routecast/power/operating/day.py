@@ -301,7 +301,10 @@ class _Table:
         self.targets, self.evaluate, self.step_s = targets, evaluate, step_s
         self.known: dict[tuple[float, int], Judged] = {}
         self.checked: dict[tuple[float, int], Checked] = {}
-        rows = {rate: [self._bound_j(outlooks, one, rate) for one in candidates] for rate in dict.fromkeys(rates_pps)}
+        rows = {
+            rate: [self._bound_j(outlooks, candidate, rate) for candidate in candidates]
+            for rate in dict.fromkeys(rates_pps)
+        }
         self.bounds: Costs = np.array([rows[rate] for rate in rates_pps])
 
     def _bound_j(self, outlooks: Outlooks, candidate: Candidate, rate_pps: float) -> float:
@@ -360,8 +363,8 @@ class _Table:
         rate, number = key
         candidate, load = self.candidates[number], self.load.at(rate)
         self.said(len(self.known), self.bounds.size, f"check {format_pps(rate)}: {candidate.setting}")
-        runs = [self.pool.submit(one, candidate, load) for one in check.runs()]
-        self.checked[key] = check.verdict([answer_of(one) for one in runs], self.targets)
+        runs = [self.pool.submit(run, candidate, load) for run in check.runs()]
+        self.checked[key] = check.verdict([answer_of(run) for run in runs], self.targets)
 
     def known_costs(self) -> Costs:
         """Return the energies that are known, infinite elsewhere."""

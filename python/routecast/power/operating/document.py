@@ -133,18 +133,18 @@ def _unit_name(target: Target) -> str:
     return "loss_ratio" if target.quantity == "loss" else f"{target.quantity}_s"
 
 
-def _judged(one: Judged, targets: tuple[Target, ...]) -> dict[str, object]:
-    latency = plain(one.trial.latency) if one.trial is not None else None
+def _judged(judged: Judged, targets: tuple[Target, ...]) -> dict[str, object]:
+    latency = plain(judged.trial.latency) if judged.trial is not None else None
     if isinstance(latency, dict):
         latency = {name: value for name, value in latency.items() if name != "hdr_base64"}
     return {
-        "setting": _setting(one.setting),
-        "power_w": plain(one.power_w),
-        "least_w": one.least_w,
-        "is_met": one.is_met,
-        "values": _values(one.values, targets),
+        "setting": _setting(judged.setting),
+        "power_w": plain(judged.power_w),
+        "least_w": judged.least_w,
+        "is_met": judged.is_met,
+        "values": _values(judged.values, targets),
         "latency": latency,
-        "packet_j": None if one.trial is None or one.trial.power is None else plain(one.trial.power.packet_j),
+        "packet_j": None if judged.trial is None or judged.trial.power is None else plain(judged.trial.power.packet_j),
     }
 
 

@@ -182,7 +182,7 @@ def machine_of(
 
 def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
     """Return the targets, with that of no loss where none on loss is given."""
-    return (*targets, *(() if any(one.quantity == "loss" for one in targets) else (NO_LOSS,)))
+    return (*targets, *(() if any(target.quantity == "loss" for target in targets) else (NO_LOSS,)))
 
 
 def operating_point(
@@ -214,7 +214,10 @@ def operating_point(
     outlooks = effort.outlooks(load, wanted, peak_pps=load.rate_pps)
     stop = threading.Event()
     return search(
-        [Appraised(candidate=one, outlook=outlooks.of(one, load.rate_pps)) for one in machine.candidates],
+        [
+            Appraised(candidate=candidate, outlook=outlooks.of(candidate, load.rate_pps))
+            for candidate in machine.candidates
+        ],
         load,
         wanted,
         effort.evaluate(stop),

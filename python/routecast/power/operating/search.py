@@ -494,8 +494,8 @@ def search(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _watts(one: Judged) -> float:
-    return one.power_w
+def _watts(judged: Judged) -> float:
+    return judged.power_w
 
 
 class _Search:

@@ -336,10 +336,10 @@ def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s:
 
 def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
     subject = f"router {model.name!r}"
-    names = [one.name for one in model.pools]
+    names = [pool.name for pool in model.pools]
     if name and name not in names:
         raise ModelProblem(subject, [Problem("pool", f'"{name}" is no pool: {did_you_mean(name, names)}')])
-    found = [one for one in model.pools if one.power is not None and name in ("", one.name)]
+    found = [pool for pool in model.pools if pool.power is not None and name in ("", pool.name)]
     if not found:
         where = f'pool "{name or (names[0] if names else "cpu")}"'
         message = (
