@@ -63,8 +63,8 @@ def wings() -> tuple[Wing, ...]:
     """Return the wings that are installed, in the order of their names."""
     from importlib.metadata import entry_points
 
-    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-    return tuple(found[name].load() for name in sorted(found))
+    entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    return tuple(entries[name].load() for name in sorted(entries))
 
 
 def data_folders(name: str) -> Iterator[Path]:

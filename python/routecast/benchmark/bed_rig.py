@@ -190,9 +190,9 @@ class BedRig:
 
     def device(self) -> Mapping[str, object]:
         """Return the facts of the device under test (RFC 2544 sec. 7)."""
-        found = self._facts.get("device", {})
-        assert isinstance(found, Mapping)
-        return {"name": self._under_test.name, "title": self.title, **found}
+        device = self._facts.get("device", {})
+        assert isinstance(device, Mapping)
+        return {"name": self._under_test.name, "title": self.title, **device}
 
     def tester(self) -> Mapping[str, object]:
         """Return the facts of tester and test bed."""

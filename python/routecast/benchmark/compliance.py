@@ -50,16 +50,18 @@ def compliance_of(
         Which of the :data:`CONDITIONS` were run, by section; streams say by themselves which of sec. 11 they are.
     """
     ran = ran | {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
-    found = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium, ran))
-    musts = sum(one.requirement == "MUST" for one in found)
+    deviations = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium, ran))
+    musts = sum(entry.requirement == "MUST" for entry in deviations)
     level: Literal["unconditional", "conditional", "not compliant"]
     if musts:
         level = "not compliant"
-    elif found:
+    elif deviations:
         level = "conditional"
     else:
         level = "unconditional"
-    return Compliance(level=level, statement=_statement(level, musts, len(found), evaluator), deviations=found)
+    return Compliance(
+        level=level, statement=_statement(level, musts, len(deviations), evaluator), deviations=deviations
+    )
 
 
 def deviations_of(
@@ -170,15 +172,15 @@ _LEFT_OUT = (
 def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
     """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate."""
     ran = {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
-    found = [
+    modifiers = [
         NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why)
         for section, what, why in _LEFT_OUT
         if section not in ran
     ]
     if not any("filter" in stream.modifier for stream in streams):
         reason = "the device filters nothing: run a packet filter as the device (--dut nftables --filters 25)"
-        found.append(NotRun(section="RFC 2544 sec. 11.4", what="1 and 25 filters", reason=reason))
-    return found
+        modifiers.append(NotRun(section="RFC 2544 sec. 11.4", what="1 and 25 filters", reason=reason))
+    return modifiers
 
 
 _LEARNING = ("23 b", "after the learning frames")
@@ -186,12 +188,12 @@ _LEARNING = ("23 b", "after the learning frames")
 
 def hashes_left_out(streams: Sequence[Stream], flows: int) -> list[NotRun]:
     """List what RFC 4814 wants for devices that spread frames by a hash, and that was not sent."""
-    found = []
+    reasons = []
     if flows == 1 and all(stream.networks == 1 for stream in streams):
         reason = "every stream is one flow with fixed ports: give --flows N"
-        found.append(NotRun(section="RFC 4814 sec. 4.5", what="pseudo-random UDP ports", reason=reason))
+        reasons.append(NotRun(section="RFC 4814 sec. 4.5", what="pseudo-random UDP ports", reason=reason))
     reason = "each port of the tester has one MAC address"
-    return [*found, NotRun(section="RFC 4814 sec. 4.2", what="pseudo-random MAC addresses", reason=reason)]
+    return [*reasons, NotRun(section="RFC 4814 sec. 4.2", what="pseudo-random MAC addresses", reason=reason)]
 
 
 _FEWEST_SIZES = 5

@@ -93,14 +93,14 @@ def confirmed_rows(
     witnesses = [_Witness.of(record) for record in _witnesses(records)]
     none_asked = not any(name in CONFIRMING for name in asked)
     stricter_pps = math.nan
-    found: dict[int, ThroughputRow] = {}
+    lowered: dict[int, ThroughputRow] = {}
     for place in sorted(range(len(rows)), key=lambda place: rows[place].loss_ratio):
         may_miss = exceed_ratio.get(rows[place].goal, 0.0)
         made = _confirmed(rows[place], witnesses, stricter_pps, may_miss=may_miss, none_asked=none_asked)
-        found[place] = made
+        lowered[place] = made
         if made.confirmed != "not run" and math.isfinite(made.throughput_pps):
             stricter_pps = max(made.throughput_pps, 0.0 if math.isnan(stricter_pps) else stricter_pps)
-    return tuple(found[place] for place in range(len(rows)))
+    return tuple(lowered[place] for place in range(len(rows)))
 
 
 def _confirmed(
@@ -121,9 +121,9 @@ def _confirmed(
 def _missed(below: Sequence[_Witness], loss_ratio: float, may_miss: float) -> list[_Witness]:
     """Return the trials that missed the goal at rates of which more than the tolerated share did."""
     missed = []
-    for rate_pps in sorted({one.rate_pps for one in below}):
-        at = [one for one in below if one.rate_pps == rate_pps]
-        over = [one for one in at if one.loss_ratio > loss_ratio]
+    for rate_pps in sorted({witness.rate_pps for witness in below}):
+        at = [witness for witness in below if witness.rate_pps == rate_pps]
+        over = [witness for witness in at if witness.loss_ratio > loss_ratio]
         allowed = max(may_miss, 0.5) if len(at) >= _DECIDING_TRIALS else may_miss
         missed += over if len(over) > allowed * len(at) else []
     return missed
@@ -134,13 +134,13 @@ def again(rows: Sequence[ThroughputRow], records: Iterable[TrialRecord]) -> Iter
 
     A search asks again before a loss counts, so a witness is asked again, too: one stall of the machine is no finding.
     """
-    found = [row for row in rows if math.isfinite(row.throughput_pps)]
+    rated = [row for row in rows if math.isfinite(row.throughput_pps)]
     by_rate: dict[float, list[TrialRecord]] = {}
     for record in _witnesses(records):
         by_rate.setdefault(record.rate_pps, []).append(record)
     for rate_pps, some in sorted(by_rate.items()):
         lost = [_Witness.of(record).loss_ratio for record in some]
-        doubts = any(rate_pps <= row.throughput_pps * (1.0 + _ALIKE) and max(lost) > row.loss_ratio for row in found)
+        doubts = any(rate_pps <= row.throughput_pps * (1.0 + _ALIKE) and max(lost) > row.loss_ratio for row in rated)
         if doubts and len(some) < _DECIDING_TRIALS:
             yield some[lost.index(max(lost))], _DECIDING_TRIALS - len(some)
 
@@ -157,7 +157,7 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
     The trials are as long as the one that lowered the rate: shorter ones have met the goal there already. Where a trial
     loses little, most of three decide. The rate that the search ends at is tried once more.
     """
-    goal = next(one for one in stage.profile.throughput.goal if one.name == row.goal)
+    goal = next(candidate for candidate in stage.profile.throughput.goal if candidate.name == row.goal)
     whole = replace(goal, initial_trial=duration_s, final_trial=duration_s, duration_sum=duration_s)
     is_met = math.isfinite(row.throughput_pps)
     least_pps = row.throughput_pps if is_met else stage.profile.throughput.least * stage.theoretical_pps
@@ -168,7 +168,7 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
         number = purpose.partition(",")[0].removeprefix("search ")
         return counts_of(stage.trial(stage.ports * per_port_pps, duration_s, f"{_SEARCH} {number}"), duration_s)
 
-    found = binary_search(
+    result = binary_search(
         verified(
             offer,
             repeats=_DECIDING_TRIALS - 1,
@@ -181,9 +181,9 @@ def search_below(row: ThroughputRow, stage: Stage, duration_s: float) -> None:
         fails_at_most=True,
         meets_at_least=is_met,
     )
-    if found.lower_pps * stage.ports > least_pps * (1.0 + _ALIKE):
+    if result.lower_pps * stage.ports > least_pps * (1.0 + _ALIKE):
         with contextlib.suppress(InvalidTrial):
-            stage.trial(found.lower_pps * stage.ports, duration_s, CONFIRM)
+            stage.trial(result.lower_pps * stage.ports, duration_s, CONFIRM)
 
 
 def _witnesses(records: Iterable[TrialRecord]) -> list[TrialRecord]:
@@ -195,7 +195,7 @@ def _witnesses(records: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 def _why_confirmed(row: ThroughputRow, below: Sequence[_Witness]) -> str:
-    nearest_pps = max(one.rate_pps for one in below)
+    nearest_pps = max(witness.rate_pps for witness in below)
     loss = "lost nothing" if row.loss_ratio == 0.0 else f"lost at most {percent_of(row.loss_ratio)}"
     trials = plural(len(below), "trial")
     if nearest_pps >= row.throughput_pps * (1.0 - _ALIKE):
@@ -207,17 +207,18 @@ def _lowered(
     row: ThroughputRow, below: Sequence[_Witness], missed: Sequence[_Witness], stricter_pps: float
 ) -> ThroughputRow:
     """Return the row at the greatest confirmed rate; without a rate where every trial missed the goal."""
-    least_pps = min(one.rate_pps for one in missed)
-    met = [one for one in below if one.rate_pps < least_pps * (1.0 - _ALIKE)]
-    rate_pps = max((one.rate_pps for one in met), default=math.nan)
+    least_pps = min(witness.rate_pps for witness in missed)
+    met = [witness for witness in below if witness.rate_pps < least_pps * (1.0 - _ALIKE)]
+    rate_pps = max((witness.rate_pps for witness in met), default=math.nan)
     if stricter_pps < least_pps and not rate_pps >= stricter_pps:
         rate_pps = stricter_pps
     # The trial at the least rate that missed the goal decides; of several there the one that lost most. Trials of a
     # search below the loss follow from one that decided before.
-    first = [one for one in missed if not one.record.purpose.startswith(_SEARCH)] or missed
-    decisive_pps = min(one.rate_pps for one in first)
+    first = [witness for witness in missed if not witness.record.purpose.startswith(_SEARCH)] or missed
+    decisive_pps = min(witness.rate_pps for witness in first)
     decisive = max(
-        (one for one in first if one.rate_pps <= decisive_pps * (1.0 + _ALIKE)), key=lambda one: one.loss_ratio
+        (witness for witness in first if witness.rate_pps <= decisive_pps * (1.0 + _ALIKE)),
+        key=lambda witness: witness.loss_ratio,
     )
     is_at = decisive.rate_pps >= row.throughput_pps * (1.0 - _ALIKE)
     where = "at that rate" if is_at else f"at {format_pps(decisive.rate_pps)}"
@@ -233,9 +234,9 @@ def _lowered(
             missed_loss_ratio=decisive.loss_ratio,
             reason=f"{reason}, and no latency or loss trial below it met the goal",
         )
-    at = [one for one in met if one.rate_pps >= rate_pps * (1.0 - _ALIKE)]
-    loss_ratio = max((one.loss_ratio for one in at), default=0.0)
-    metered = [one.record.trial for one in at if one.record.trial.power is not None]
+    at = [witness for witness in met if witness.rate_pps >= rate_pps * (1.0 - _ALIKE)]
+    loss_ratio = max((witness.loss_ratio for witness in at), default=0.0)
+    metered = [witness.record.trial for witness in at if witness.record.trial.power is not None]
     return replace(
         _at(row, rate_pps),
         conditional_pps=rate_pps * (1.0 - loss_ratio),

@@ -50,11 +50,11 @@ def reasons_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
     return _by_kind([record.trial for record in records], lambda trial: trial.invalid)
 
 
-def _by_kind(trials: Sequence[Trial], said: Callable[[Trial], Sequence[str]]) -> tuple[str, ...]:
+def _by_kind(trials: Sequence[Trial], describe: Callable[[Trial], Sequence[str]]) -> tuple[str, ...]:
     """Return sentences that differ only in their numbers once, the most frequent first, with the greatest numbers."""
     kinds: dict[str, list[str]] = {}
     for trial in trials:
-        for sentence in dict.fromkeys(said(trial)):
+        for sentence in dict.fromkeys(describe(trial)):
             kinds.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
     return tuple(
         f"{len(alike)} of {len(trials)} trials, at worst: {max(alike, key=_numbers)}"
@@ -97,14 +97,14 @@ def contradictions(result: BenchmarkResult) -> tuple[str, ...]:
         Rates at which frame loss or latency lost more than the goal tolerates, goals out of order, rates above the
         theoretical maximum, loads that lost less than a lower one.
     """
-    found = (
+    texts = (
         *_goals_that_lost(result),
         *_goals_out_of_order(result),
         *_above_the_maximum(result),
         *_losses_that_fall(result),
         *_overloads_that_lost_less(result),
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(texts))
 
 
 def _rates(result: BenchmarkResult) -> list[ThroughputRow]:
@@ -112,8 +112,8 @@ def _rates(result: BenchmarkResult) -> list[ThroughputRow]:
 
 
 def _rows(result: BenchmarkResult, name: str) -> Sequence[Any]:
-    found = result.found.get(name)
-    return found.rows if found is not None else ()
+    answer = result.found.get(name)
+    return answer.rows if answer is not None else ()
 
 
 def _losses(result: BenchmarkResult) -> list[FrameLossRow]:
@@ -194,8 +194,12 @@ def _losses_that_fall(result: BenchmarkResult) -> Iterator[str]:
     """Find frame loss trials that lost less than one at a lower rate."""
     rows = _losses(result)
     for row in rows:
-        lower = [one for one in rows if _is_same(row, one) and one.intended_pps < row.intended_pps * (1.0 - _ALIKE)]
-        worst = max(lower, key=lambda one: one.loss_ratio, default=None)
+        lower = [
+            lower_row
+            for lower_row in rows
+            if _is_same(row, lower_row) and lower_row.intended_pps < row.intended_pps * (1.0 - _ALIKE)
+        ]
+        worst = max(lower, key=lambda lower_row: lower_row.loss_ratio, default=None)
         if worst is not None and _is_less(row.loss_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the loss trial at {frames_per_second(row.intended_pps)} frames/s lost "
@@ -213,7 +217,7 @@ def _overloads_that_lost_less(result: BenchmarkResult) -> Iterator[str]:
             continue
         most_ratio = min(row.overload_loss_ratio * _whole_over_overload(row, settings), 1.0)
         lower = [loss for loss in _losses(result) if _is_same(row, loss) and loss.intended_pps < row.overload_pps]
-        worst = max(lower, key=lambda one: one.loss_ratio, default=None)
+        worst = max(lower, key=lambda lower_row: lower_row.loss_ratio, default=None)
         if worst is not None and _is_less(most_ratio, worst.loss_ratio):
             yield (
                 f"{_place(row)}: the overload of {frames_per_second(row.overload_pps)} frames/s lost "

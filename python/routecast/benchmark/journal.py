@@ -181,14 +181,14 @@ def read_trial(text: str) -> Trial:
 
 def _made(kind: type[Any], document: Mapping[str, Any]) -> Any:
     """Make a dataclass of what JSON says; null is NaN where a field is a number, whatever its default."""
-    names = {one.name: one for one in fields(kind)}
+    names = {declared.name: declared for declared in fields(kind)}
     values = {}
-    for name, said in document.items():
+    for name, entry in document.items():
         if name not in names:
             continue
         declared = names[name]
         is_number = str(declared.type) == "float"
-        values[name] = math.nan if said is None and is_number else said
-        if said is None and not is_number and declared.default is not MISSING and declared.default is not None:
+        values[name] = math.nan if entry is None and is_number else entry
+        if entry is None and not is_number and declared.default is not MISSING and declared.default is not None:
             values[name] = declared.default
     return kind(**values)

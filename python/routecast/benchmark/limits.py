@@ -33,11 +33,11 @@ def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
         steady = record.procedure in _STEADY
         if steady and record.trial.is_valid and record.trial.loss_ratio > 0.0:
             lossy.setdefault((record.stream, record.frame_bytes), []).append(record)
-    found = []
+    limits = []
     for (stream, frame_bytes), some in lossy.items():
         name, count = Counter(record.trial.bottleneck.name for record in some).most_common(1)[0]
         last = [record for record in some if record.trial.bottleneck.name == name][-1]
-        found.append(
+        limits.append(
             Limit(
                 stream=stream,
                 frame_bytes=frame_bytes,
@@ -47,4 +47,4 @@ def limits_of(records: Sequence[TrialRecord]) -> tuple[Limit, ...]:
                 of_trials=len(some),
             )
         )
-    return tuple(found)
+    return tuple(limits)

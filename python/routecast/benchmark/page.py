@@ -238,7 +238,7 @@ def _opening(result: BenchmarkResult) -> tuple[Block, ...]:
             blocks.append(first)
             break
     for name in result.procedures:
-        blocks += (one for one in PROCEDURES[name].opening(result.found[name], result) if isinstance(one, Tiles))
+        blocks += (block for block in PROCEDURES[name].opening(result.found[name], result) if isinstance(block, Tiles))
     return tuple(blocks)
 
 
@@ -279,17 +279,17 @@ def _procedure(result: BenchmarkResult, name: str, shown: Sequence[Block]) -> Se
 
     What is ``shown`` at the top of the page does not stand here again.
     """
-    procedure, found = PROCEDURES[name], result.found[name]
-    table, reasons = procedure_table(result, name), procedure.reasons(found.rows)
+    procedure, answer = PROCEDURES[name], result.found[name]
+    table, reasons = procedure_table(result, name), procedure.reasons(answer.rows)
     return Section.of(
         table.name,
         procedure.title,
         procedure.lead,
-        *(block for block in procedure.opening(found, result) if block not in shown),
-        *(figure for figure in procedure.figures(found, result) if figure not in shown),
+        *(block for block in procedure.opening(answer, result) if block not in shown),
+        *(figure for figure in procedure.figures(answer, result) if figure not in shown),
         _long(replace(table, caption=" ".join(filter(None, (table.caption, procedure.explained))))),
         bool(reasons) and Listing(title="Without a figure, and why", entries=reasons),
-        *(_brief(block) for block in procedure.closing(found, result)),
+        *(_brief(block) for block in procedure.closing(answer, result)),
     )
 
 

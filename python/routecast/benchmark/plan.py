@@ -84,10 +84,10 @@ def plan_of(
     routecast.errors.QuantityProblem
         A mix is none.
     """
-    asked = list(procedures or profile.procedures or PROCEDURES)
+    requested = list(procedures or profile.procedures or PROCEDURES)
     wrong = [
         Problem("procedures", f"no procedure {name!r}: {did_you_mean(name, PROCEDURES)}")
-        for name in asked
+        for name in requested
         if name.replace("-", "_") not in PROCEDURES
     ]
     if flows < 1:
@@ -96,7 +96,7 @@ def plan_of(
         wrong.append(Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}"))
     if wrong:
         raise ModelProblem("benchmark", wrong)
-    names = {name.replace("-", "_") for name in asked}
+    names = {name.replace("-", "_") for name in requested}
     notes = []
     if "throughput" not in names and any(PROCEDURES[name].rests_on_throughput for name in names):
         notes.append("throughput was run as well: the procedures asked for rest on it")

@@ -90,10 +90,10 @@ class Profile:
 def _whole() -> type[Profile]:
     """Return the profile of a file, with the tables of the procedures; one whose values all have a default may miss."""
     tables = []
-    for name, one in PROCEDURES.items():
-        needs_values = any(part.default is part.default_factory is MISSING for part in fields(one.settings))
-        default = {} if needs_values else {"default": one.settings()}
-        tables.append((name, one.settings, field(f"Values of the procedure {one.words}.", **default)))
+    for name, procedure in PROCEDURES.items():
+        needs_values = any(part.default is part.default_factory is MISSING for part in fields(procedure.settings))
+        default = {} if needs_values else {"default": procedure.settings()}
+        tables.append((name, procedure.settings, field(f"Values of the procedure {procedure.words}.", **default)))
     return extended(Profile, tables)
 
 

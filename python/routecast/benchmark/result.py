@@ -123,7 +123,7 @@ class BenchmarkResult:
     @property
     def shared_cores(self) -> str:
         """Which other test bed was on the same cores during how many trials; empty if none did."""
-        trials = [one.trial for one in self.trials if one.procedure != FLOOR]
+        trials = [trial.trial for trial in self.trials if trial.procedure != FLOOR]
         others = [note for trial in trials for note in trial.notes if _SAME_CORES in note]
         if not others:
             return ""

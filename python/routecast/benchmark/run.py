@@ -158,13 +158,13 @@ def _run_size(
     """
     most_pps = math.inf
     base: ThroughputRow | None = None
-    asked = plan.procedures_of(stream, size)
+    procedures = plan.procedures_of(stream, size)
     stage: Stage | None = None
     is_confirmed = False
-    for name in asked:
+    for name in procedures:
         procedure = PROCEDURES[name]
         if base is not None and stage is not None and not is_confirmed and name not in CONFIRMING:
-            base, is_confirmed = _confirm(plan, stage, asked, rows), True
+            base, is_confirmed = _confirm(plan, stage, procedures, rows), True
             _measure_floor(rig, stage, make, base, rows)
         clock.begin(stream, size, name)
         stage = make(procedure=name, most_pps=most_pps)
@@ -174,26 +174,26 @@ def _run_size(
             # Sec. 20 knows no mixes; and the mean of drawn sizes varies, so the tester falls a little short by itself.
             (rows.short_of_mixes if stream.mix else rows.short_of_medium).extend([short] if short else [])
         try:
-            found = procedure.run(stage, _throughput_pps(procedure, stage, base))
+            answers = procedure.run(stage, _throughput_pps(procedure, stage, base))
         except LeftOut as reason:
             what = f"{procedure.words}, {size:g} B, {stream.name}"
             rows.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
         else:
-            rows.of[name] += found
+            rows.of[name] += answers
             if name == "throughput":
-                base = _base(plan, found)
+                base = _base(plan, answers)
         clock.end()
     if base is not None and stage is not None and not is_confirmed:
-        _measure_floor(rig, stage, make, _confirm(plan, stage, asked, rows), rows)
+        _measure_floor(rig, stage, make, _confirm(plan, stage, procedures, rows), rows)
 
 
 def _measure_floor(rig: Rig, stage: Stage, make: Callable[..., Stage], base: ThroughputRow, rows: _Rows) -> None:
     """Set beside the base goal's throughput what a wire without a device loses at the same rate."""
-    found: list[ThroughputRow] = rows.of["throughput"]
+    throughput_rows: list[ThroughputRow] = rows.of["throughput"]
     trial = stage.profile.trial
     reason = rig.no_floor or ("" if trial.floor else LEFT_OUT)
     if reason:
-        found[found.index(base)] = replace(base, floor_reason=reason)
+        throughput_rows[throughput_rows.index(base)] = replace(base, floor_reason=reason)
         return
     here = (stage.stream.name, stage.frame_bytes)
     mine = [record for record in stage.records if (record.stream, record.frame_bytes) == here]
@@ -201,10 +201,10 @@ def _measure_floor(rig: Rig, stage: Stage, make: Callable[..., Stage], base: Thr
     def open_stage() -> Stage:
         return make(procedure=FLOOR, most_pps=stage.most_pps, evaluator=rig.floor(stage.stream, trial))
 
-    found[found.index(base)] = with_floor(base, open_stage, mine)
+    throughput_rows[throughput_rows.index(base)] = with_floor(base, open_stage, mine)
 
 
-def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> ThroughputRow:
+def _confirm(plan: Plan, stage: Stage, procedures: Sequence[str], rows: _Rows) -> ThroughputRow:
     """Set the rows of the throughput to what the trials so far confirm; return that of the base goal."""
     here = (stage.stream.name, stage.frame_bytes)
     # The trials have the name of the procedure whose loss they follow, and keys of their own in the journal.
@@ -224,7 +224,7 @@ def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> Thr
 
     searched = [throughput[place] for place in places]
     exceed_ratio = {goal.name: goal.exceed_ratio for goal in plan.profile.throughput.goal}
-    judge = partial(confirmed_rows, searched, asked=asked, exceed_ratio=exceed_ratio)
+    judge = partial(confirmed_rows, searched, asked=procedures, exceed_ratio=exceed_ratio)
     ask_again(searched)
     confirmed = judge(mine())
     # The strictest goal first: what meets it meets the others.
@@ -241,8 +241,8 @@ def _confirm(plan: Plan, stage: Stage, asked: Sequence[str], rows: _Rows) -> Thr
     return _base(plan, confirmed)
 
 
-def _base(plan: Plan, found: Sequence[ThroughputRow]) -> ThroughputRow:
-    return next(row for row in found if row.goal == plan.profile.throughput.base.name)
+def _base(plan: Plan, rows: Sequence[ThroughputRow]) -> ThroughputRow:
+    return next(row for row in rows if row.goal == plan.profile.throughput.base.name)
 
 
 def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | None) -> float:
@@ -281,7 +281,7 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
         else:
             usable.append(stream)
     if not usable:
-        raise ModelProblem("benchmark", [Problem(one.what, one.reason) for one in refused])
+        raise ModelProblem("benchmark", [Problem(refusal.what, refusal.reason) for refusal in refused])
     return tuple(usable), refused
 
 
@@ -308,13 +308,13 @@ def _result(
         frame_format=FRAME_FORMAT.format(protocols=protocols),
         load_unit="frames per second over all sending ports together; per port where a column says so",
     )
-    found = {}
+    results = {}
     for name, mine in rows.of.items():
         if mine:
             made = PROCEDURES[name]
-            found[name] = made.result(rows=tuple(mine), **made.stated(mine, plan, rig.medium))
-    asked = (PROCEDURES[name] for name in plan.procedures)
-    statements = tuple(text for one in asked for text in one.statements(profile, plan.streams))
+            results[name] = made.result(rows=tuple(mine), **made.stated(mine, plan, rig.medium))
+    procedures = (PROCEDURES[name] for name in plan.procedures)
+    statements = tuple(text for procedure in procedures for text in procedure.statements(profile, plan.streams))
     return BenchmarkResult(
         profile_name=profile.name,
         profile=cast("dict[str, object]", plain(profile)),
@@ -328,7 +328,7 @@ def _result(
             short_of_medium=rows.short_of_medium,
             ran=frozenset({"13"} if getattr(rig, "sends_routing_updates", False) else ()),
         ),
-        found=found,
+        found=results,
         not_run=tuple(rows.not_run),
         search_statements=statements,
         trials=tuple(records),

@@ -75,7 +75,10 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
 
 def _found(definitions: dict[str, Json]) -> Json:
     says = "None where the procedure was not asked for, or could not run: not_run says which."
-    return {name: {**_of(one.result | None, definitions), "description": says} for name, one in PROCEDURES.items()}
+    return {
+        name: {**_of(procedure.result | None, definitions), "description": says}
+        for name, procedure in PROCEDURES.items()
+    }
 
 
 def _of(hint: Any, definitions: dict[str, Json]) -> Json:

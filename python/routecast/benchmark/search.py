@@ -72,13 +72,13 @@ def verified(
         first = probe(load_pps, duration_s, purpose)
         if first.loss_ratio <= enough_ratio or first.loss_ratio > below_ratio:
             return first
-        found = [first]
+        trials = [first]
         middle = (1 + repeats) // 2
         for _ in range(repeats):
-            found.append(probe(load_pps, duration_s, f"{purpose}, verification"))
-            if sum(counts.loss_ratio <= enough_ratio for counts in found) > middle:
+            trials.append(probe(load_pps, duration_s, f"{purpose}, verification"))
+            if sum(counts.loss_ratio <= enough_ratio for counts in trials) > middle:
                 break  # most have no loss, whatever the others have
-        return sorted(found, key=lambda counts: counts.loss_ratio)[middle]
+        return sorted(trials, key=lambda counts: counts.loss_ratio)[middle]
 
     def sliced(load_pps: float, duration_s: float, purpose: str) -> Counts:
         pieces = max(math.ceil(duration_s / slice_s - 1e-9), 1) if slice_s > 0.0 else 1
@@ -263,13 +263,13 @@ def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, 
     """
     from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch
 
-    asked = 0
+    probes = 0
 
     class Measurer(AbstractMeasurer):  # type: ignore[misc]  # the library has no types
         def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-            nonlocal asked
-            asked += 1
-            counts = probe(intended_load, intended_duration, f"search {asked}, MLRsearch")
+            nonlocal probes
+            probes += 1
+            counts = probe(intended_load, intended_duration, f"search {probes}, MLRsearch")
             return MeasurementResult(
                 intended_duration=intended_duration,
                 intended_load=intended_load,
@@ -287,11 +287,11 @@ def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, 
         warmup_duration=None,
     )
     try:
-        found = MultipleLossRatioSearch(config=config).search(measurer=Measurer(), debug=_silent)
+        bounds = MultipleLossRatioSearch(config=config).search(measurer=Measurer(), debug=_silent)
     except InvalidTrial as problem:
         nothing = Bounds(outcome="undetermined", reason=str(problem))
         return (nothing,) * len(wanted)
-    return tuple(_bounds(found[goal]) for goal in wanted)
+    return tuple(_bounds(bounds[goal]) for goal in wanted)
 
 
 def _silent(text: str) -> None:

@@ -285,5 +285,5 @@ class Stage:
 
     def _key(self, load: OfferedLoad, duration_s: float, reset: str) -> str:
         decisive = (__version__, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
-        asked = (load.rate_pps, load.steps, len(load.flows.flows), duration_s, reset)
-        return hashlib.sha256(repr((*decisive, *asked)).encode()).hexdigest()[:24]
+        settings = (load.rate_pps, load.steps, len(load.flows.flows), duration_s, reset)
+        return hashlib.sha256(repr((*decisive, *settings)).encode()).hexdigest()[:24]

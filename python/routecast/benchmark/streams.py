@@ -159,11 +159,11 @@ def mix_refused(stream: Stream, least_bytes: int, frame: str = "") -> str:
 
 
 def _modifiers(profile: StreamProfile) -> list[str]:
-    found = [f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"] if profile.filters else []
-    found += [BROADCAST] if profile.broadcast else []
-    found += [MANAGEMENT] if profile.management else []
-    found += [ROUTING_UPDATES] if profile.routing_updates else []
-    return found
+    modifiers = [f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"] if profile.filters else []
+    modifiers += [BROADCAST] if profile.broadcast else []
+    modifiers += [MANAGEMENT] if profile.management else []
+    modifiers += [ROUTING_UPDATES] if profile.routing_updates else []
+    return modifiers
 
 
 def sending_ports(stream: Stream) -> int:

@@ -84,9 +84,9 @@ def hours(seconds: float) -> str:
 
 def deviations_table(result: BenchmarkResult) -> Table:
     """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
-    found = result.compliance.deviations
+    deviations = result.compliance.deviations
     return Table.of(
-        found,
+        deviations,
         Column.text("Document", "document"),
         Column.text("Sec.", "section"),
         Column.text("Level", "requirement"),
@@ -95,7 +95,7 @@ def deviations_table(result: BenchmarkResult) -> Table:
         name="deviations",
         title="Deviations",
         caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
-        strong=lambda one: one.requirement == "MUST",
+        strong=lambda deviation: deviation.requirement == "MUST",
     )
 
 

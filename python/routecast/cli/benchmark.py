@@ -127,13 +127,13 @@ def _outages(texts: Sequence[str]) -> dict[str, float]:
     from routecast.errors import QuantityProblem
     from routecast.quantity import parse_duration_s
 
-    found = {}
+    outages = {}
     for text in texts:
         kind, equals, length = text.partition("=")
         if not equals or not kind.strip():
             raise QuantityProblem(text, f"--outage {text!r}: write KIND=TIME, such as process=250ms")
-        found[kind.strip()] = parse_duration_s(length)
-    return found
+        outages[kind.strip()] = parse_duration_s(length)
+    return outages
 
 
 WHAT = "What is tested"
@@ -359,7 +359,7 @@ def rfc2544(
         remark(f"Report: {write_report(result, folder)}")
         points += _points(result, count, root, points)
     if as_json:
-        print_json(results[0].to_json() if len(results) == 1 else {"runs": [one.to_json() for one in results]})
+        print_json(results[0].to_json() if len(results) == 1 else {"runs": [result.to_json() for result in results]})
 
 
 def _counts(

@@ -182,12 +182,12 @@ def progress_bar(what: str) -> Iterator[Report]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None, visible=False)
-        start = told = time.monotonic()
+        start = reported_s = time.monotonic()
 
         def report(done: int, total: int, now: str = "") -> None:
-            nonlocal told
-            if not console.is_terminal and time.monotonic() - told >= LINE_EVERY_S:
-                told = time.monotonic()
+            nonlocal reported_s
+            if not console.is_terminal and time.monotonic() - reported_s >= LINE_EVERY_S:
+                reported_s = time.monotonic()
                 remark(f"{what}: {done:,} of {total:,}{f'; {now}' if now else ''}")
             progress.update(
                 task, completed=done, total=total, description=now or what, visible=time.monotonic() - start > SILENT_S

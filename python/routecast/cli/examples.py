@@ -44,8 +44,8 @@ def examples(
         return
     if names and every:
         raise QuantityProblem("", f"--all copies {names[0]!r} with the others: name examples, or --all")
-    wanted = list(shipped) if every else [one for name in names or () for one in _meant(name, shipped)]
-    texts = {one: shipped[one] for one in _with_named(wanted, shipped)}
+    wanted = list(shipped) if every else [path for name in names or () for path in _meant(name, shipped)]
+    texts = {path: shipped[path] for path in _with_named(wanted, shipped)}
     copies = copy_files(texts, out, force=force, original="the example", elsewhere="--out DIR")
     print_copies(*copies, as_json=as_json)
 
@@ -61,7 +61,7 @@ def example_hint(path: str) -> str:
     ''
     """
     name = PurePosixPath(path).name
-    if os.path.exists(path) or not any(PurePosixPath(one).name == name for one in _shipped()):
+    if os.path.exists(path) or not any(PurePosixPath(path).name == name for path in _shipped()):
         return ""
     return f"; `routecast examples {name}` copies the one that ships into ./{FOLDER}"
 
@@ -89,41 +89,41 @@ def _shows(text: str) -> str:
 
 def _names(name: str, shipped: dict[str, str]) -> list[str]:
     """Return the other examples that the text of one names, by file name."""
-    found = [
+    matches = [
         (place.start(), other)
         for other in shipped
         if other != name
         and (place := re.search(rf"(?<![\w.-]){re.escape(PurePosixPath(other).name)}\b", shipped[name]))
     ]
-    return [other for _, other in sorted(found)]
+    return [other for _, other in sorted(matches)]
 
 
 def _with_named(wanted: list[str], shipped: dict[str, str]) -> list[str]:
     """Return examples with all that they name, and so on."""
-    found: dict[str, None] = {}
+    closure: dict[str, None] = {}
     rest = wanted[::-1]
     while rest:
-        if (one := rest.pop()) not in found:
-            found[one] = None
-            rest += _names(one, shipped)[::-1]
-    return list(found)
+        if (path := rest.pop()) not in closure:
+            closure[path] = None
+            rest += _names(path, shipped)[::-1]
+    return list(closure)
 
 
 def _meant(name: str, shipped: dict[str, str]) -> list[str]:
     """Return the examples that a user calls so: one file, with or without its ending, or all of a folder."""
-    asked = PurePosixPath(name).as_posix().removeprefix(f"{FOLDER}/")
-    if of_folder := [one for one in shipped if one.startswith(f"{asked}/")]:
+    wanted = PurePosixPath(name).as_posix().removeprefix(f"{FOLDER}/")
+    if of_folder := [path for path in shipped if path.startswith(f"{wanted}/")]:
         return of_folder
-    found = [one for one in shipped if asked in {one, PurePosixPath(one).name}]
-    found = found or [one for one in shipped if PurePosixPath(one).name.partition(".")[0] == asked]
-    if len(found) == 1:
-        return found
-    if found:
-        message = f"{name!r} may be {' or '.join(found)}: give the name in full"
+    matches = [path for path in shipped if wanted in {path, PurePosixPath(path).name}]
+    matches = matches or [path for path in shipped if PurePosixPath(path).name.partition(".")[0] == wanted]
+    if len(matches) == 1:
+        return matches
+    if matches:
+        message = f"{name!r} may be {' or '.join(matches)}: give the name in full"
     else:
         from routecast.quantity.did_you_mean import did_you_mean
 
-        meant = did_you_mean(asked, (PurePosixPath(one).name.partition(".")[0] for one in shipped))
+        meant = did_you_mean(wanted, (PurePosixPath(path).name.partition(".")[0] for path in shipped))
         close = f"{meant}; " if meant.startswith("did") else ""
         message = f"no example is called {name!r}: {close}`routecast examples` lists all"
     raise QuantityProblem(name, message)
@@ -132,7 +132,7 @@ def _meant(name: str, shipped: dict[str, str]) -> list[str]:
 def _list(shipped: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json(
-            [{"name": one, "shows": _shows(text), "names": _names(one, shipped)} for one, text in shipped.items()]
+            [{"name": path, "shows": _shows(text), "names": _names(path, shipped)} for path, text in shipped.items()]
         )
         return
     from routecast.cli.console import print_table

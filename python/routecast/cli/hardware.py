@@ -126,23 +126,23 @@ def list_hardware(*, as_json: AsJson = False) -> None:
     from routecast.hardware.views import hardware_table
 
     names = hardware_names()
-    found = {name: read_hardware(name) for name in names}
+    hosts = {name: read_hardware(name) for name in names}
     if as_json:
         print_json(
             [
                 {
                     "name": name,
-                    "title": one.title,
-                    "cores": one.cpu.cores,
-                    "frequency_hz": one.cpu.frequency_hz,
-                    "operations": sorted(one.operations),
-                    "source": one.source,
+                    "title": host.title,
+                    "cores": host.cpu.cores,
+                    "frequency_hz": host.cpu.frequency_hz,
+                    "operations": sorted(host.operations),
+                    "source": host.source,
                 }
-                for name, one in found.items()
+                for name, host in hosts.items()
             ]
         )
         return
-    print_table(data(), hardware_table(found))
+    print_table(data(), hardware_table(hosts))
     if HOST not in names:
         remark(f"this host is not among them; `routecast hardware probe` writes {host_file()}")
 

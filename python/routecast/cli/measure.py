@@ -303,8 +303,8 @@ def measure(
 
     def offer(**changes: Any) -> OfferedLoad:
         # A recording has as many flows as it names.
-        asked = replace(load, flows=load.flows or (None if is_recording else fewest), **changes)
-        return _one_way(asked.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
+        options = replace(load, flows=load.flows or (None if is_recording else fewest), **changes)
+        return _one_way(options.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
 
     offered = offer() if is_recording else offer(load=load.load or _FIRST_LOAD)
     if duration is None and is_recording:

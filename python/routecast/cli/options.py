@@ -82,7 +82,7 @@ def grouped(command: Command) -> Command:
         return command(**given, **made)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run  # type: ignore[return-value]
 
 

@@ -129,8 +129,8 @@ class OverTime:
             console.print(f"Throughput over time: {verdict_said(self.verdict)}", markup=False, style=style)
             if not math.isnan(sojourn_s := self._sampled_sojourn_s):
                 sampled = f"sampled {len(self.trial.over_time):,} times"
-                said = f"{format_duration(sojourn_s)}, the mean of frames inside, {sampled}, over the throughput"
-                console.print(f"Time inside: {said}.", markup=False)
+                delay = f"{format_duration(sojourn_s)}, the mean of frames inside, {sampled}, over the throughput"
+                console.print(f"Time inside: {delay}.", markup=False)
             if self.readings:
                 console.print()
                 print_table(console, readings_table(self.readings, self.verdict))

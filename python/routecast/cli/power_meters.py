@@ -25,12 +25,12 @@ def meters(*, as_json: AsJson = False) -> None:
     from routecast.testbed.meters import find_meters, no_power
     from routecast.testbed.views import meters_table
 
-    found = find_meters()
-    is_any = any(one.is_readable for one in found)
+    found_meters = find_meters()
+    is_any = any(meter.is_readable for meter in found_meters)
     if as_json:
-        print_json({"meters": plain(found), "no_power": None if is_any else no_power(found)})
+        print_json({"meters": plain(found_meters), "no_power": None if is_any else no_power(found_meters)})
         return
-    print_table(data(), meters_table(found))
+    print_table(data(), meters_table(found_meters))
     if not is_any:
         data().print(
             "No power can be read from inside this machine; trials go on without. A meter outside is named with "

@@ -188,8 +188,8 @@ def _predicted(
     from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(router, frames=frames_asked(frame))
-    asked = LoadOptions(load=None if default else "1 Mpps", frame=frame, flows=flows)
-    load = asked.offered(default, ports=len(model.ports), seed=seed)
+    options = LoadOptions(load=None if default else "1 Mpps", frame=frame, flows=flows)
+    load = options.offered(default, ports=len(model.ports), seed=seed)
     with progress_bar("power table") as progress:
         return power_table(
             power_evaluator(evaluator, model, seed),
@@ -417,7 +417,7 @@ def optimise(
     switching = {"--switch-energy": switch_energy, "--dwell": dwell}
     _refuse_half_a_day(day, load.load, of_day.given() + [option for option, given in switching.items() if given])
     targets = parse_targets(target or [])
-    lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
+    lingers_s = [parse_duration_s(time) for time in linger.split(",") if time.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
     machine = machine_of(
         document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s, frames=frames_asked(load.frame)
@@ -470,23 +470,23 @@ def _one_load(
     from routecast.power.operating.optimise import operating_point, why_none
     from routecast.power.views import found_tables, front_figure, has_front
 
-    found = operating_point(machine, load, targets, effort, on_progress=progress)
-    if figure is not None and has_front(found):
-        write_figure(front_figure(found, machine), figure)
+    result = operating_point(machine, load, targets, effort, on_progress=progress)
+    if figure is not None and has_front(result):
+        write_figure(front_figure(result, machine), figure)
     elif figure is not None:
         remark(f"{figure} is not written: of no setting are watts and latency known")
     if as_json:
-        print_json(found_document(found, machine, load))
-    elif found.best is not None:
-        for table in found_tables(found, machine, load.rate_pps):
+        print_json(found_document(result, machine, load))
+    elif result.best is not None:
+        for table in found_tables(result, machine, load.rate_pps):
             print_table(data(), table)
-        print_notes(data(), found_notes(found, machine))
-    if not found.is_whole:
+        print_notes(data(), found_notes(result, machine))
+    if not result.is_whole:
         best = "this is the best so far; it was not checked, and a better one may exist"
-        remark(f"Interrupted: {best if found.best else 'no setting met the targets yet'}.")
+        remark(f"Interrupted: {best if result.best else 'no setting met the targets yet'}.")
         raise KeyboardInterrupt
-    if found.best is None:
-        raise CriterionFailed(why_none(found, load.rate_pps))
+    if result.best is None:
+        raise CriterionFailed(why_none(result, load.rate_pps))
 
 
 def _whole_day(

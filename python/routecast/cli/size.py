@@ -219,14 +219,14 @@ def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], questi
     from routecast.quantity.toml_file import parse_toml
 
     (answer,), target = answers, question.target
-    asked = Asked(
+    start = Asked(
         frames=target.frames, rate_pps=target.forwarded_pps, cores=answer.least.cores if answer.least else None
     )
     if file.suffix == ".toml":
         document = parse_toml(read_text(file, kind="router file"), str(file))
-        return live_of_router(document, asked=asked, subject=str(file), folder=file.parent)[0]
+        return live_of_router(document, start=start, subject=str(file), folder=file.parent)[0]
     points = of_series(read_points(file), question.series)
-    return live_of_points(points, asked=asked, noise_ratio=question.noise_ratio)[0]
+    return live_of_points(points, start=start, noise_ratio=question.noise_ratio)[0]
 
 
 def _of_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
@@ -272,7 +272,7 @@ def _moved(file: Path, host: str, others: Sequence[str], name: str | None, quest
             )
             raise QuantityProblem(other, message) from problem
         move = carry(here, there, question.target.frames, function=function)
-        found = answer(
+        result = answer(
             points,
             question.target,
             counts=question.counts,
@@ -280,7 +280,7 @@ def _moved(file: Path, host: str, others: Sequence[str], name: str | None, quest
             bounds=question.bounds,
             move=move,
         )
-        yield replace(found, series=f"{found.series or file.stem} on {there.name}")
+        yield replace(result, series=f"{result.series or file.stem} on {there.name}")
 
 
 def _of_router(file: Path, question: _Question) -> tuple[Sizing, ...]:

@@ -82,14 +82,14 @@ def list_beds(*, as_json: AsJson = False) -> None:
     from routecast.testbed import state
     from routecast.testbed.views import beds_table
 
-    found = [state.described(name) for name in state.beds()]
+    beds = [state.described(name) for name in state.beds()]
     if as_json:
-        print_json(found)
+        print_json(beds)
         return
-    if not found:
+    if not beds:
         remark("no test beds")
         return
-    print_table(data(), beds_table(found))
+    print_table(data(), beds_table(beds))
 
 
 def devices(*, as_json: AsJson = False) -> None:
@@ -99,13 +99,13 @@ def devices(*, as_json: AsJson = False) -> None:
     from routecast.testbed.tester import back_ends
     from routecast.testbed.views import back_ends_table, devices_table
 
-    found = catalogue()
+    entries = catalogue()
     if as_json:
         from routecast.evaluate.plain import plain
 
-        print_json(plain(found))
+        print_json(plain(entries))
         return
-    print_table(data(), devices_table(found))
+    print_table(data(), devices_table(entries))
     print_table(data(), back_ends_table(back_ends()))
 
 
@@ -134,20 +134,22 @@ def selftest(
     if not isinstance(file, NamespacesFile):
         raise FileProblem(testbed, [Problem("kind", "a self-test needs no interfaces: use a test bed of namespaces")])
     with progress_bar("selftest") as progress:
-        found = self_test(file, said=remark, on_progress=progress)
+        result = self_test(file, said=remark, on_progress=progress)
     if as_json:
-        print_json(plain(found))
+        print_json(plain(result))
     else:
-        for table in selftest_tables(found):
+        for table in selftest_tables(result):
             print_table(data(), table)
-        for reason in dict.fromkeys(f"{one.back_end}, {one.where}: {one.reason}" for one in found.checks if one.reason):
+        for reason in dict.fromkeys(
+            f"{check.back_end}, {check.where}: {check.reason}" for check in result.checks if check.reason
+        ):
             remark(reason)
-        for note in notes_of(found.facts.get("tester", {})):
+        for note in notes_of(result.facts.get("tester", {})):
             remark(note)
-    lacking = [one.reason for one in found.checks if one.back_end == "auto" and one.trial is None]
+    lacking = [check.reason for check in result.checks if check.back_end == "auto" and check.trial is None]
     if lacking:
         raise EnvironmentProblem(f"the tester cannot test itself: {lacking[0]}")
-    wrong = [problem for check in found.checks for problem in _faults(check)]
+    wrong = [problem for check in result.checks for problem in _faults(check)]
     if wrong:
         raise CriterionFailed(f"the tester fails its own test: {'; '.join(wrong)}")
 

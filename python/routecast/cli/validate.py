@@ -74,32 +74,32 @@ def next_measurement(
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     until_ratio = parse_ratio(until) if until else None
-    asked = Asked(
+    point = Asked(
         cores=tuple(cores or ()),
         frames=tuple(FrameMix.parse(each) for each in frame or ()),
         goal=IntendedRate.parse(goal) if goal else None,
         most_cores=most_cores,
     )
-    found = advise(points_of(file), asked, n=count, noise_ratio=noise)
+    advice = advise(points_of(file), point, n=count, noise_ratio=noise)
     if as_json:
-        enough = [] if until_ratio is None else [each.is_enough(until_ratio) for each in found]
+        enough = [] if until_ratio is None else [each.is_enough(until_ratio) for each in advice]
         more = {"until_ratio": until_ratio, "is_enough": all(enough)} if enough else {}
-        print_json({"series": [each.to_json() for each in found], **more})
+        print_json({"series": [each.to_json() for each in advice], **more})
     elif as_csv:
-        documents = [each.to_json() for each in found]
+        documents = [each.to_json() for each in advice]
         print_csv({"series": each["series"], **row} for each in documents for row in each["next"])
     else:
-        _print_advice(found, until_ratio)
+        _print_advice(advice, until_ratio)
 
 
-def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
+def _print_advice(advice: Sequence[Advice], until_ratio: float | None) -> None:
     """Print for each series what to measure next, how well the targets are known, and whether that is enough."""
     from routecast.calibration.views import advice_table
 
-    if any(each.points for each in found):
-        print_table(data(), advice_table(found))
-    for each in found:
-        name = f"{each.series}: " if len(found) > 1 else ""
+    if any(each.points for each in advice):
+        print_table(data(), advice_table(advice))
+    for each in advice:
+        name = f"{each.series}: " if len(advice) > 1 else ""
         if each.answer:
             data().print(f"{name}{each.answer}.", markup=False)
         for warning in each.warnings:

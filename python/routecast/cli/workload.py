@@ -225,12 +225,12 @@ def _counted(case: WorkloadCase) -> CachegrindCounts:
         return count_workload(case, progress=lambda share: report(round(100.0 * share), 100, ""))
 
 
-def _row(one: Required) -> dict[str, object]:
+def _row(need: Required) -> dict[str, object]:
     import math
     from dataclasses import asdict
 
     return {
-        name: None if isinstance(value, float) and math.isnan(value) else value for name, value in asdict(one).items()
+        name: None if isinstance(value, float) and math.isnan(value) else value for name, value in asdict(need).items()
     }
 
 

@@ -48,24 +48,24 @@ def energy_of(states: Iterable[UnitStates], duration_s: float) -> dict[str, dict
     draws something whatever its units do.
     """
     energy: dict[str, dict[str, float]] = {}
-    for one in states:
-        draw = one.pool.power
+    for activity in states:
+        draw = activity.pool.power
         if draw is None:
             continue
         by_state = {
-            "active": draw.active_w * one.active_units * duration_s,
-            "idle": draw.idle_w * one.idle_units * duration_s,
+            "active": draw.active_w * activity.active_units * duration_s,
+            "idle": draw.idle_w * activity.idle_units * duration_s,
         }
-        for state, units in zip(draw.sleep, one.asleep_units, strict=True):
+        for state, units in zip(draw.sleep, activity.asleep_units, strict=True):
             by_state[state.name] = state.power_w * units * duration_s
         if draw.sleep:
             entering_w = math.fsum(
-                state.wake_energy_j * rate for state, rate in zip(draw.sleep, one.wakes_per_s, strict=True)
+                state.wake_energy_j * rate for state, rate in zip(draw.sleep, activity.wakes_per_s, strict=True)
             )
-            by_state["waking"] = (draw.active_w * one.waking_units + entering_w) * duration_s
+            by_state["waking"] = (draw.active_w * activity.waking_units + entering_w) * duration_s
         if draw.base_w:
             by_state["base"] = draw.base_w * duration_s
-        energy[one.pool.name] = by_state
+        energy[activity.pool.name] = by_state
     return energy
 
 

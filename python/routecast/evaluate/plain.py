@@ -43,14 +43,14 @@ def pick(value: object, *keys: str) -> dict[str, object]:
     >>> pick(3 + 4j, "real", "y=imag")
     {'real': 3.0, 'y': 4.0}
     """
-    found: dict[str, object] = {}
+    picked: dict[str, object] = {}
     for key in keys:
         if key.startswith("*"):
             part: Any = attrgetter(key[1:])(value) if key[1:] else value
-            found |= {f.name: plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
+            picked |= {f.name: plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
         elif key.startswith("-"):
-            del found[key[1:]]
+            del picked[key[1:]]
         else:
             name, _, path = key.partition("=")
-            found[name] = plain(attrgetter(path or name)(value))
-    return found
+            picked[name] = plain(attrgetter(path or name)(value))
+    return picked

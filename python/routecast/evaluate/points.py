@@ -414,15 +414,15 @@ def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> P
 
 
 _WRITTEN: Final[Mapping[str, Callable[[Point], object]]] = {
-    "cores": lambda one: one.cores,
-    "frame_bytes": lambda one: one.frame_mix.name if one.frame_mix else one.frame_bytes,
-    "throughput_pps": lambda one: "" if math.isnan(one.throughput_pps) else one.throughput_pps,
-    "flows": lambda one: one.flows,
-    "link_bps": lambda one: one.link_bps,
-    "ports": lambda one: one.ports,
-    "nic_cap_pps": lambda one: one.nic_cap_pps,
-    "series": lambda one: one.series,
-    "calibrate": lambda one: str(one.calibrate).lower(),
+    "cores": lambda point: point.cores,
+    "frame_bytes": lambda point: point.frame_mix.name if point.frame_mix else point.frame_bytes,
+    "throughput_pps": lambda point: "" if math.isnan(point.throughput_pps) else point.throughput_pps,
+    "flows": lambda point: point.flows,
+    "link_bps": lambda point: point.link_bps,
+    "ports": lambda point: point.ports,
+    "nic_cap_pps": lambda point: point.nic_cap_pps,
+    "series": lambda point: point.series,
+    "calibrate": lambda point: str(point.calibrate).lower(),
 }
 
 

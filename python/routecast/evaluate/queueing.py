@@ -310,8 +310,8 @@ class MMcK(Queue):
 
     def waiting_tail(self, time_s: float) -> float:
         """Mixture of Erlang distributions: who finds n >= c frames waits for n - c + 1 departures."""
-        found = self._found()[self.servers :]
-        return _erlang_mixture_tail(found, self.servers * time_s / self.service_s)
+        waiting = self._found()[self.servers :]
+        return _erlang_mixture_tail(waiting, self.servers * time_s / self.service_s)
 
     def sojourn_tail(self, time_s: float) -> float:
         """Mixture of Erlang distributions for one server; not given for more."""
@@ -324,8 +324,8 @@ class MMcK(Queue):
 
     def _found(self) -> NDArray[np.float64]:
         state = self._state()
-        found: NDArray[np.float64] = state[:-1] / (1.0 - state[-1])
-        return found
+        probability: NDArray[np.float64] = state[:-1] / (1.0 - state[-1])
+        return probability
 
 
 class MM1K(MMcK):

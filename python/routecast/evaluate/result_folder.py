@@ -49,10 +49,10 @@ def check_folder(out: Path, kind: str, name: str) -> None:
 
 def versions(packages: Sequence[str] = ("numpy", "scipy", "polars")) -> dict[str, str]:
     """Return the versions of what decides figures: routecast, Python, and those of the packages that are there."""
-    found = {"routecast": __version__, "Python": platform.python_version()}
+    texts = {"routecast": __version__, "Python": platform.python_version()}
     for name in packages:
         try:
-            found[name] = version(name)
+            texts[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return texts

@@ -318,9 +318,9 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
     if cut is None:
         cut = _level_from(rates)
     kept = rates[len(rates) // 2 if cut is None else cut :]
-    found = batch_means(kept)
-    drift = found.rise / found.mean if found.mean else math.copysign(math.inf, found.rise)
-    drifts = found.p < LEVEL and abs(drift) > NEGLIGIBLE_RATIO
+    means = batch_means(kept)
+    drift = means.rise / means.mean if means.mean else math.copysign(math.inf, means.rise)
+    drifts = means.p < LEVEL and abs(drift) > NEGLIGIBLE_RATIO
     how = ""
     if drifts:
         word = "rising" if drift > 0.0 else "falling"
@@ -334,13 +334,13 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
         reason=how,
         duration_s=duration_s,
         from_s=float("nan") if cut is None else part_s * cut,
-        mean=found.mean,
+        mean=means.mean,
         drift_ratio=drift,
-        drift_p=found.p,
+        drift_p=means.p,
     )
     if how:
         return verdict
-    return replace(verdict, low=found.mean - found.half_width, high=found.mean + found.half_width)
+    return replace(verdict, low=means.mean - means.half_width, high=means.mean + means.half_width)
 
 
 def _two_levels(kept: Sequence[float], part_s: float, cut: int) -> str:
@@ -485,7 +485,7 @@ def sampled_sojourn_s(trial: Trial) -> float:
     if latency_unsteady(trial):
         return math.nan
     part_s = trial.duration_s / len(trial.over_time)
-    rates = (one.offered_pps - one.dropped_pps - one.forwarded_pps for one in trial.over_time)
+    rates = (moment.offered_pps - moment.dropped_pps - moment.forwarded_pps for moment in trial.over_time)
     inside = [part_s * total for total in accumulate(rates)]
     evaluated_s = trial.measured_s if trial.measured_s > 0.0 else trial.duration_s
     from_s = trial.duration_s - evaluated_s

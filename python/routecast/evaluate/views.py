@@ -53,11 +53,11 @@ def verdict_said(verdict: Steadiness) -> str:
     half = (verdict.high - verdict.low) / 2.0
     if not verdict.mean:
         return f"Steady {since}: {format_pps(verdict.mean)}; no drift."
-    said = f"Steady {since}: {format_pps(verdict.mean)} (95 %: ± {format_ratio(half / verdict.mean)}); no drift"
+    sentence = f"Steady {since}: {format_pps(verdict.mean)} (95 %: ± {format_ratio(half / verdict.mean)}); no drift"
     return (
-        f"{said}, as far as so wide an interval shows: give it more time."
+        f"{sentence}, as far as so wide an interval shows: give it more time."
         if half > _WIDE * verdict.mean
-        else f"{said}."
+        else f"{sentence}."
     )
 
 
@@ -289,11 +289,13 @@ def resources_table(trial: Trial) -> Table:
     folded = [
         list(alike) for _, alike in groupby(trial.resources, key=lambda resource: re.sub(r"\d+", "#", resource.name))
     ]
-    rows = [part for alike in folded for part in ([alike] if len(alike) >= _FOLDED else [[one] for one in alike])]
+    rows = [
+        part for alike in folded for part in ([alike] if len(alike) >= _FOLDED else [[resource] for resource in alike])
+    ]
 
     def span(form: Callable[[float], str], of: Callable[[Resource], float | None]) -> Callable[[list[Resource]], Cell]:
         def cell(alike: list[Resource]) -> Cell:
-            values = [value for one in alike if (value := of(one)) is not None and not math.isnan(value)]
+            values = [value for resource in alike if (value := of(resource)) is not None and not math.isnan(value)]
             if not values or form(min(values)) == form(max(values)):
                 return values[0] if values else None
             return f"{form(min(values))} to {form(max(values))}"
@@ -303,20 +305,25 @@ def resources_table(trial: Trial) -> Table:
     return Table.of(
         rows,
         Column.text("Resource", _called),
-        Column("Busy", "", format_ratio, span(format_ratio, lambda one: one.utilisation_ratio)),
-        Column("Could carry", "", format_pps, span(format_pps, lambda one: one.capacity_pps)),
-        Column("Left", "", format_ratio, span(format_ratio, lambda one: _left(one.capacity_pps, trial.forwarded_pps))),
+        Column("Busy", "", format_ratio, span(format_ratio, lambda resource: resource.utilisation_ratio)),
+        Column("Could carry", "", format_pps, span(format_pps, lambda resource: resource.capacity_pps)),
+        Column(
+            "Left",
+            "",
+            format_ratio,
+            span(format_ratio, lambda resource: _left(resource.capacity_pps, trial.forwarded_pps)),
+        ),
         name="resources",
         title="Resources",
         caption="Left: how much more of this load a resource could carry than the router forwards.",
-        strong=lambda alike: trial.bottleneck.name in {one.name for one in alike},
+        strong=lambda alike: trial.bottleneck.name in {resource.name for resource in alike},
     )
 
 
 def _called(alike: Sequence[Resource]) -> str:
     if len(alike) == 1:
         return alike[0].name
-    first, *_, last = sorted((one.name for one in alike), key=lambda name: (len(name), name))
+    first, *_, last = sorted((resource.name for resource in alike), key=lambda name: (len(name), name))
     return f"{first} … {last} ({len(alike)})"
 
 
@@ -374,8 +381,8 @@ def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
 
     def rate(name: str) -> Column:
         def mean_pps(start_s: float) -> float | None:
-            during = [one for one in trial.over_time if start_s <= one.time_s + part_s / 2 < ends[start_s]]
-            return sum(getattr(one, f"{name}_pps") for one in during) / len(during) if during else None
+            during = [moment for moment in trial.over_time if start_s <= moment.time_s + part_s / 2 < ends[start_s]]
+            return sum(getattr(moment, f"{name}_pps") for moment in during) / len(during) if during else None
 
         return Column(name.capitalize(), "", format_pps, mean_pps)
 

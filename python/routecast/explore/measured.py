@@ -75,7 +75,7 @@ class MeasuredPanel:
 
 
 def panels_of_points(
-    points: Sequence[Point], *, asked: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
+    points: Sequence[Point], *, start: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> tuple[MeasuredPanel, ...]:
     """Calibrate and return the panel; where a fact is open, that of each answer too.
 
@@ -94,7 +94,7 @@ def panels_of_points(
         No point has a rate, or the points belong to several series.
     """
     fitted = fit(points, noise_ratio=noise_ratio, priors=priors)
-    most = min(max(8, 2 * max(point.cores for point in points), asked.cores or 1), _MOST_CORES)
+    most = min(max(8, 2 * max(point.cores for point in points), start.cores or 1), _MOST_CORES)
     model = max(points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     panels = {"": fitted}
     if open_facts(fitted, [at_cores(model, most)], noise_ratio=noise_ratio, priors=priors):
@@ -104,27 +104,27 @@ def panels_of_points(
     return tuple(
         MeasuredPanel(
             assumes=assumes,
-            panel=_panel(each, model, tuple(range(1, most + 1)), asked),
-            forecast=_forecast(each, model, tuple(range(1, most + 1)), asked),
+            panel=_panel(each, model, tuple(range(1, most + 1)), start),
+            forecast=_forecast(each, model, tuple(range(1, most + 1)), start),
             fitted=each,
         )
         for assumes, each in panels.items()
     )
 
 
-def _frames(fitted: FittedRouter, asked: Asked) -> dict[str, FrameMix]:
+def _frames(fitted: FittedRouter, start: Asked) -> dict[str, FrameMix]:
     """Return the frames to choose from: those that were measured or asked for, RFC 2544's, and IMIX."""
     measured = [point.frame_mix or FrameMix.fixed(round(point.frame_bytes)) for point in fitted.points]
-    wanted = [asked.frames] if asked.frames else []
+    wanted = [start.frames] if start.frames else []
     mixes = [*measured, *wanted, *(FrameMix.fixed(size) for size in RFC2544_FRAME_BYTES), FrameMix.imix()]
     return {mix.name: mix for mix in sorted(mixes, key=lambda mix: (not mix.is_fixed, mix.mean_bytes))}
 
 
-def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], asked: Asked) -> Panel:
-    mixes = _frames(fitted, asked)
+def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Asked) -> Panel:
+    mixes = _frames(fitted, start)
     ports = model.ports
-    current = (asked.frames or model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
-    cores = asked.cores if asked.cores and asked.cores in counts else model.cores
+    current = (start.frames or model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
+    cores = start.cores if start.cores and start.cores in counts else model.cores
     is_known = model.link_bps is not None and math.isfinite(model.link_bps)
     link_bps = model.link_bps if model.link_bps and is_known else _DEFAULT_LINK_BPS
     links = [f"{bps / 1e9:.12g} Gbit/s" for bps in sorted({*LINKS_BPS, link_bps})]
@@ -162,8 +162,8 @@ def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], asked: Ask
 _ARRIVALS = {"even gaps": Arrivals.cbr(), "Poisson": Arrivals.poisson()}
 
 
-def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int], asked: Asked) -> Forecast:
-    mixes = _frames(fitted, asked)
+def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Asked) -> Forecast:
+    mixes = _frames(fitted, start)
     open_links = replace(model, link_bps=_NO_LINK_BPS, throughput_pps=math.nan, calibrate=False)
     places = [
         replace(at_cores(open_links, count), frame_bytes=mix.mean_bytes, frame_mix=None if mix.is_fixed else mix)

@@ -60,7 +60,7 @@ def live_of_router(
     document: Mapping[str, Any],
     varied: Sequence[Varied] = (),
     *,
-    asked: Asked = ANYTHING,
+    start: Asked = ANYTHING,
     subject: str,
     folder: Path | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
@@ -71,10 +71,10 @@ def live_of_router(
     key = _cores_key(panel)
     data = {
         "panels": [{"assumes": "", "panel": panel.to_json(), "forecast": None}],
-        "ratePps": asked.rate_pps or load.rate_pps,
+        "ratePps": start.rate_pps or load.rate_pps,
         "coresKey": key,
         **_following(panel, len(model.ports)),
-        "start": _start(panel, {"frame": asked.frames.name if asked.frames else None, key: asked.cores}),
+        "start": _start(panel, {"frame": start.frames.name if start.frames else None, key: start.cores}),
         "measured": [],
         "document": document,
     }
@@ -126,11 +126,11 @@ def points_page(
 
 
 def live_of_points(
-    points: Sequence[Point], *, asked: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
+    points: Sequence[Point], *, start: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a calibrated router for a page, and what cannot be turned in it."""
     known = calibrating(points)
-    panels = panels_of_points(known, asked=asked, noise_ratio=noise_ratio, priors=priors)
+    panels = panels_of_points(known, start=start, noise_ratio=noise_ratio, priors=priors)
     first = panels[0]
     model = max(known, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     ports = model.ports
@@ -139,7 +139,7 @@ def live_of_points(
             {"assumes": each.assumes, "panel": each.panel.to_json(), "forecast": each.forecast.to_json()}
             for each in panels
         ],
-        "ratePps": asked.rate_pps or float(f"{0.8 * model.throughput_pps:.2g}"),
+        "ratePps": start.rate_pps or float(f"{0.8 * model.throughput_pps:.2g}"),
         "axis": "cores",
         "coresKey": "cores",
         **_following(first.panel, ports),
@@ -231,8 +231,8 @@ def _still(model: RouterModel, load: OfferedLoad) -> Figure:
 def _still_forecast(made: MeasuredPanel, points: Sequence[Point]) -> Figure:
     """Show the greatest rate over cores, for readers without scripts."""
     model = max(points, key=lambda point: (point.cores, -point.frame_bytes))
-    asked = [replace(at_cores(model, count), throughput_pps=math.nan) for count in made.forecast.cores]
-    predicted = made.fitted.predict(asked)
+    counted = [replace(at_cores(model, count), throughput_pps=math.nan) for count in made.forecast.cores]
+    predicted = made.fitted.predict(counted)
     seen = [point for point in points if point.frame_bytes == model.frame_bytes]
     x = tuple(float(count) for count in made.forecast.cores)
     return Figure(

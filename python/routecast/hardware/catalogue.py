@@ -214,13 +214,13 @@ def _cost(
 ) -> OperationCost:
     used: set[str] = set()
 
-    def formula(one: Formula, *where: str | int) -> Formula:
-        used.update(one.names)
-        for unknown in sorted(one.names - PARAMETERS - table.coefficients.keys()):
+    def formula(formula: Formula, *where: str | int) -> Formula:
+        used.update(formula.names)
+        for unknown in sorted(formula.names - PARAMETERS - table.coefficients.keys()):
             known = sorted(PARAMETERS | table.coefficients.keys())
             what = f'"{unknown[:60]}" is neither a parameter of an operation nor a coefficient of this one'
             problems.append(Problem(place_of((*place, *where)), f"{what}: {did_you_mean(unknown, known)}"))
-        return one.substituted(table.coefficients)
+        return formula.substituted(table.coefficients)
 
     cycles = formula(table.cycles, "cycles")
     accesses = []
@@ -278,8 +278,8 @@ def _document(hardware: Hardware) -> dict[str, Any]:
 def _written(cost: OperationCost) -> dict[str, Any]:
     """Return what a file says of a cost, whose name is that of its table; what was not fitted is left out."""
     quiet = {"operation", *(["factor"] if cost.factor == 1.0 else []), *([] if cost.samples else ["samples"])}
-    found = {key: part for key, part in said(cost).items() if key not in quiet and key != "remote"}
-    return found if cost.remote is None else {**found, "remote": _written(cost.remote)}
+    parts = {key: part for key, part in said(cost).items() if key not in quiet and key != "remote"}
+    return parts if cost.remote is None else {**parts, "remote": _written(cost.remote)}
 
 
 HOST = "host"

@@ -93,16 +93,16 @@ class _Arithmetic(Parsed):
         return value.text
 
 
-def _formula(said: Any) -> Formula:
-    text = repr(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
+def _formula(cost: Any) -> Formula:
+    text = repr(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else cost
     try:
         if not isinstance(text, str):
-            raise ModelProblem(shown(said), [])
+            raise ModelProblem(shown(cost), [])
         formula = Formula(text)
         if not formula.names:
             formula.evaluate({})
     except ModelProblem as problem:
-        faults = "; ".join(str(one) for one in problem.problems) or _WANTED
+        faults = "; ".join(str(fault) for fault in problem.problems) or _WANTED
         raise QuantityProblem(shown(text), f"got {shown(text)}: {faults}") from None
     return formula
 

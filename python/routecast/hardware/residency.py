@@ -78,20 +78,20 @@ def batch_waiting_cycles(
     10.38
     """
     rounds = max(1.0, lines)
-    asked = batch_frames * lines / rounds
+    requested = batch_frames * lines / rounds
     waited: dict[LevelName, float] = {}
     within = 0.0
     for level in levels:
         share = shares.get(level.name, 0.0)
         nearer, within = within, min(1.0, within + share)
-        if share <= 0.0 or asked <= 0.0:
+        if share <= 0.0 or requested <= 0.0:
             continue
         all_here = batch_frames * (level.batched_cycles + level.batched_s * frequency_hz)
         first = min(level.dependent_cycles + level.dependent_s * frequency_hz, all_here)
         following = (all_here - first) / max(batch_frames - 1, 1)
-        is_farthest = within**asked - nearer**asked
-        is_asked = 1.0 - (1.0 - min(share, 1.0)) ** asked
-        beyond = max(asked * share - is_asked, 0.0)
+        is_farthest = within**requested - nearer**requested
+        is_asked = 1.0 - (1.0 - min(share, 1.0)) ** requested
+        beyond = max(requested * share - is_asked, 0.0)
         waited[level.name] = rounds * (is_farthest * first + beyond * following) / batch_frames
     return waited
 
@@ -186,16 +186,16 @@ def residency(levels: Sequence[MemoryLevel], streams: Iterable[Stream]) -> Mappi
     """
     merged = _merged(streams)
     uses = {name: _use(stream) for name, stream in merged.items()}
-    found: dict[str, dict[LevelName, float]] = {name: {} for name in uses}
+    by_use: dict[str, dict[LevelName, float]] = {name: {} for name in uses}
     above = dict.fromkeys(uses, 0.0)
     for number, level in enumerate(levels):
         last = number == len(levels) - 1
         time = math.inf if last else _characteristic_time(uses.values(), level.size_bytes / LINE_BYTES)
         for name, use in uses.items():
             within = 1.0 if last else max(above[name], use.found(time))
-            found[name][level.name] = within - above[name]
+            by_use[name][level.name] = within - above[name]
             above[name] = within
-    return found
+    return by_use
 
 
 class _Keys:

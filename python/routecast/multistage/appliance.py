@@ -213,7 +213,7 @@ class Appliance:
         self._state.write()
 
     def _make(self) -> None:
-        wanted = {*self.layout.base_namespaces(), *(self.layout.netns(one.name) for one in self.file.router)}
+        wanted = {*self.layout.base_namespaces(), *(self.layout.netns(table.name) for table in self.file.router)}
         there = wanted & {*netns.named()}
         if there:
             raise EnvironmentProblem(
@@ -302,7 +302,7 @@ class Appliance:
         self._watched[member.name] = _Watched()
         self._heard[member.name] = NeighbourSocket(place)
         for balancer in self._balancers.values():
-            known = {one["number"] for one in balancer.status()["members"]}
+            known = {member["number"] for member in balancer.status()["members"]}
             if member.number not in known:
                 balancer.plane.set_member(member.number, octets(self.layout.member_mac(member.number)))
 
@@ -363,7 +363,7 @@ class Appliance:
             self._neighbours = {**self.layout.outside.neighbours}
             self._tell(self._neighbours)
             return
-        wanted = {address for one in self.file.segment for address in (one.host_ipv4, one.host_ipv6) if address}
+        wanted = {address for wire in self.file.segment for address in (wire.host_ipv4, wire.host_ipv6) if address}
         wanted |= {route.via for route in self.file.route}
         deadline = time.monotonic() + _FIRST_NEIGHBOURS_WITHIN_S
         while wanted - self._neighbours.keys() and time.monotonic() < deadline:
@@ -403,7 +403,7 @@ class Appliance:
             balancer.plane.beat()
         self._listen()
         if self._is_due("counts", LOOKS_EVERY_S):
-            numbers = {one["number"]: one for one in active.status()["members"]}
+            numbers = {member["number"]: member for member in active.status()["members"]}
             self._suspects.look(
                 {
                     member.name: (numbers[member.number]["sent_frames"], numbers[member.number]["returned_frames"])
@@ -416,7 +416,7 @@ class Appliance:
             for balancer in self._balancers.values():
                 balancer.send_own([member.number for member in self._membership.members.values()])
         else:
-            dead = [one["number"] for one in active.status()["members"] if one["is_dead"]]
+            dead = [member["number"] for member in active.status()["members"] if member["is_dead"]]
             active.send_own(dead)
         if len(self._balancers) > 1 and self._is_due("call", CALL_EVERY_S):
             self._call(active)
@@ -428,9 +428,9 @@ class Appliance:
     def _judge(self, active: Balancer) -> None:
         """Take out who does not answer the process's own frames while others do, and let it in again when it does."""
         now = time.monotonic()
-        found = {one["number"]: one for one in active.status()["members"]}
+        members = {member["number"]: member for member in active.status()["members"]}
         for member in self._membership.members.values():
-            watched, status = self._watched[member.name], found.get(member.number)
+            watched, status = self._watched[member.name], members.get(member.number)
             if status is None:
                 continue
             answered = status["probes_returned"] + status["returned_frames"]
@@ -439,9 +439,9 @@ class Appliance:
                 watched.in_a_row += 1
             else:
                 watched.in_a_row = 0
-        last = max((one.answered_s for one in self._watched.values()), default=now)
+        last = max((watched.answered_s for watched in self._watched.values()), default=now)
         for member in self._membership.members.values():
-            watched, status = self._watched[member.name], found.get(member.number)
+            watched, status = self._watched[member.name], members.get(member.number)
             if status is None:
                 continue
             # Measured against the last answer of anybody: where this process or all stood still, nobody is to blame.
@@ -475,11 +475,11 @@ class Appliance:
 
     def _can_work(self, balancer: Balancer) -> bool:
         """Whether one that stands by could do better: its interfaces are up, and it hears back-end routers."""
-        before = sum(one["probes_returned"] for one in balancer.status()["members"])
+        before = sum(member["probes_returned"] for member in balancer.status()["members"])
         balancer.send_own([member.number for member in self._membership.members.values()])
         deadline = time.monotonic() + _TICK_S
         while time.monotonic() < deadline:
-            if sum(one["probes_returned"] for one in balancer.status()["members"]) > before:
+            if sum(member["probes_returned"] for member in balancer.status()["members"]) > before:
                 return balancer.links_are_up()
             time.sleep(0.001)
         return False
@@ -511,9 +511,9 @@ class Appliance:
         segment = self._segment_of(heard.address)
         if element != self._membership.active or heard.mac is None or segment is None:
             return
-        found = (heard.mac, segment)
-        if self._neighbours.get(heard.address) != found:
-            self._neighbours[heard.address] = new[heard.address] = found
+        learned = (heard.mac, segment)
+        if self._neighbours.get(heard.address) != learned:
+            self._neighbours[heard.address] = new[heard.address] = learned
 
     def _look_for(self, address: str) -> None:
         now = time.monotonic()
@@ -540,11 +540,11 @@ class Appliance:
         """Return the elements with what they have counted since they are up."""
         with self._lock:
             active = self._balancers[self._membership.active]
-            found = {one["number"]: one for one in active.status()["members"]}
+            by_number = {member["number"]: member for member in active.status()["members"]}
             now = time.monotonic()
             members = []
             for member in self._membership.members.values():
-                counted = found.get(member.number, {})
+                counted = by_number.get(member.number, {})
                 gate = json.loads(self._gates[member.name].counters())
                 members.append(
                     {
@@ -567,7 +567,7 @@ class Appliance:
                 }
                 by_port = {name: port.pop("reasons") for name, port in ports.items()}
                 by_port[_INSIDE] = counted["inside_reasons"]
-                total = {reason: sum(one[reason] for one in by_port.values()) for reason in by_port[_INSIDE]}
+                total = {reason: sum(drops[reason] for drops in by_port.values()) for reason in by_port[_INSIDE]}
                 balancers.append(
                     {
                         "name": balancer.name,
@@ -577,7 +577,7 @@ class Appliance:
                         "table": counted["digest"],
                         "dropped": {reason: total[reason] for reason in _DROPS},
                         "dropped_by_port": {
-                            name: {reason: one[reason] for reason in _DROPS} for name, one in by_port.items()
+                            name: {reason: drops[reason] for reason in _DROPS} for name, drops in by_port.items()
                         },
                         "rerouted": total["rerouted"],
                         "to_kernel": total["to_kernel"],
@@ -721,7 +721,7 @@ class Appliance:
             row = flow_row(source, destination, number, ports, False)
             weights = self._membership.weights()
             (order,) = flow_table(weights, self._membership.seed, [row])
-            states = {one["name"]: one["state"] for one in self.status()["routers"]}
+            states = {router["name"]: router["state"] for router in self.status()["routers"]}
             names = [member.name for number in order if (member := self._membership.by_number(number))]
         skipped = []
         for name in names:
@@ -741,17 +741,17 @@ class Appliance:
     def audit(self) -> dict[str, Any]:
         """Return digests of what each element knows, and whether all are what they should be."""
         with self._lock:
-            balancers = {name: json.loads(one.plane.audit()) for name, one in self._balancers.items()}
+            balancers = {name: json.loads(running.plane.audit()) for name, running in self._balancers.items()}
             up = [member.name for member in self._membership.members.values() if member.fault != "link"]
             routers = {name: routes_digest(self.layout.netns(name)) for name in up}
         problems = []
-        for name, found in balancers.items():
-            if found["rows"] != found["expected"]:
-                problems.append(f"{name}: its table is {found['rows']}, it should be {found['expected']}")
-            if found["epoch"] != self._membership.epoch:
-                problems.append(f"{name}: its table is of epoch {found['epoch']}, not {self._membership.epoch}")
+        for name, audited in balancers.items():
+            if audited["rows"] != audited["expected"]:
+                problems.append(f"{name}: its table is {audited['rows']}, it should be {audited['expected']}")
+            if audited["epoch"] != self._membership.epoch:
+                problems.append(f"{name}: its table is of epoch {audited['epoch']}, not {self._membership.epoch}")
         for what in ("rows", "neighbours"):
-            if len({found[what] for found in balancers.values()}) > 1:
+            if len({audited[what] for audited in balancers.values()}) > 1:
                 problems.append(f"load balancers differ in their {what}")
         if len(set(routers.values())) > 1:
             problems.append("back-end routers differ in addresses, routes or neighbours")
@@ -774,7 +774,7 @@ class Appliance:
                 )
 
     def _refuse_the_last(self, member: Member) -> None:
-        if not [one for one in self._membership.members.values() if one.takes and one is not member]:
+        if not [other for other in self._membership.members.values() if other.takes and other is not member]:
             raise QuantityProblem(member.name, f"{member.name} is the last back-end router that takes flows")
 
     def _new_member(self, settings: dict[str, Any]) -> Member:
@@ -785,7 +785,7 @@ class Appliance:
         _require_programs([table])
         element = table.name
         number = self._membership.free_number()
-        taken = [*self._balancers, *(one.name for one in self.file.segment)]
+        taken = [*self._balancers, *(table.name for table in self.file.segment)]
         if number is None or element in taken:
             why = "64 are members already" if number is None else "an element has this name"
             raise QuantityProblem(element, f"{element} cannot be added: {why}")
@@ -807,8 +807,8 @@ class Appliance:
         while time.monotonic() < deadline:
             active.send_own([member.number])
             time.sleep(0.002)
-            found = {one["number"]: one for one in active.status()["members"]}
-            if found[member.number]["probes_returned"] > 0:
+            members = {member["number"]: member for member in active.status()["members"]}
+            if members[member.number]["probes_returned"] > 0:
                 return
         raise EnvironmentProblem(f"{member.name} does not forward; `routecast multistage remove {member.name}`")
 

@@ -262,8 +262,8 @@ class Balancer:
 
     def status(self) -> dict[str, Any]:
         """Return what its programs know and have counted."""
-        found: dict[str, Any] = json.loads(self.plane.status())
-        return found
+        status: dict[str, Any] = json.loads(self.plane.status())
+        return status
 
     def send_own(self, numbers: list[int]) -> None:
         """Send a frame to each of some members that a healthy one sends back."""
@@ -295,10 +295,10 @@ class Balancer:
         wanted = _IFF_UP | _IFF_RUNNING
         for name, handle in self._sockets.items():
             try:
-                found = fcntl.ioctl(handle, _SIOCGIFFLAGS, struct.pack("16sh14x", name.encode(), 0))
+                flags = fcntl.ioctl(handle, _SIOCGIFFLAGS, struct.pack("16sh14x", name.encode(), 0))
             except OSError:
                 return False
-            if struct.unpack("16sh14x", found)[1] & wanted != wanted:
+            if struct.unpack("16sh14x", flags)[1] & wanted != wanted:
                 return False
         return True
 

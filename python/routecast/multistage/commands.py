@@ -78,7 +78,7 @@ def _hold(router: Appliance, prometheus: int | None) -> None:
     try:
         if pages is not None:
             remark(f"http://127.0.0.1:{pages.port}/metrics")
-        hosts = ", ".join(f"{one.host_ipv4} in {router.layout.netns(one.name)}" for one in router.file.segment)
+        hosts = ", ".join(f"{wire.host_ipv4} in {router.layout.netns(wire.name)}" for wire in router.file.segment)
         remark(f"{router.name} is up; hosts: {hosts}; Ctrl-C takes it down")
         while not ends.wait(_LISTENS_EVERY_S):
             pass
@@ -117,10 +117,10 @@ def _in_the_background(file: Path, name: str, prometheus: int | None) -> None:
                 remark(f"{name} is up, held by process {process.pid}; `routecast multistage down` takes it down")
                 return
         log.seek(0)
-        said = log.read().strip().rpartition("routecast: ")[2] or "it says nothing"
+        message = log.read().strip().rpartition("routecast: ")[2] or "it says nothing"
         if process.poll() is None:
             process.terminate()
-        raise EnvironmentProblem(said)
+        raise EnvironmentProblem(message)
 
 
 def status(
@@ -143,15 +143,15 @@ def status(
     while True:
         time.sleep(interval)
         after = ask(router, "status")
-        found = with_rates(before, after)
+        rates = with_rates(before, after)
         before = after
         if as_json:
-            print_json(found)
+            print_json(rates)
             return
         console = data()
         if not once and console.is_terminal:
             console.clear()
-        for table in (balancers_table(found), routers_table(found)):
+        for table in (balancers_table(rates), routers_table(rates)):
             print_table(console, table)
         if once or not console.is_terminal:
             return
@@ -190,8 +190,8 @@ def add(
 ) -> None:
     """Add a back-end router, or give one that was drained its flows again."""
     settings = {"cap": cap or None, "forwarding": forwarding, "rules": rules}
-    said = {key: value for key, value in settings.items() if value is not None}
-    _do(name, "add", element=router, weight=weight, **said)
+    values = {key: value for key, value in settings.items() if value is not None}
+    _do(name, "add", element=router, weight=weight, **values)
     remark(f"{router} takes flows")
 
 
@@ -234,12 +234,12 @@ def predict(
 
     rate_pps = parse_rate_pps(load)
     read = read_multistage(file)
-    found = failures_of(read, FlowChoices.of(read, udp_flows(read, flows)), rate_pps=rate_pps)
+    deaths = failures_of(read, FlowChoices.of(read, udp_flows(read, flows)), rate_pps=rate_pps)
     if as_json:
-        print_json(plain(found))
+        print_json(plain(deaths))
         return
-    print_table(data(), failures_table(found["failures"], format_pps(rate_pps)))
-    forwarded = found["forwarded_pps"]
+    print_table(data(), failures_table(deaths["failures"], format_pps(rate_pps)))
+    forwarded = deaths["forwarded_pps"]
     text = "not known: not every back-end router has a cap" if forwarded is None else format_pps(forwarded)
     data().print(f"Forwarded: {text}", markup=False, highlight=False)
 
@@ -255,26 +255,26 @@ def _foretold(name: str | None, element: str) -> str:
     router = the_only_one(name)
     before = ask(router, "status")
     time.sleep(_RATES_OVER_S)
-    found = with_rates(before, ask(router, "status"))
-    for one in found["routers"]:
-        if one["name"] != element:
+    rates = with_rates(before, ask(router, "status"))
+    for machine in rates["routers"]:
+        if machine["name"] != element:
             continue
-        others = [other for other in found["routers"] if other is not one and other["out_pps"] > 0.0]
-        if one["in_pps"] <= 0.0 or not others:
+        others = [other for other in rates["routers"] if other is not machine and other["out_pps"] > 0.0]
+        if machine["in_pps"] <= 0.0 or not others:
             return "not known: it has no traffic, or no other router returns any"
-        detector = found["detector"]
+        detector = rates["detector"]
         dead = predicted_death(
-            rate_pps=one["in_pps"], silence_s=detector["silence_s"], unanswered_frames=detector["unanswered"]
+            rate_pps=machine["in_pps"], silence_s=detector["silence_s"], unanswered_frames=detector["unanswered"]
         )
         return f"its flows are away for {dead.detection_s * 1e3:.1f} ms, {dead.lost_frames:.0f} frames"
-    for one in found["balancers"]:
-        if one["name"] != element:
+    for machine in rates["balancers"]:
+        if machine["name"] != element:
             continue
-        if one["state"] != "active":
+        if machine["state"] != "active":
             return "nothing is lost: it stands by"
-        if not any(other["state"] != "active" and not other["fault"] for other in found["balancers"]):
+        if not any(other["state"] != "active" and not other["fault"] for other in rates["balancers"]):
             return "everything is lost until it is mended: no second load balancer stands by"
-        dead = predicted_takeover(rate_pps=sum(port["in_pps"] for port in one["ports"].values()))
+        dead = predicted_takeover(rate_pps=sum(port["in_pps"] for port in machine["ports"].values()))
         return f"everything is away for about {dead.detection_s * 1e3:.0f} ms, {dead.lost_frames:.0f} frames"
     return ""
 
@@ -310,11 +310,11 @@ def trace(
     as_json: AsJson = False,
 ) -> None:
     """Say which back-end router a flow goes to, and why."""
-    found = _do(name, "trace", protocol=protocol, source=source, destination=destination)
+    path = _do(name, "trace", protocol=protocol, source=source, destination=destination)
     if as_json:
-        print_json(found)
+        print_json(path)
         return
-    data().print(f"{found['router'] or 'nobody'}: {'; '.join(found['because'])}", markup=False, highlight=False)
+    data().print(f"{path['router'] or 'nobody'}: {'; '.join(path['because'])}", markup=False, highlight=False)
 
 
 def audit(name: Name = None, *, as_json: AsJson = False) -> None:
@@ -322,13 +322,13 @@ def audit(name: Name = None, *, as_json: AsJson = False) -> None:
     from routecast.errors import CriterionFailed
     from routecast.multistage.tables import audit_table
 
-    found = _do(name, "audit")
+    result = _do(name, "audit")
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_table(data(), audit_table(found))
-    if found["problems"]:
-        raise CriterionFailed("; ".join(found["problems"]))
+        print_table(data(), audit_table(result))
+    if result["problems"]:
+        raise CriterionFailed("; ".join(result["problems"]))
     if not as_json:
         remark("all elements know the same")
 

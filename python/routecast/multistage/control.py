@@ -123,11 +123,11 @@ class ControlServer:
 
 def _answered(line: bytes, calls: dict[str, Callable[..., Any]], on_down: Callable[[], None]) -> dict[str, Any]:
     try:
-        asked = json.loads(line)
-        if asked["what"] == "down":
+        request = json.loads(line)
+        if request["what"] == "down":
             on_down()
             return {"found": None}
-        return {"found": calls[asked["what"]](**asked["arguments"])}
+        return {"found": calls[request["what"]](**request["arguments"])}
     except RoutecastError as problem:
         return {"refused": str(problem), "exit_code": problem.exit_code}
     except TesterError as problem:

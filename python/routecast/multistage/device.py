@@ -141,7 +141,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         for name in victims:
             self.appliance.restore(name)
         deadline = time.monotonic() + _BACK_WITHIN_S
-        while not all(one["state"] == "active" for one in self.appliance.status()["routers"]):
+        while not all(router["state"] == "active" for router in self.appliance.status()["routers"]):
             if time.monotonic() > deadline:
                 raise EnvironmentProblem(f"device {self.name}: {', '.join(victims)} did not come back")
             time.sleep(_LOOKS_EVERY_S)
@@ -150,8 +150,8 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         """Return who fails in a reset ``router``, ``routers`` or ``balancer``: the last back-end routers, who works."""
         status = self.appliance.status()
         if of == "balancer":
-            return [one["name"] for one in status["balancers"] if one["state"] == "active"]
-        return [one["name"] for one in status["routers"]][-1 if of == "router" else -2 :]
+            return [balancer["name"] for balancer in status["balancers"] if balancer["state"] == "active"]
+        return [router["name"] for router in status["routers"]][-1 if of == "router" else -2 :]
 
     def counters(self) -> Mapping[str, int]:
         """Return the counts of the ports, and what load balancers and back-end routers dropped."""
@@ -159,10 +159,10 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         with self._making:
             status = self.appliance.status()
         dropped: dict[str, int] = {}
-        for one in status["balancers"]:
-            for reason, frames in one["dropped"].items():
+        for balancer in status["balancers"]:
+            for reason, frames in balancer["dropped"].items():
                 dropped[f"balancer_{reason}"] = dropped.get(f"balancer_{reason}", 0) + int(frames)
-        dropped["over_the_cap"] = sum(int(one["over_the_cap"]) for one in status["routers"])
+        dropped["over_the_cap"] = sum(int(router["over_the_cap"]) for router in status["routers"])
         counts["drop"] += sum(dropped.values())
         return counts | dropped
 
@@ -184,11 +184,11 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         appliance.__enter__()
         self._appliance, file = appliance, appliance.file
         self._configuration = [
-            *(f"{one.name}: load balancer" for one in file.balancer),
+            *(f"{balancer.name}: load balancer" for balancer in file.balancer),
             *(
-                f"{one.name}: back-end router"
-                + (f", {one.cap:g} frames/s at most (emulated by XDP)" if one.cap else "")
-                for one in file.router
+                f"{router.name}: back-end router"
+                + (f", {router.cap:g} frames/s at most (emulated by XDP)" if router.cap else "")
+                for router in file.router
             ),
         ]
 

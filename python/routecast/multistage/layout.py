@@ -85,18 +85,18 @@ class Layout:
 
     def balancers(self) -> list[str]:
         """Return the names of the load balancers."""
-        return [one.name for one in self.file.balancer]
+        return [balancer.name for balancer in self.file.balancer]
 
     def base_namespaces(self) -> list[str]:
         """Return every namespace of its own but those of the back-end routers."""
-        hosts = [one.name for one in self.file.segment] if self.outside is None else []
-        found = [self.switch, *([self.net] if self.is_doubled else []), *map(self.netns, [*self.balancers(), *hosts])]
-        return [name for name in found if self.outside is None or name != self.outside.netns]
+        hosts = [segment.name for segment in self.file.segment] if self.outside is None else []
+        names = [self.switch, *([self.net] if self.is_doubled else []), *map(self.netns, [*self.balancers(), *hosts])]
+        return [name for name in names if self.outside is None or name != self.outside.netns]
 
     @property
     def inside_mtu(self) -> int:
         """Longest packet towards back-end routers, octets."""
-        return max(one.mtu for one in self.file.segment) + _INSIDE_SPARE
+        return max(segment.mtu for segment in self.file.segment) + _INSIDE_SPARE
 
     def port(self, segment: int) -> str:
         """Return the interface of a load balancer on an outside network."""
@@ -133,7 +133,7 @@ class Layout:
 
     def wires(self) -> Iterator[Wire]:
         """Yield the wires of everything but back-end routers."""
-        queues = [one.queues for one in self.file.balancer]
+        queues = [balancer.queues for balancer in self.file.balancer]
         for s, segment in enumerate(self.file.segment):
             host = (self.netns(segment.name), "h0", self.host_mac(s))
             ends = [(self.netns(name), f"e{s}", self.caller_mac(n, s)) for n, name in enumerate(self.balancers())]

@@ -102,5 +102,5 @@ class Membership:
     def read(cls, path: Path) -> Membership:
         """Return what is on disk."""
         data = json.loads(path.read_text(encoding="utf-8"))
-        members = {name: Member(**one) for name, one in data.pop("members").items()}
+        members = {name: Member(**member) for name, member in data.pop("members").items()}
         return cls(**data, members=members)

@@ -131,7 +131,7 @@ class Deaths:
     @property
     def lost_frames(self) -> float:
         """Frames lost in all."""
-        return math.fsum(one.lost_frames for one in self.predicted.values())
+        return math.fsum(prediction.lost_frames for prediction in self.predicted.values())
 
 
 def death_of(file: MultistageFile, flows: FlowChoices, name: str, *, rate_pps: float) -> PredictedDeath:
@@ -285,7 +285,8 @@ def _ways(task: TaskUnit, file: MultistageFile) -> Mapping[str, str]:
     to = dict.fromkeys(task.route.to)
     balancer = file.balancer[0].name
     return {
-        table.name: next(one for one in to if one.startswith(f"{balancer} to {table.name} (")) for table in file.router
+        table.name: next(failure for failure in to if failure.startswith(f"{balancer} to {table.name} ("))
+        for table in file.router
     }
 
 

@@ -172,26 +172,26 @@ def _repeated(what: str, named: Iterable[tuple[str, object]]) -> Iterator[Proble
 
 def _twice(file: MultistageFile) -> Iterator[Problem]:
     # Names of elements stand for each of them on the command line.
-    names = [(f"segment[{n}].name", one.name) for n, one in enumerate(file.segment)]
-    names += [(f"balancer[{n}].name", one.name) for n, one in enumerate(file.balancer)]
-    names += [(f"router[{n}].name", one.name) for n, one in enumerate(file.router)]
+    names = [(f"segment[{n}].name", segment.name) for n, segment in enumerate(file.segment)]
+    names += [(f"balancer[{n}].name", balancer.name) for n, balancer in enumerate(file.balancer)]
+    names += [(f"router[{n}].name", router.name) for n, router in enumerate(file.router)]
     yield from _repeated("element", names)
     addresses = []
-    for number, one in enumerate(file.segment):
+    for number, segment in enumerate(file.segment):
         for key in ("ipv4", "host_ipv4", "ipv6", "host_ipv6"):
-            if (text := getattr(one, key)) is not None:
+            if (text := getattr(segment, key)) is not None:
                 addresses.append((f"segment[{number}].{key}", ipaddress.ip_interface(text).ip))
     yield from _repeated("address", addresses)
 
 
 def _addresses(file: MultistageFile) -> Iterator[Problem]:
     networks: list[tuple[str, Any]] = [("the load balancer's own network", INSIDE)]
-    for number, one in enumerate(file.segment):
-        if (one.ipv6 is None) != (one.host_ipv6 is None):
-            missing = "host_ipv6" if one.host_ipv6 is None else "ipv6"
+    for number, segment in enumerate(file.segment):
+        if (segment.ipv6 is None) != (segment.host_ipv6 is None):
+            missing = "host_ipv6" if segment.host_ipv6 is None else "ipv6"
             yield Problem(f"segment[{number}].{missing}", "is missing: give the router's and the host's, or neither")
-        for key, host in (("ipv4", one.host_ipv4), ("ipv6", one.host_ipv6)):
-            if (text := getattr(one, key)) is None:
+        for key, host in (("ipv4", segment.host_ipv4), ("ipv6", segment.host_ipv6)):
+            if (text := getattr(segment, key)) is None:
                 continue
             network = ipaddress.ip_interface(text).network
             place = f"segment[{number}].{key}"
@@ -218,12 +218,12 @@ def problems_of_router(place: str, table: BackEndTable) -> Iterator[Problem]:
 def _names(file: MultistageFile) -> Iterator[Problem]:
     for number, table in enumerate(file.router):
         yield from problems_of_router(f"router[{number}].", table)
-    known = [one.name for one in file.router]
-    for number, one in enumerate(file.segment):
+    known = [router.name for router in file.router]
+    for number, segment in enumerate(file.segment):
         place = f"segment[{number}].local"
-        if one.local is not None and one.local not in known:
-            yield Problem(place, f"there is no back-end router {one.local!r}; there are: {', '.join(known)}")
-        elif file.scheme == "local_only" and one.local is None:
+        if segment.local is not None and segment.local not in known:
+            yield Problem(place, f"there is no back-end router {segment.local!r}; there are: {', '.join(known)}")
+        elif file.scheme == "local_only" and segment.local is None:
             yield Problem(place, "is missing: the scheme local_only needs the back-end router of each segment")
-        elif file.scheme != "local_only" and one.local is not None:
+        elif file.scheme != "local_only" and segment.local is not None:
             yield Problem(place, 'is for scheme = "local_only"')

@@ -33,18 +33,18 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     for key, meaning in _COUNTERS.items():
         yield f"# HELP routecast_multistage_{key}_total {meaning}"
         yield f"# TYPE routecast_multistage_{key}_total counter"
-        for one in status["routers"]:
-            yield f'routecast_multistage_{key}_total{{{of},element="{one["name"]}"}} {one[key]}'
+        for router in status["routers"]:
+            yield f'routecast_multistage_{key}_total{{{of},element="{router["name"]}"}} {router[key]}'
     yield "# HELP routecast_multistage_up Whether an element takes frames."
     yield "# TYPE routecast_multistage_up gauge"
-    for one in [*status["routers"], *status["balancers"]]:
-        up = int(one["state"] in ("active", "draining"))
-        yield f'routecast_multistage_up{{{of},element="{one["name"]}",state="{one["state"]}"}} {up}'
+    for router in [*status["routers"], *status["balancers"]]:
+        up = int(router["state"] in ("active", "draining"))
+        yield f'routecast_multistage_up{{{of},element="{router["name"]}",state="{router["state"]}"}} {up}'
     yield "# HELP routecast_multistage_dropped_frames_total Frames that a load balancer did not forward, by port."
     yield "# TYPE routecast_multistage_dropped_frames_total counter"
-    for one in status["balancers"]:
-        for port, dropped in one["dropped_by_port"].items():
-            labels = f'{of},element="{one["name"]}",port="{port}"'
+    for router in status["balancers"]:
+        for port, dropped in router["dropped_by_port"].items():
+            labels = f'{of},element="{router["name"]}",port="{port}"'
             for reason, count in dropped.items():
                 yield f'routecast_multistage_dropped_frames_total{{{labels},reason="{reason}"}} {count}'
     yield "# HELP routecast_multistage_epoch Of the table that is in force."
@@ -61,8 +61,8 @@ def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
         As :meth:`routecast.multistage.appliance.Appliance.status` returns them, of one router.
     """
     time_s = after["time_s"] - before["time_s"]
-    old_routers = {one["name"]: one for one in before["routers"]}
-    old_balancers = {one["name"]: one for one in before["balancers"]}
+    old_routers = {router["name"]: router for router in before["routers"]}
+    old_balancers = {balancer["name"]: balancer for balancer in before["balancers"]}
 
     def rate(new: Mapping[str, Any], old: Mapping[str, Any] | None, key: str) -> float:
         # One that was replaced meanwhile counts from 0.
@@ -70,30 +70,30 @@ def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
 
     routers = [
         {
-            **one,
-            "in_pps": rate(one, old_routers.get(one["name"]), "sent_frames"),
-            "out_pps": rate(one, old_routers.get(one["name"]), "returned_frames"),
+            **router,
+            "in_pps": rate(router, old_routers.get(router["name"]), "sent_frames"),
+            "out_pps": rate(router, old_routers.get(router["name"]), "returned_frames"),
         }
-        for one in after["routers"]
+        for router in after["routers"]
     ]
     balancers = []
-    for one in after["balancers"]:
+    for balancer in after["balancers"]:
         ports = {}
-        for name, counted in one["ports"].items():
-            old = old_balancers.get(one["name"], one)["ports"].get(name)
+        for name, counted in balancer["ports"].items():
+            old = old_balancers.get(balancer["name"], balancer)["ports"].get(name)
             ports[name] = {
                 **counted,
                 "in_pps": rate(counted, old, "in_frames"),
                 "out_pps": rate(counted, old, "out_frames"),
             }
-        balancers.append({**one, "ports": ports})
+        balancers.append({**balancer, "ports": ports})
     return {**after, "interval_s": time_s, "routers": routers, "balancers": balancers}
 
 
 def routers_table(status: Mapping[str, Any]) -> Table:
     """Return the back-end routers with their rates."""
-    caps = any(one["cap_pps"] for one in status["routers"])
-    others = any(one["forwarding"] != "linux" for one in status["routers"])
+    caps = any(router["cap_pps"] for router in status["routers"])
+    others = any(router["forwarding"] != "linux" for router in status["routers"])
     return Table.of(
         status["routers"],
         Column.text("Router", lambda row: row["name"]),
@@ -107,13 +107,13 @@ def routers_table(status: Mapping[str, Any]) -> Table:
         Column("Back again", getter=lambda row: row["revivals"]),
         name="routers",
         title=f"{status['name']}: back-end routers, epoch {status['epoch']}",
-        strong=lambda one: one["state"] in ("dead", "differs"),
+        strong=lambda row: row["state"] in ("dead", "differs"),
     )
 
 
 def balancers_table(status: Mapping[str, Any]) -> Table:
     """Return the load balancers, a row for each of their networks."""
-    rows = [(one, name, port) for one in status["balancers"] for name, port in one["ports"].items()]
+    rows = [(balancer, name, port) for balancer in status["balancers"] for name, port in balancer["ports"].items()]
     return Table.of(
         rows,
         Column.text("Load balancer", lambda row: row[0]["name"]),
@@ -129,9 +129,10 @@ def balancers_table(status: Mapping[str, Any]) -> Table:
 
 def audit_table(audit: Mapping[str, Any]) -> Table:
     """Return what each element knows, as digests."""
-    rows = [(name, one["rows"], one["neighbours"], str(one["epoch"])) for name, one in audit["balancers"].items()] + [
-        (name, digest, "", "") for name, digest in audit["routers"].items()
-    ]
+    rows = [
+        (name, balancer["rows"], balancer["neighbours"], str(balancer["epoch"]))
+        for name, balancer in audit["balancers"].items()
+    ] + [(name, digest, "", "") for name, digest in audit["routers"].items()]
     return Table.of(
         rows,
         Column.text("Element", lambda row: row[0]),

@@ -203,17 +203,17 @@ def routes_digest(netns: str) -> str:
     """Return a digest of what a back-end router knows: addresses, routes, neighbours."""
     parts: list[str] = []
     for command in (["-4", "route"], ["-6", "route"], ["-4", "neighbour"], ["-6", "neighbour"]):
-        found: list[dict[str, Any]] = json.loads(run_command(["ip", "-n", netns, "-j", *command]) or "[]")
-        kept = [json.dumps(one, sort_keys=True) for one in found if _is_ours(one)]
+        routes: list[dict[str, Any]] = json.loads(run_command(["ip", "-n", netns, "-j", *command]) or "[]")
+        kept = [json.dumps(route, sort_keys=True) for route in routes if _is_ours(route)]
         parts += [" ".join(command), *sorted(kept)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _is_ours(one: dict[str, Any]) -> bool:
+def _is_ours(route: dict[str, Any]) -> bool:
     """Whether a route or a neighbour was written by us: what a kernel looks for at the moment is its own matter."""
-    if one.get("state"):
-        return "PERMANENT" in one["state"]
-    return one.get("dev") == "b0" and one.get("protocol") != "kernel"
+    if route.get("state"):
+        return "PERMANENT" in route["state"]
+    return route.get("dev") == "b0" and route.get("protocol") != "kernel"
 
 
 def raw_socket(netns: str, interface: str) -> socket.socket:

@@ -86,7 +86,7 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
 
 
 def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
-    found: dict[str, list[PortSample]] = {}
+    by_device: dict[str, list[PortSample]] = {}
     for row in file.rows:
         ports = {name: _whole(row, name) for name in ("plugged", "enabled", "up")}
         bits, packets = (
@@ -97,7 +97,7 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
         port_class = row.text("class")
         if not port_class and (moves or any(ports.values())):
             row.fault("class", "is empty, and ports are in use: name their kind, such as QSFP/PCC/100G")
-        found.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
+        by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
             PortSample(
                 port_class=port_class,
                 use=PortsInUse(**ports, forwarding=ports["up"] if moves else 0, passed_bps=bits, passed_pps=packets),
@@ -105,7 +105,7 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
                 samples=max(_whole(row, "samples", default=1), 1),
             )
         )
-    return {device: tuple(samples) for device, samples in found.items()}
+    return {device: tuple(samples) for device, samples in by_device.items()}
 
 
 def _whole(row: Row, column: str, *, default: int = 0) -> int:
@@ -137,9 +137,9 @@ _STEPS = {"idle": 4, "switch": 5, "port": 5, "trx": 5, "snake-test": 7}
 def _netpowerbench(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     by_device: dict[str, list[_Experiment]] = {}
     for row in file.rows:
-        one = _experiment(row)
-        if one is not None:
-            by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(one)
+        sample = _experiment(row)
+        if sample is not None:
+            by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(sample)
     return {
         device: tuple(sample for experiment in experiments for sample in _samples(experiment, experiments))
         for device, experiments in by_device.items()
@@ -160,18 +160,18 @@ def _experiment(row: Row) -> _Experiment | None:
         return None
     try:
         if kind == "idle":
-            found = _Experiment(row, kind, steps[0], steps[1], ports=int(steps[3]))
+            experiment = _Experiment(row, kind, steps[0], steps[1], ports=int(steps[3]))
         else:
             traffic = (float(steps[5]), float(steps[6])) if kind == "snake-test" else (0.0, 0.0)
-            found = _Experiment(row, kind, steps[0], steps[1], steps[3], int(steps[4]), *traffic)
+            experiment = _Experiment(row, kind, steps[0], steps[1], steps[3], int(steps[4]), *traffic)
     except ValueError:
-        found = None
-    if found is None or not (
-        0 <= found.ports <= _MOST and 0.0 <= found.payload_bytes <= _MOST and 0.0 <= found.gbps <= _MOST
+        experiment = None
+    if experiment is None or not (
+        0 <= experiment.ports <= _MOST and 0.0 <= experiment.payload_bytes <= _MOST and 0.0 <= experiment.gbps <= _MOST
     ):
         row.fault("path", f'got "{row.text("path")}": ports, bytes and Gbit/s are numbers, not negative')
         return None
-    return found
+    return experiment
 
 
 def _samples(experiment: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
@@ -275,7 +275,9 @@ class CsvFile:
         missing = [column for column in wanted if column not in self.columns]
         if missing:
             there = ", ".join(self.columns)
-            problems = [Problem("", f'has no column "{one}"; {did_you_mean(one, self.columns)}') for one in missing]
+            problems = [
+                Problem("", f'has no column "{column}"; {did_you_mean(column, self.columns)}') for column in missing
+            ]
             if len(self.columns) == 1 and any(sign in there for sign in ";\t|"):
                 hint = f"Commas must stand between columns. {hint}"
             last = problems[-1].message.removesuffix("?")

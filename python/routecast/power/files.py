@@ -143,8 +143,8 @@ def is_power_model(path: str | Path) -> bool:
     path = Path(path)
     if ".power." in path.name or path.suffix.lower() in {".json", ".yaml", ".yml"}:
         return True
-    said = parse_toml(read_text(path, kind="router file or power model"), str(path))
-    return "model" in said and not said.keys() & _ROUTER_KEYS
+    document = parse_toml(read_text(path, kind="router file or power model"), str(path))
+    return "model" in document and not document.keys() & _ROUTER_KEYS
 
 
 def read_power_model(path: str | Path) -> PowerModel:
@@ -186,11 +186,11 @@ def parse_power_model(text: str, *, suffix: str = ".toml", subject: str = "power
         got = "is missing" if kind is None else f'got "{kind}"'
         raise FileProblem(subject, [Problem("model", f"{got}: {did_you_mean(str(kind), _KINDS)}")])
     declared = _KINDS[kind]
-    keys = {one.name: one.metadata.get("alias", key_of(one.name)) for one in dataclasses.fields(declared)}
+    keys = {named.name: named.metadata.get("alias", key_of(named.name)) for named in dataclasses.fields(declared)}
     try:
         model: Any = bare(validated(_table(kind), data, subject), declared)
     except ModelProblem as problem:
-        problems = [Problem(keys.get(one.place, one.place), one.message) for one in problem.problems]
+        problems = [Problem(keys.get(fault.place, fault.place), fault.message) for fault in problem.problems]
         raise FileProblem(subject, problems) from problem
     if isinstance(model, PortPower) and not model.device:
         return dataclasses.replace(model, device=Path(subject).name.removesuffix(".power.toml"))

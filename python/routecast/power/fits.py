@@ -115,14 +115,14 @@ def _fitted(
     law = _form(device, samples, alone, kind)
     states, parameters = [], {}
     for clock in clocks:
-        here = [one for one in samples if one.frequency_hz == clock]
-        busy = [_busy(one, gains, alone[clock], law) for one in here]
-        found = least_squares(
+        here = [sample for sample in samples if sample.frequency_hz == clock]
+        busy = [_busy(sample, gains, alone[clock], law) for sample in here]
+        solution = least_squares(
             f"{device} at {clock / 1e9:g} GHz",
             {"idle_w": [float(cores)] * len(here), "span_w": busy},
-            [one.power_w for one in here],
+            [sample.power_w for sample in here],
         )
-        idle, span = found["idle_w"], found["span_w"]
+        idle, span = solution["idle_w"], solution["span_w"]
         if idle.value < 0.0 or span.value < 0.0:
             raise FitProblem(
                 device,
@@ -144,8 +144,8 @@ def _fitted(
 def _gains(greatest: Mapping[tuple[float, int], float], alone: Mapping[float, float]) -> tuple[float, ...]:
     """Return the gains of 1, 2, … cores, up to the first number that was not measured, as means over clocks."""
     gains = [1.0]
-    while found := [rate / alone[clock] for (clock, n), rate in greatest.items() if n == len(gains) + 1]:
-        gains.append(sum(found) / len(found))
+    while ratios := [rate / alone[clock] for (clock, n), rate in greatest.items() if n == len(gains) + 1]:
+        gains.append(sum(ratios) / len(ratios))
     return tuple(gains)
 
 
@@ -163,16 +163,16 @@ def _form(device: str, samples: Sequence[LoadSample], alone: Mapping[float, floa
     shares: list[float] = []
     for clock, rate in alone.items():
         here = [sample for sample in samples if sample.frequency_hz == clock and (sample.cores or 1) == 1]
-        still = [one.power_w for one in here if one.rate_pps == 0.0]
+        still = [sample.power_w for sample in here if sample.rate_pps == 0.0]
         if not still:
             raise FitProblem(device, f"has no sample without throughput at {clock / 1e9:g} GHz: the form needs one")
         idle = sum(still) / len(still)
-        full = [one.power_w for one in here if one.rate_pps == rate]
+        full = [sample.power_w for sample in here if sample.rate_pps == rate]
         span = sum(full) / len(full) - idle
         if span <= 0.0:
             raise FitProblem(device, f"at {clock / 1e9:g} GHz power does not rise with throughput")
-        places += [one.rate_pps / rate for one in here]
-        shares += [(one.power_w - idle) / span for one in here]
+        places += [sample.rate_pps / rate for sample in here]
+        shares += [(sample.power_w - idle) / span for sample in here]
     try:
         return fit_monotone_form(places, shares) if kind == "monotone" else fit_polynomial_form(places, shares)
     except FitProblem as problem:
@@ -250,7 +250,7 @@ def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5, sco
     }
     model = PortPower(
         device=device,
-        classes={name: one.model for name, one in fitted.items()},
+        classes={name: term.model for name, term in fitted.items()},
         scope=scope,
         source=f"fitted to {len(samples)} samples",
     )
@@ -271,9 +271,9 @@ def _fit_class(name: str, samples: Sequence[PortSample], folds: int) -> FittedPo
     scaled = design[:, kept] / _scale(design[:, kept])
     covariance = np.linalg.pinv((scaled * weight[:, None]).T @ scaled) * spread
     half = student.ppf(0.975, power.size - len(kept)) * np.sqrt(np.diag(covariance)) / _scale(design[:, kept])
-    found = {TERMS[i]: float(v) for i, v in zip(kept, value, strict=True)}
+    coefficients = {TERMS[i]: float(v) for i, v in zip(kept, value, strict=True)}
     return FittedPorts(
-        model=PortClass(**found),
+        model=PortClass(**coefficients),
         interval={TERMS[i]: (float(v - h), float(v + h)) for i, v, h in zip(kept, value, half, strict=True)},
         not_told_apart=tuple(term for i, term in enumerate(TERMS) if i not in kept),
         samples=power.size,
@@ -311,9 +311,9 @@ def _robust(design: Array, power: Array, count: Array) -> tuple[Array, Array]:
     value = np.zeros(design.shape[1])
     for _ in range(_ROUNDS):
         root = np.sqrt(weight)
-        found = np.linalg.lstsq(design / scale * root[:, None], power * root, rcond=None)[0] / scale
-        settled = np.allclose(found, value, rtol=1e-10, atol=0.0)
-        value = found
+        solution = np.linalg.lstsq(design / scale * root[:, None], power * root, rcond=None)[0] / scale
+        settled = np.allclose(solution, value, rtol=1e-10, atol=0.0)
+        value = solution
         if settled:
             break
         residual = np.abs(power - design @ value)
@@ -492,7 +492,8 @@ def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFi
         fitted=len(fit.fitted),
         error_ratio=tuple(prediction.error_ratio for prediction in fit.predictions),
         fitted_error_ratio=tuple(
-            abs(fit.model.power_w(operating_point(one)) - one.power_w) / max(one.power_w, 1e-9) for one in fit.fitted
+            abs(fit.model.power_w(operating_point(sample)) - sample.power_w) / max(sample.power_w, 1e-9)
+            for sample in fit.fitted
         ),
         left_out=fit.left_out,
         samples=shown,
@@ -503,9 +504,9 @@ def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFi
 def _of_ports(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit:
     fit = fit_ports(name, samples, scope=scope)
     parameters = {
-        f"{port_class} {term}": Parameter(value=getattr(found.model, term), low=low, high=high)
-        for port_class, found in fit.classes.items()
-        for term, (low, high) in found.interval.items()
+        f"{port_class} {term}": Parameter(value=getattr(fitted.model, term), low=low, high=high)
+        for port_class, fitted in fit.classes.items()
+        for term, (low, high) in fitted.interval.items()
     }
     shown = tuple(
         Fitted(
@@ -526,12 +527,12 @@ def _of_ports(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit
         left_out="every fifth sample with ports in use left out in turn",
         samples=shown,
         notes=tuple(
-            f"{port_class}: the samples do not tell {', '.join(one.not_told_apart)} apart from the other terms"
-            for port_class, one in fit.classes.items()
-            if one.not_told_apart
+            f"{port_class}: the samples do not tell {', '.join(fitted.not_told_apart)} apart from the other terms"
+            for port_class, fitted in fit.classes.items()
+            if fitted.not_told_apart
         ),
     )
 
 
 def _all(classes: Mapping[str, FittedPorts], which: str) -> tuple[float, ...]:
-    return tuple(error for one in classes.values() for error in getattr(one, which))
+    return tuple(error for ports in classes.values() for error in getattr(ports, which))

@@ -75,8 +75,8 @@ def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = 
             f"{different} throughputs above 0: give more, or fit --model monotone",
         )
     powers = places[:, None] ** np.arange(1, order + 1)
-    found = np.linalg.lstsq(powers, values, rcond=None)[0]
-    return PolynomialForm(coefficients=(0.0, *map(float, found)), source=f"least squares over {places.size} samples")
+    solution = np.linalg.lstsq(powers, values, rcond=None)[0]
+    return PolynomialForm(coefficients=(0.0, *map(float, solution)), source=f"least squares over {places.size} samples")
 
 
 def fit_monotone_form(t: Sequence[float], x: Sequence[float], *, segments: int | None = None) -> MonotoneForm:
@@ -121,8 +121,8 @@ def _fitted(places: Array, values: Array, segments: int, source: str) -> Monoton
     rises = np.cumsum(basis[:, ::-1], axis=1)[:, ::-1][:, 1:]
     # The sum of the rises is an equation; as a row that outweighs all samples it is kept to rounding.
     weight = _EQUALITY_WEIGHT * np.sqrt(places.size)
-    found, _ = nnls(np.vstack([rises, np.full(rises.shape[1], weight)]), np.append(values, weight))
-    coefficients = np.concatenate([[0.0], np.cumsum(found / found.sum())])
+    weights, _ = nnls(np.vstack([rises, np.full(rises.shape[1], weight)]), np.append(values, weight))
+    coefficients = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
     coefficients[-1] = 1.0
     return MonotoneForm(
         knots=tuple(map(float, knots)), coefficients=tuple(float(min(c, 1.0)) for c in coefficients), source=source
@@ -271,7 +271,7 @@ def fit_and_predict(
             model=model,
             parameters=parameters,
             fitted=tuple(inside),
-            predictions=_predict(model, [one for one in samples if one.load_ratio not in chosen]),
+            predictions=_predict(model, [sample for sample in samples if sample.load_ratio not in chosen]),
             left_out=f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, the others left out",
             notes=notes,
         )
@@ -279,11 +279,11 @@ def fit_and_predict(
     predictions: list[Prediction] = []
     for load in loads[1:-1]:
         try:
-            without, _ = fitter([one for one in samples if one.load_ratio != load])
+            without, _ = fitter([sample for sample in samples if sample.load_ratio != load])
         except FitProblem:
             predictions = []
             break
-        predictions += _predict(without, [one for one in samples if one.load_ratio == load])
+        predictions += _predict(without, [sample for sample in samples if sample.load_ratio == load])
     return LoadFit(
         model=model,
         parameters=parameters,
@@ -320,14 +320,14 @@ def least_squares(
     if np.linalg.matrix_rank(design) < design.shape[1]:
         wanted = f"{design.shape[1]} parameters ({', '.join(columns)})"
         raise FitProblem(device, f"{power.size} samples do not tell {wanted} apart: give samples at more loads")
-    found = np.linalg.lstsq(design, power, rcond=None)[0]
-    half = np.full(found.size, np.nan)
+    solution = np.linalg.lstsq(design, power, rcond=None)[0]
+    half = np.full(solution.size, np.nan)
     if free > 0:
-        spread = float(np.sum((power - design @ found) ** 2)) / free
+        spread = float(np.sum((power - design @ solution) ** 2)) / free
         half = student.ppf(0.975, free) * np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * spread)
     return {
         name: Parameter(value=float(value), low=float(value - h), high=float(value + h))
-        for name, value, h in zip(columns, found, half, strict=True)
+        for name, value, h in zip(columns, solution, half, strict=True)
     }
 
 
@@ -337,10 +337,10 @@ def _scaled(
     """Fit idle and full power: P = idle (1 - x) + full x."""
     shares = [sample.load_ratio if form is None else form.at(sample.load_ratio) for sample in samples]
     full = "full_w" if form is None else "active_w"
-    found = least_squares(
+    parameters = least_squares(
         device, {"idle_w": [1.0 - x for x in shares], full: shares}, [sample.power_w for sample in samples]
     )
-    idle, most = found["idle_w"].value, found[full].value
+    idle, most = parameters["idle_w"].value, parameters[full].value
     if not 0.0 <= idle <= most:
         raise FitProblem(
             device,
@@ -348,8 +348,8 @@ def _scaled(
             "nor be negative; fit --model piecewise, or look at the samples",
         )
     if form is None:
-        return LinearPower(idle_w=idle, full_w=most, scope=scope), found
-    return FormPower(idle_w=idle, active_w=most, form=form, scope=scope), found
+        return LinearPower(idle_w=idle, full_w=most, scope=scope), parameters
+    return FormPower(idle_w=idle, active_w=most, form=form, scope=scope), parameters
 
 
 def _own_form(
@@ -398,7 +398,7 @@ def _means(samples: Sequence[LoadSample]) -> dict[float, float]:
     powers: dict[float, list[float]] = {}
     for sample in samples:
         powers.setdefault(sample.load_ratio, []).append(sample.power_w)
-    return {load: sum(found) / len(found) for load, found in powers.items()}
+    return {load: sum(watts) / len(watts) for load, watts in powers.items()}
 
 
 def _nearest(device: str, point: float, loads: Sequence[float]) -> float:

@@ -56,7 +56,7 @@ def read_load_samples(path: str | Path) -> dict[str, tuple[LoadSample, ...]]:
         Every fault of the file with its row and column; missing columns beside those that are there.
     """
     file = read_csv(path, kind="table of power samples")
-    wide = {column: float(found[1]) / 100.0 for column in file.columns if (found := _WIDE.fullmatch(column))}
+    wide = {column: float(match[1]) / 100.0 for column in file.columns if (match := _WIDE.fullmatch(column))}
     if wide:
         samples = _servers(file, wide)
     else:
@@ -65,7 +65,7 @@ def read_load_samples(path: str | Path) -> dict[str, tuple[LoadSample, ...]]:
             file.require(["load_ratio"], hint=_HINT)
         samples = _rows(file)
     file.refuse_faults()
-    dead = [name for name, of_one in samples.items() if all(one.power_w == 0.0 for one in of_one)]
+    dead = [name for name, of_one in samples.items() if all(sample.power_w == 0.0 for sample in of_one)]
     if dead:
         message = "all its samples are 0 W: what is on draws power; look at the meter"
         raise FileProblem(file.path, [Problem(name, message) for name in dead])
@@ -77,18 +77,20 @@ def _servers(file: CsvFile, wide: Mapping[str, float]) -> dict[str, tuple[LoadSa
     if over:
         raise FileProblem(file.path, [Problem(f"column {over[0]}", "is no percentage of load: 0 to 100")])
     named = next((column for column in _NAMES if column in file.columns), None)
-    found: dict[str, tuple[LoadSample, ...]] = {}
+    by_server: dict[str, tuple[LoadSample, ...]] = {}
     for row in file.rows:
         name = row.text(named, f"row {row.number}") if named else f"row {row.number}"
-        if name in found:
+        if name in by_server:
             name = f"{name} (row {row.number})"
-        found[name] = tuple(LoadSample(load_ratio=load, power_w=watts(row, column)) for column, load in wide.items())
-    return found
+        by_server[name] = tuple(
+            LoadSample(load_ratio=load, power_w=watts(row, column)) for column, load in wide.items()
+        )
+    return by_server
 
 
 def _rows(file: CsvFile) -> dict[str, tuple[LoadSample, ...]]:
     named = next((column for column in _NAMES if column in file.columns), "device")
-    found: dict[str, list[LoadSample]] = {}
+    by_device: dict[str, list[LoadSample]] = {}
     for row in file.rows:
         load = math.nan
         if "load_ratio" in file.columns:
@@ -98,7 +100,7 @@ def _rows(file: CsvFile) -> dict[str, tuple[LoadSample, ...]]:
         cores = row.number_in("cores", default=math.nan, low=1.0, high=_MOST_CORES, what=_CORES)
         if not math.isnan(cores) and cores != int(cores):
             row.fault("cores", f'got "{row.text("cores")}": it must be {_CORES}')
-        found.setdefault(row.text(named, UNNAMED_DEVICE), []).append(
+        by_device.setdefault(row.text(named, UNNAMED_DEVICE), []).append(
             LoadSample(
                 load_ratio=load,
                 power_w=watts(row, "power_w"),
@@ -108,7 +110,7 @@ def _rows(file: CsvFile) -> dict[str, tuple[LoadSample, ...]]:
             )
         )
     file.refuse_faults()
-    return {name: _normalised(samples, file.path, name) for name, samples in found.items()}
+    return {name: _normalised(samples, file.path, name) for name, samples in by_device.items()}
 
 
 def _normalised(samples: list[LoadSample], path: str, device: str) -> tuple[LoadSample, ...]:

@@ -275,7 +275,7 @@ def read_power_data(path: str | Path) -> CsvFile:
     device = str(document.get("device", Path(path).parent.name or "device"))
     problems: list[Problem] = []
     rows: list[Row] = []
-    for steps, power in _measurements({key: one for key, one in document.items() if key != "device"}, ()):
+    for steps, power in _measurements({key: entry for key, entry in document.items() if key != "device"}, ()):
         place = "/".join(steps)
         values = power if isinstance(power, list) else []
         right = [value for value in values if isinstance(value, int | float) and math.isfinite(value) and value >= 0.0]

@@ -153,7 +153,7 @@ class PortPower:
         routecast.errors.ModelProblem
             There is traffic, and no equipped port is up.
         """
-        ports = sum(one.up for one in self.equipped.values())
+        ports = sum(equipped.up for equipped in self.equipped.values())
         moves = point.rate_pps > 0.0 or point.l2_bps > 0.0
         if moves and ports == 0:
             raise ModelProblem(self.device, [Problem("equipped", self._none_up())])
@@ -174,7 +174,7 @@ class PortPower:
 # Which ports of a model are plugged in and up, as a command line says it: ``"QSFP/PCC/100G=32"``.
 
 
-def equipped_with(model: PortPower, said: Sequence[str]) -> PortPower:
+def equipped_with(model: PortPower, ports_of: Sequence[str]) -> PortPower:
     """Return a model whose equipped ports are the given ones, in place of those of its file.
 
     Parameters
@@ -197,7 +197,7 @@ def equipped_with(model: PortPower, said: Sequence[str]) -> PortPower:
     """
     equipped: dict[str, Equipped] = {}
     problems = []
-    for text in said:
+    for text in ports_of:
         name, _, number = (part.strip() for part in text.rpartition("="))
         ports = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
         if not name or ports == 0:

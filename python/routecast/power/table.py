@@ -203,17 +203,17 @@ def power_table(
     chosen = settings or PowerTableSettings()
     lab = _Lab(evaluator=evaluator, load=load, router=router, settings=chosen, report=report)
     idle = lab.measured("idle", chosen.idle_pps)  # first: it tells at once whether there are watts
-    found = search() if search else lab.search(ports, most_pps)
-    full_pps = found.rate_pps
+    throughput = search() if search else lab.search(ports, most_pps)
+    full_pps = throughput.rate_pps
     if not full_pps > 0.0:
-        reason = found.reason or "frames are lost at every rate that was tried"
+        reason = throughput.reason or "frames are lost at every rate that was tried"
         raise ModelProblem(router, [Problem("throughput", f"no rate without loss was found: {reason}")])
     plus = lab.measured("idle+", float(ports))
     # Rising loads, full load last: the draft wants the device to return to it without loss.
     ratios = sorted({chosen.typical_ratio, 1.0, *chosen.load_ratios} - {0.0})
     trials = {ratio: lab.measured(f"{100 * ratio:g} % of the throughput", ratio * full_pps) for ratio in ratios}
     trials[0.0] = idle
-    notes = _notes(load, chosen, trials, found)
+    notes = _notes(load, chosen, trials, throughput)
     powers = {ratio: lab.power(trial) for ratio, trial in trials.items()}
     points = [
         LoadPoint(
@@ -349,13 +349,13 @@ def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: flo
 
 
 def _notes(
-    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], found: FoundThroughput
+    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], throughput: FoundThroughput
 ) -> tuple[str, ...]:
     stand_in = f"an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic"
     notes = [
         f"idle: {stand_in if trials[0.0].intended_pps > 0.0 else 'no frame was sent; the meter alone was read'}",
         "a zero-loss throughput; no loss is tolerated",
-        *found.notes,
+        *throughput.notes,
     ]
     if not math.isnan(settings.base_w):
         notes.append(f"base: {settings.base_w:g} W measured by hand without transceivers, as told by the user")

@@ -85,7 +85,7 @@ def parameter_table(fit: DeviceFit) -> Table:
             Column("To", "", ".5g"),
             Column.text("Unit"),
         ),
-        rows=tuple(_parameter_row(name, one) for name, one in fit.parameters.items()),
+        rows=tuple(_parameter_row(name, parameter) for name, parameter in fit.parameters.items()),
     )
 
 
@@ -150,7 +150,7 @@ def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
     marks = _over_load(shown) if is_over_load else _over_measured(shown)
     what = "Lines are the model, points the samples." if is_over_load else "Each point is one sample."
     more = f" The first {len(shown)} of {len(fits)} devices." if len(fits) > len(shown) else ""
-    samples = [sample for one in shown for sample in one.samples]
+    samples = [sample for fit in shown for sample in fit.samples]
     low, high = _span(samples)
     return Figure(
         name="power",
@@ -167,21 +167,21 @@ def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
 def _title(model: str, fits: Sequence[DeviceFit]) -> str:
     devices = fits[0].device if len(fits) == 1 else f"{len(fits)} devices"
     errors = ErrorSummary.of([error for fit in fits for error in fit.error_ratio])
-    told = f", median error {100.0 * errors.median_ratio:.2f} % on samples left out" if errors.count else ""
-    return f"{devices}: model {model}{told}"
+    errors_text = f", median error {100.0 * errors.median_ratio:.2f} % on samples left out" if errors.count else ""
+    return f"{devices}: model {model}{errors_text}"
 
 
 def _over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
     loads = tuple(step / _STEPS for step in range(_STEPS + 1))
     marks: list[Line | Points] = []
-    for one, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
-        watts = tuple(one.model.power_w(OperatingPoint(load_ratio=load)) for load in loads)
-        marks.append(Line(name=one.device, x=tuple(100.0 * load for load in loads), y=watts, colour=colour))
+    for fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
+        watts = tuple(fit.model.power_w(OperatingPoint(load_ratio=load)) for load in loads)
+        marks.append(Line(name=fit.device, x=tuple(100.0 * load for load in loads), y=watts, colour=colour))
         for is_fitted in (True, False):
-            samples = [sample for sample in one.samples if sample.is_fitted is is_fitted]
+            samples = [sample for sample in fit.samples if sample.is_fitted is is_fitted]
             marks.append(
                 Points(
-                    name=f"{one.device}, {_word(is_fitted)}",
+                    name=f"{fit.device}, {_word(is_fitted)}",
                     x=tuple(100.0 * sample.place for sample in samples),
                     y=tuple(sample.measured_w for sample in samples),
                     colour=colour,
@@ -195,14 +195,14 @@ def _over_load(fits: Sequence[DeviceFit]) -> list[Line | Points]:
 def _over_measured(fits: Sequence[DeviceFit]) -> list[Line | Points]:
     span = _span([sample for fit in fits for sample in fit.samples])
     marks: list[Line | Points] = [Line(name="equal", x=span, y=span, colour=GREY, dashed=True)]
-    for one, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
+    for device_fit, colour in zip(fits, palette(len(fits), ordered=False), strict=True):
         # The colour stands in the legend once, whichever samples the device has.
-        marks.append(Points(name=one.device, x=(math.nan,), y=(math.nan,), colour=colour, symbol="square"))
+        marks.append(Points(name=device_fit.device, x=(math.nan,), y=(math.nan,), colour=colour, symbol="square"))
         for is_fitted in (True, False):
-            samples = [sample for sample in one.samples if sample.is_fitted is is_fitted]
+            samples = [sample for sample in device_fit.samples if sample.is_fitted is is_fitted]
             marks.append(
                 Points(
-                    name=f"{one.device}, {_word(is_fitted)}",
+                    name=f"{device_fit.device}, {_word(is_fitted)}",
                     x=tuple(sample.measured_w for sample in samples),
                     y=tuple(sample.modelled_w for sample in samples),
                     colour=colour,
@@ -235,48 +235,48 @@ def _word(is_fitted: bool) -> str:
     return "fitted" if is_fitted else "left out"
 
 
-def has_front(found: Found) -> bool:
+def has_front(point: Found) -> bool:
     """Return whether there is a setting whose watts and latency are known."""
-    return bool(_with_latency(found))
+    return bool(_with_latency(point))
 
 
-def front_figure(found: Found, machine: Machine) -> Figure:
+def front_figure(point: Found, machine: Machine) -> Figure:
     """Return the figure of everything that was evaluated, its front, the target and the best.
 
     The front is a staircase: for a bound on the latency between two settings the faster one is the answer.
     """
-    quantity = latency_quantity(found.targets)
+    quantity = latency_quantity(point.targets)
     blue, orange, green, *_ = palette(4, ordered=False)
-    shown = _with_latency(found)
-    front = found.front
+    shown = _with_latency(point)
+    front = point.front
     marks: list[Mark] = [
         Points(
             name="evaluated",
-            x=tuple(1e6 * one.latency_s(quantity) for one in shown),
-            y=tuple(one.power_w for one in shown),
+            x=tuple(1e6 * candidate.latency_s(quantity) for candidate in shown),
+            y=tuple(candidate.power_w for candidate in shown),
             colour="#9aa0a8",
             filled=False,
             size_px=6,
-            labels=tuple(str(one.setting) for one in shown),
+            labels=tuple(str(candidate.setting) for candidate in shown),
         ),
         _front_line(front, quantity, blue),
         Points(
             name="settings of the front",
-            x=tuple(1e6 * one.latency_s(quantity) for one in front),
-            y=tuple(one.power_w for one in front),
+            x=tuple(1e6 * candidate.latency_s(quantity) for candidate in front),
+            y=tuple(candidate.power_w for candidate in front),
             colour=blue,
             size_px=6,
-            labels=tuple(_short(one.setting) for one in front),
+            labels=tuple(_short(candidate.setting) for candidate in front),
             is_labelled=True,
             legend=False,
         ),
     ]
-    limit = next((target.limit for target in found.targets if target.quantity == quantity), None)
+    limit = next((target.limit for target in point.targets if target.quantity == quantity), None)
     if limit is not None and shown:
-        most = max(one.power_w for one in shown)
+        most = max(candidate.power_w for candidate in shown)
         marks.append(Line(name="target", x=(1e6 * limit,) * 2, y=(0.0, most), colour=orange, dashed=True))
-    if found.best is not None and math.isfinite(found.best.latency_s(quantity)):
-        best = found.best
+    if point.best is not None and math.isfinite(point.best.latency_s(quantity)):
+        best = point.best
         marks.append(
             Points(
                 name=f"best: {best.setting}",
@@ -298,17 +298,21 @@ def front_figure(found: Found, machine: Machine) -> Figure:
     )
 
 
-def _with_latency(found: Found) -> list[Judged]:
-    quantity = latency_quantity(found.targets)
-    return [one for one in found.judged if math.isfinite(one.power_w) and math.isfinite(one.latency_s(quantity))]
+def _with_latency(point: Found) -> list[Judged]:
+    quantity = latency_quantity(point.targets)
+    return [
+        candidate
+        for candidate in point.judged
+        if math.isfinite(candidate.power_w) and math.isfinite(candidate.latency_s(quantity))
+    ]
 
 
 def _front_line(front: Sequence[Judged], quantity: str, colour: str) -> Line:
     corners: list[tuple[float, float]] = []
-    for one in sorted(front, key=lambda one: one.latency_s(quantity)):
+    for candidate in sorted(front, key=lambda item: item.latency_s(quantity)):
         if corners:
-            corners.append((1e6 * one.latency_s(quantity), corners[-1][1]))
-        corners.append((1e6 * one.latency_s(quantity), one.power_w))
+            corners.append((1e6 * candidate.latency_s(quantity), corners[-1][1]))
+        corners.append((1e6 * candidate.latency_s(quantity), candidate.power_w))
     return Line(
         name="front without loss",
         x=tuple(latency_us for latency_us, _ in corners),
@@ -381,44 +385,44 @@ def scope_of(machine: Machine) -> str:
     return power.scope if power else "package"
 
 
-def found_tables(found: Found, machine: Machine, rate_pps: float) -> tuple[Table, Table]:
+def found_tables(point: Found, machine: Machine, rate_pps: float) -> tuple[Table, Table]:
     """Return the operating point, and the front about it."""
-    assert found.best is not None
+    assert point.best is not None
     of = f" of the {scope_of(machine)}"
     watts = (
-        _interval(format_power, *found.check.power_w, of=of) if found.check else format_power(found.best.power_w) + of
+        _interval(format_power, *point.check.power_w, of=of) if point.check else format_power(point.best.power_w) + of
     )
-    rows = [("setting", str(found.best.setting)), ("power", watts)]
-    for number, target in enumerate(found.targets):
-        value = target.shown(found.best.values[number])
-        if found.check is not None:
-            mean, low, high = found.check.values[number]
+    rows = [("setting", str(point.best.setting)), ("power", watts)]
+    for number, target in enumerate(point.targets):
+        value = target.shown(point.best.values[number])
+        if point.check is not None:
+            mean, low, high = point.check.values[number]
             value = _interval(target.shown, mean, low, high) if high > low else target.shown(mean)
         rows.append((str(target), value))
-    if found.check is not None:
-        length = format_duration(found.check.duration_s)
-        rows.append(("checked by", f"{found.check.replications} simulations of {length}, other seeds"))
+    if point.check is not None:
+        length = format_duration(point.check.duration_s)
+        rows.append(("checked by", f"{point.check.replications} simulations of {length}, other seeds"))
     counts = (
-        f"{found.enumerated}: {len(found.overloaded)} overloaded, {len(found.judged)} evaluated, "
-        f"{found.pruned} ruled out by their bound"
+        f"{point.enumerated}: {len(point.overloaded)} overloaded, {len(point.judged)} evaluated, "
+        f"{point.pruned} ruled out by their bound"
     )
     title = f"{machine.model.name} at {format_pps(rate_pps)}: the fewest watts"
-    return Table.of_facts([*rows, ("settings", counts)], name="best", title=title), _front_table(found)
+    return Table.of_facts([*rows, ("settings", counts)], name="best", title=title), _front_table(point)
 
 
 def _interval(write: Callable[[float], str], mean: float, low: float, high: float, *, of: str = "") -> str:
     return f"{write(mean)}{of} (95 %: {write(low)} to {write(high)})"
 
 
-def _front_table(found: Found) -> Table:
-    quantity = latency_quantity(found.targets)
-    front = found.front
-    chosen = [number for number, one in enumerate(front) if one is found.best]
+def _front_table(point: Found) -> Table:
+    quantity = latency_quantity(point.targets)
+    front = point.front
+    chosen = [number for number, candidate in enumerate(front) if candidate is point.best]
     first = max(min(chosen[0] - 2, len(front) - _SHOWN_SETTINGS), 0) if chosen else 0
     shown = front[first : first + _SHOWN_SETTINGS]
     left = len(front) - len(shown)
     more = f" {left} more in --json." if left else ""
-    whole = "" if found.pruned == 0 else " Settings above the best were not all evaluated (--all)."
+    whole = "" if point.pruned == 0 else " Settings above the best were not all evaluated (--all)."
     return Table.of(
         shown,
         Column("Power", "W", getter="power_w"),
@@ -433,7 +437,7 @@ def _front_table(found: Found) -> Table:
         name="front",
         title=f"Watts against {quantity} latency",
         caption=f"Nothing evaluated has both fewer watts and less latency.{more}{whole}",
-        strong=lambda one: one is found.best,
+        strong=lambda row: row is point.best,
     )
 
 
@@ -444,7 +448,7 @@ def _activation(setting: Setting) -> str:
 def plan_tables(plan: DayPlan, machine: Machine) -> tuple[Table, Table]:
     """Return the plan of a day, one row for each stay in a setting, and what it is compared with."""
     quantity = latency_quantity(plan.targets)
-    number = next((n for n, one in enumerate(plan.targets) if one.quantity == quantity), None)
+    number = next((n for n, target in enumerate(plan.targets) if target.quantity == quantity), None)
     settings, power_w = plan.plan.settings, plan.plan.power_w
     stays = [list(group) for _, group in itertools.groupby(range(len(settings)), key=lambda step: settings[step])]
 
@@ -469,7 +473,7 @@ def plan_tables(plan: DayPlan, machine: Machine) -> tuple[Table, Table]:
         f"always {plan.always.settings[0]}": plan.always,
     }
     energy = Table.of(
-        [(name, one, one.energy_j + one.switching_j) for name, one in courses.items()],
+        [(name, course, course.energy_j + course.switching_j) for name, course in courses.items()],
         Column.text("Course", lambda row: row[0]),
         Column("Energy", "kWh", getter=lambda row: row[2] / 3.6e6),
         Column("Switchings", "", "d", lambda row: row[1].switchings),
@@ -678,7 +682,8 @@ def ports_table(curves: Mapping[str, Sequence[float]], loads: Sequence[float], f
 def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float], frame: str | None) -> Table:
     """Return the watts of the device as it is equipped, over load."""
     ports = ", ".join(
-        f"{one.plugged} x {name} plugged in, {one.enabled} enabled, {one.up} up" for name, one in model.equipped.items()
+        f"{ports.plugged} x {name} plugged in, {ports.enabled} enabled, {ports.up} up"
+        for name, ports in model.equipped.items()
     )
     traffic = "no traffic" if frame is None else f"frames {frame}"
     return _watts_over_load(

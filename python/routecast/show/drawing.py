@@ -68,9 +68,9 @@ def draw_panels(
 
 
 def _height(svg: str) -> int:
-    found = re.search(r'viewBox="0 0 \d+ (\d+)"', svg)
-    assert found is not None  # drawing.draw writes it
-    return int(found[1])
+    match = re.search(r'viewBox="0 0 \d+ (\d+)"', svg)
+    assert match is not None  # drawing.draw writes it
+    return int(match[1])
 
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 50
@@ -262,8 +262,8 @@ def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
         if math.isfinite(b):
             symbol = _symbol(points, x.pixel(a), y.pixel(b))
             # Shown where the reader points; beside the point it stands already.
-            told = f"<g><title>{escape(label)}</title>{symbol}</g>"
-            parts.append(told if label and not points.is_labelled else symbol)
+            titled = f"<g><title>{escape(label)}</title>{symbol}</g>"
+            parts.append(titled if label and not points.is_labelled else symbol)
     return parts
 
 

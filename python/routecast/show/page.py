@@ -58,12 +58,12 @@ def _figure_json(figure: Figure) -> dict[str, object]:
 
 def _plain(mark: Axis | Mark) -> dict[str, object]:
     """Return the fields that differ from what they are without being given; the colour always."""
-    found: dict[str, object] = {}
+    differing: dict[str, object] = {}
     for each in fields(mark):
         given = getattr(mark, each.name)
         if given != each.default or each.name == "colour":
-            found[each.name] = [_number(entry) for entry in given] if isinstance(given, tuple) else _number(given)
-    return found
+            differing[each.name] = [_number(entry) for entry in given] if isinstance(given, tuple) else _number(given)
+    return differing
 
 
 def _number(entry: object) -> object:

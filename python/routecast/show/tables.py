@@ -127,7 +127,7 @@ class Table:
         ((1.0, 2.0), (0.0, 3.0))
         """
         rows, kept = tuple(rows), tuple(column for column in columns if isinstance(column, Column))
-        getters = [attrgetter(one.getter) if isinstance(one.getter, str) else one.getter for one in kept]
+        getters = [attrgetter(column.getter) if isinstance(column.getter, str) else column.getter for column in kept]
         cells = tuple(tuple(get(row) for get in getters) for row in rows)
         numbers = (n for n, row in enumerate(rows) if strong(row)) if callable(strong) else strong
         return cls(name=name, title=title, caption=caption, columns=kept, rows=cells, strong=frozenset(numbers))

@@ -80,18 +80,18 @@ def looked_at(
 
     Of many, ever fewer the more cores; then, again so, of those between the first that is enough and the one before.
     """
-    found: dict[int, Count] = {}
+    counts: dict[int, Count] = {}
     rest = list(wanted)
     while rest:
         part = rest if len(rest) <= _FEW else [rest[number - 1] for number in sparse_counts(len(rest))]
         seen = evaluate(part)
-        found |= {count.cores: count for count in seen}
+        counts |= {count.cores: count for count in seen}
         enough = next((count.cores for count in seen if is_enough(count)), None)
         if part is rest or enough is None:
             break
         before = max((cores for cores in part if cores < enough), default=0)
         rest = [cores for cores in rest if before < cores < enough]
-    return tuple(found[cores] for cores in sorted(found))
+    return tuple(counts[cores] for cores in sorted(counts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +170,11 @@ class Sizing:
             best = max(self.counts, key=_chance)
             if _chance(best) >= wanted.confidence_ratio:
                 return f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} is known for {what}"
-            said = (
+            sentences = (
                 f"No number of cores from {self.counts[0].cores} to {self.counts[-1].cores} forwards {what} with a "
                 f"probability of {sure}: at most {_chance(best):.2g}, with {cores(best.cores)}"
             )
-            return f"{said}; measure {self._where} first" if self.next else said
+            return f"{sentences}; measure {self._where} first" if self.next else sentences
         least = self.least
         return (
             f"{cores(least.cores)} for {what} with a probability of {sure} or more ({_chance(least):.3g}): there "
@@ -206,7 +206,7 @@ class Sizing:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the reader must know before relying on the answer."""
-        said = list(self.warnings)
+        lines = list(self.warnings)
         outside = (self.least or self.counts[-1]).outside
         what = {
             "cores": "more than twice the most cores that were measured",
@@ -215,15 +215,15 @@ class Sizing:
             "host": "nothing was measured on this host",
         }
         if outside:
-            said.append(f"outside the measurements: {'; '.join(what[each] for each in outside)}")
+            lines.append(f"outside the measurements: {'; '.join(what[each] for each in outside)}")
         falls = _fall(self.counts)
         if falls is not None:
             few, more = falls
-            said.append(
+            lines.append(
                 f"the lower bound falls from {few.low_pps / 1e6:.4g} Mpps with {cores(few.cores)} to "
                 f"{more.low_pps / 1e6:.4g} with {more.cores}: more cores are not surely faster"
             )
-        return tuple(said)
+        return tuple(lines)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""

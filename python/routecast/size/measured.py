@@ -66,26 +66,26 @@ def size(
     fitted = _fitted(known, noise_ratio, move)
     counted = looked_at(wanted, lambda part: _counts(fitted, target, part), lambda count: _is_sure(count, target))
     able = [count for count in counted if _is_sure(count, target)]
-    least, said = next(iter(able), None), list[str]()
+    least, notes = next(iter(able), None), list[str]()
     if bounds and able:
-        least, said = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
+        least, notes = confirmed(able, lambda count: (_router(fitted, target, count.cores), None), target, bounds)
         counted = tuple(least if least and count.cores == least.cores else count for count in counted)
-        said.append("latency is that of queues of 512 frames for each core, which no measurement tells")
-    asked = at_cores(_at(fitted, target), wanted[-1])
-    places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [asked])
+        notes.append("latency is that of queues of 512 frames for each core, which no measurement tells")
+    at_most = at_cores(_at(fitted, target), wanted[-1])
+    places = fitted.candidates(min(wanted[-1], 2 * max(point.cores for point in known)), [at_most])
     named = next_points if move is None else max(next_points, 2)
     if move is not None:
         places += [replace(point, throughput_pps=math.nan, calibrate=False) for point in fitted.points]
         off = math.exp(2.0 * move.log_sd)
-        said.append(f"carried: {move.why}, within a factor of {off:.3g} with 95 %; links and cards stay as they were")
+        notes.append(f"carried: {move.why}, within a factor of {off:.3g} with 95 %; links and cards stay as they were")
     return Sizing(
         series=fitted.series,
         target=target,
         counts=counted,
         least=least,
         facts=_facts(fitted, target, counted, noise_ratio, move),
-        next=fitted.next_points(named, able=places, targets=[asked], goal_pps=target.forwarded_pps),
-        warnings=(*said, *fitted.warnings, *fitted.remarks([asked])),
+        next=fitted.next_points(named, able=places, targets=[at_most], goal_pps=target.forwarded_pps),
+        warnings=(*notes, *fitted.warnings, *fitted.remarks([at_most])),
         bounds=tuple(bounds),
     )
 
@@ -96,8 +96,8 @@ def _fitted(known: Sequence[Point], noise_ratio: float | None, move: Carry | Non
 
 
 def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tuple[Count, ...]:
-    asked = [at_cores(_at(fitted, target), count) for count in wanted]
-    chances = fitted.chances(asked, target.forwarded_pps)
+    points = [at_cores(_at(fitted, target), count) for count in wanted]
+    chances = fitted.chances(points, target.forwarded_pps)
     return tuple(
         Count(
             cores=made.point.cores,
@@ -108,7 +108,7 @@ def _counts(fitted: FittedRouter, target: Target, wanted: Sequence[int]) -> tupl
             limit=made.limit,
             outside=_outside(fitted, made),
         )
-        for made, chance in zip(fitted.predict(asked), chances, strict=True)
+        for made, chance in zip(fitted.predict(points), chances, strict=True)
     )
 
 

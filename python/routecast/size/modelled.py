@@ -150,9 +150,9 @@ def size_router(
     if not counted:
         raise RoutecastError(f"no count of cores makes a router; the first says: {skipped[0]}")
     able = [count for count in counted if is_enough(count)]
-    least, said = confirmed(able, lambda count: router_of(count.cores), target, bounds, progress=progress)
+    least, further = confirmed(able, lambda count: router_of(count.cores), target, bounds, progress=progress)
     if skipped:
-        said = [*said, f"{len(skipped)} counts make no router; the first says: {skipped[0]}"]
+        further = [*further, f"{len(skipped)} counts make no router; the first says: {skipped[0]}"]
     if least is not None:
         counted = tuple(least if count.cores == least.cores else count for count in counted)
     return Sizing(
@@ -162,7 +162,7 @@ def size_router(
         least=least,
         facts=(),
         next=(),
-        warnings=(*notes, *said),
+        warnings=(*notes, *further),
         bounds=tuple(bounds),
     )
 
@@ -178,25 +178,25 @@ def confirmed(
     """Return the first of some counts that the simulator confirms, and what was seen on the way."""
     from routecast.evaluate.simulate import Simulate
 
-    said: list[str] = []
+    notes: list[str] = []
     for tried, count in enumerate(able[:_MOST_SIMULATED]):
         progress(tried, min(len(able), _MOST_SIMULATED), f"simulating {count.cores} cores")
         model, default = router_of(count)
         try:
             trial = past_the_transient(Simulate(model), _load(model, default, count.cores, target), None)
         except RoutecastError as problem:
-            said.append(f"{count.cores} cores are not simulated: {problem}")
-            return count, said
+            notes.append(f"{count.cores} cores are not simulated: {problem}")
+            return count, notes
         missed = [f"{bound.quantity} is {bound.shown(bound.value(trial))}" for bound in bounds if not bound.met(trial)]
         if trial.loss_ratio > target.loss_ratio + _LOST:
             missed.insert(0, f"{trial.loss_ratio:.3g} of the frames are lost")
         if not missed:
-            said.append(f"the simulator confirms {count.cores} cores: {_seen(trial, bounds)}")
-            return replace(count, latency_s=_bounded(trial, bounds)), said
-        said.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
+            notes.append(f"the simulator confirms {count.cores} cores: {_seen(trial, bounds)}")
+            return replace(count, latency_s=_bounded(trial, bounds)), notes
+        notes.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
     if len(able) > _MOST_SIMULATED:
-        said.append(f"only the first {_MOST_SIMULATED} counts that carry the rate were simulated")
-    return None, said
+        notes.append(f"only the first {_MOST_SIMULATED} counts that carry the rate were simulated")
+    return None, notes
 
 
 def _seen(trial: Trial, bounds: Sequence[Bound]) -> str:

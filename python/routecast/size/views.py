@@ -89,16 +89,16 @@ def _probability(chance: float) -> str:
 
 def next_said(sizing: Sizing) -> tuple[str, ...]:
     """Say which measurements would narrow the number of cores most."""
-    said = []
+    sentences = []
     for point in sizing.next:
         where = point.point
         frames = where.frame_mix.name if where.frame_mix else f"{where.frame_bytes:g} B"
         before, after = (half_width_ratio(width) for width in (point.width_before, point.width_after))
-        said.append(
+        sentences.append(
             f"measure {cores(where.cores)} with frames of {frames}: the number of cores is then expected to be known "
             f"within ±{after:.0%}, now ±{before:.0%}"
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def probability_figure(sizing: Sizing) -> Figure:

@@ -71,9 +71,9 @@ def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record
         raise FileProblem(str(path), [Problem("", "is empty")])
     document = parse_document(join_stream(text) or text, name=str(path))
     if format_name == "auto":
-        found = next((name for name, (_, is_it, _) in _JSON.items() if is_it(document.root)), None)
-        if found is None:
+        known = next((name for name, (_, is_it, _) in _JSON.items() if is_it(document.root)), None)
+        if known is None:
             message = f"has no format that routecast knows; it reads {', '.join(FORMATS)}: name one with --format"
             raise FileProblem(str(path), [Problem("", message)])
-        format_name = found
+        format_name = known
     return _JSON[format_name][2](document)

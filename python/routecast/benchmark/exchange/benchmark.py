@@ -110,11 +110,11 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
 
 def _limit(row: Node, lower_pps: float) -> str:
     """Return whose limit a rate is, as the row says; where it does not say, by the ratio to the medium's rate."""
-    said = row.get("limit").text()
-    if said and said not in LIMITS:
-        row.get("limit").problem(f"got {said!r}: wants one of {', '.join(LIMITS)}, or nothing")
-    if said or row.get("outcome").value != "maximum":
-        return said if said in LIMITS else ""
+    text = row.get("limit").text()
+    if text and text not in LIMITS:
+        row.get("limit").problem(f"got {text!r}: wants one of {', '.join(LIMITS)}, or nothing")
+    if text or row.get("outcome").value != "maximum":
+        return text if text in LIMITS else ""
     return "medium" if lower_pps >= _ALIKE * row.get("theoretical_pps").number(least=0.0) else "tester"
 
 
@@ -174,10 +174,10 @@ def _never_overloaded(records: Sequence[Record]) -> set[tuple[str, float]]:
     for record in records:
         if record.goal not in NO_THROUGHPUT and record.trial.is_valid:
             trials.setdefault((record.title, record.frame_bytes), []).append(record.trial)
-    found = set()
+    overloaded = set()
     for key, mine in trials.items():
         greatest_pps = max(trial.offered_pps for trial in mine)
         at_most = (trial for trial in mine if trial.offered_pps >= _ALIKE * greatest_pps)
         if min(trial.loss_ratio for trial in at_most) <= PDR_LOSS_RATIO:
-            found.add(key)
-    return found
+            overloaded.add(key)
+    return overloaded

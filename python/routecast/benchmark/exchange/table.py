@@ -273,6 +273,6 @@ def _power(row: Mapping[str, Cell]) -> TrialPower | None:
     cells = {name: row.get(f"power_{name}") for name in _POWER_NUMBERS}
     if cells["mean_w"] is None:
         return None
-    found: dict[str, Any] = {name: NAN if cell is None else float(cell) for name, cell in cells.items()}
-    found |= {name: str(row.get(f"power_{name}") or "") for name in _POWER_TEXTS}
-    return TrialPower(**found)
+    values: dict[str, Any] = {name: NAN if cell is None else float(cell) for name, cell in cells.items()}
+    values |= {name: str(row.get(f"power_{name}") or "") for name in _POWER_TEXTS}
+    return TrialPower(**values)

@@ -394,8 +394,8 @@ def _result(case: Sequence[Record]) -> Json | None:
 def _received(case: Sequence[Record]) -> Iterator[float]:
     """Rates that came back: at the goal of a search where there is one, else of every valid trial of a search."""
     measuring = [r for r in case if r.goal not in NO_THROUGHPUT]
-    found = [r for r in measuring if r.goal != "search"] or measuring
-    valid = [r for r in found if r.trial.is_valid] or found
+    records = [r for r in measuring if r.goal != "search"] or measuring
+    valid = [r for r in records if r.trial.is_valid] or records
     yield from (r.trial.forwarded_pps for r in valid if math.isfinite(r.trial.forwarded_pps))
 
 

@@ -95,10 +95,10 @@ def validate_text(
             "or with a faster tester"
         )
         raise FileProblem(name, [Problem("", message)])
-    asked = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
-    if asked and not asked & free:
+    keys = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
+    if keys and not keys & free:
         message = "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
-        raise FileProblem(name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in asked])
+        raise FileProblem(name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in keys])
     points = []
     for key, record in best.items():
         title, row_cores, frame_bytes, row_flows = key

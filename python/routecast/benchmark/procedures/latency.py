@@ -275,12 +275,14 @@ def _unit_s(row: LatencyRow, classes: Sequence[tuple[int, int, int]]) -> float:
 
 def _opening(result: LatencyResult, benchmark: BenchmarkResult) -> tuple[Block]:
     """State the definition, and the averages at the throughput."""
-    said = [f"**Definition.** {ended(result.definition)}"]
+    sentences = [f"**Definition.** {ended(result.definition)}"]
     means_s = [row.latency_s.mean for row in result.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)]
     if means_s:
         ends = [time(value_s).replace(" ", "\u00a0") for value_s in (min(means_s), max(means_s))]
-        said.append(f"The average is {ends[0]}." if len(means_s) == 1 else f"Averages are from {ends[0]} to {ends[1]}.")
-    return (Prose(tuple(said)),)
+        sentences.append(
+            f"The average is {ends[0]}." if len(means_s) == 1 else f"Averages are from {ends[0]} to {ends[1]}."
+        )
+    return (Prose(tuple(sentences)),)
 
 
 PROCEDURE = Procedure(

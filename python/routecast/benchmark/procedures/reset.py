@@ -111,8 +111,8 @@ def _kinds_of(stage: Stage) -> tuple[str, ...]:
     """Kinds of reset that the device offers and the profile asks for."""
     if not isinstance(stage.evaluator, Resettable):
         return ()
-    asked = stage.profile.reset.kinds
-    return tuple(kind for kind in stage.evaluator.reset_kinds if not asked or kind in asked)
+    kinds = stage.profile.reset.kinds
+    return tuple(kind for kind in stage.evaluator.reset_kinds if not kinds or kind in kinds)
 
 
 def _left_out(rows: Sequence[ResetRow], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:

@@ -276,8 +276,8 @@ def confirmation_text(row: ThroughputRow) -> str:
     """Say whether longer trials confirm the throughput of a row, or from what they lowered it."""
     if row.confirmed == "lowered":
         return f"lowered from {format_pps(row.searched_pps)}: {row.confirmed_reason}"
-    said = "confirmed" if row.confirmed == "yes" else "not confirmed"
-    return f"{said}: {row.confirmed_reason}" if row.confirmed_reason else said
+    state = "confirmed" if row.confirmed == "yes" else "not confirmed"
+    return f"{state}: {row.confirmed_reason}" if row.confirmed_reason else state
 
 
 def floor_text(row: ThroughputRow) -> str:
@@ -317,7 +317,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
     least_pps = settings.least * stage.theoretical_pps / ports
     if settings.search == "mlrsearch":
         return mlr_search(probe_for(settings.goal), settings.goal, least_pps=least_pps, most_pps=most_pps)
-    found: dict[str, Bounds] = {}
+    by_goal: dict[str, Bounds] = {}
     greatest = _trial_at_most(stage)
     hint_pps, fails_at_most = math.nan, False
     if greatest is not None:
@@ -334,19 +334,19 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
             fails_at_most=fails_at_most and goal.loss_ratio < 0.5 * _CLEAR_LOSS,
             doubts=min(settings.verify_losses, _MOST_DOUBTS),
         )
-        found[goal.name] = bounds
+        by_goal[goal.name] = bounds
         if math.isfinite(bounds.lower_pps):
             hint_pps = bounds.lower_pps * (1.0 - 2.0 * goal.width)
-    return _consistent(settings.goal, tuple(found[goal.name] for goal in settings.goal))
+    return _consistent(settings.goal, tuple(by_goal[goal.name] for goal in settings.goal))
 
 
-def _consistent(goals: Sequence[GoalProfile], found: Sequence[Bounds]) -> tuple[Bounds, ...]:
+def _consistent(goals: Sequence[GoalProfile], bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
     """Return the bounds so that a goal that tolerates more is not below one that tolerates less.
 
     A load that meets the stricter goal meets the other too, whatever a disturbed search has found for it before. A
     raised bound keeps what it was raised from, and the report says it.
     """
-    result = list(found)
+    result = list(bounds)
     order = sorted(range(len(goals)), key=lambda place: goals[place].loss_ratio)
     for stricter, place in itertools.pairwise(order):
         strict, mine = result[stricter], result[place]
@@ -373,11 +373,11 @@ def _trial_at_most(stage: Stage) -> Trial | None:
     return None
 
 
-def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> ThroughputRow:
+def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: int) -> ThroughputRow:
     ports, size = stage.ports, stage.frame_bytes
-    known = [bounds for bounds in found if math.isfinite(bounds.lower_pps) and not bounds.reason]
+    known = [bounds for bounds in bounds_by_port if math.isfinite(bounds.lower_pps) and not bounds.reason]
     spread = Spread.of(tuple(ports * bounds.lower_pps for bounds in known))
-    last = known[-1] if known else found[-1]
+    last = known[-1] if known else bounds_by_port[-1]
     row = ThroughputRow(
         stream=stage.stream.name,
         frame_bytes=size,
@@ -416,7 +416,7 @@ def _limit(stage: Stage) -> Literal["medium", "tester"]:
 
 def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | None:
     """Return the watts of the longest trial at a rate that met the goal; of equal ones the last."""
-    found = [
+    watts = [
         record.trial
         for record in stage.records
         if (record.procedure, record.stream, record.frame_bytes)
@@ -426,7 +426,7 @@ def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | Non
         and math.isclose(record.rate_pps, rate_pps, rel_tol=1e-9)
         and counts_of(record.trial, record.trial.duration_s).loss_ratio <= goal.loss_ratio
     ]
-    return max(reversed(found), key=lambda trial: trial.duration_s).power if found else None
+    return max(reversed(watts), key=lambda trial: trial.duration_s).power if watts else None
 
 
 def _trials(profile: Profile) -> tuple[int, float]:
@@ -519,7 +519,7 @@ _MOST_TILES = 4
 
 def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figure, ...]:
     """Sec. 26.1: x is the frame size, y frames/s; a line for the theoretical rate and one for each result."""
-    found = "measured" if benchmark.setup.evaluator == "measure" else "predicted"
+    origin = "measured" if benchmark.setup.evaluator == "measure" else "predicted"
     rows = [row for row in result.rows if math.isfinite(row.throughput_pps)]
     if not rows:
         return ()
@@ -536,7 +536,7 @@ def _figures(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Figu
         name = f"{stream}, {goal}" if len(goals) > 1 else stream
         x, y = tuple(float(row.frame_bytes) for row in mine), tuple(row.throughput_pps for row in mine)
         marks += [
-            Line(name=f"{found}, {name}", x=x, y=y, colour=colour),
+            Line(name=f"{origin}, {name}", x=x, y=y, colour=colour),
             Points(
                 name=name,
                 x=x,
@@ -628,7 +628,7 @@ def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
 
 
 def _tile(benchmark: BenchmarkResult, row: ThroughputRow) -> Tile:
-    stream = next((one for one in benchmark.setup.streams if one.name == row.stream), None)
+    stream = next((stream for stream in benchmark.setup.streams if stream.name == row.stream), None)
     protocol = f"UDP over {stream.protocol}" if stream else "UDP"
     named = protocol if stream and stream.name == stream.protocol else f"{protocol}, {row.stream}"
     loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
@@ -656,8 +656,8 @@ def _opening(result: ThroughputResult, benchmark: BenchmarkResult) -> tuple[Bloc
 def _closing(result: ThroughputResult, benchmark: BenchmarkResult) -> Iterator[Block]:
     setup = benchmark.setup
     protocols = " and ".join(dict.fromkeys(f"UDP over {stream.protocol}" for stream in setup.streams))
-    said = (f"Protocol: {protocols}.", f"Stream format: {setup.frame_format}.", f"Media: {setup.medium}.")
-    yield Listing(title="Conditions", entries=said)
+    sentences = (f"Protocol: {protocols}.", f"Stream format: {setup.frame_format}.", f"Media: {setup.medium}.")
+    yield Listing(title="Conditions", entries=sentences)
     if result.advertised:
         entries = tuple(f"{text}." for text in result.advertised)
         yield Listing(title="What may be advertised, as sec. 26.1 wants it", entries=entries)
@@ -669,9 +669,9 @@ def _closing(result: ThroughputResult, benchmark: BenchmarkResult) -> Iterator[B
 def _answers(result: ThroughputResult) -> tuple[str, ...]:
     if not _headlines(result):
         return ("**No throughput was found**: the reasons stand beneath the table.",)
-    said = (f" {' '.join(_sentences(row))}" for row in _best(result.rows))
+    sentences = (f" {' '.join(_sentences(row))}" for row in _best(result.rows))
     limited = (_AT_LEAST if row.limit == "tester" else "" for row in _best(result.rows))
-    pairs = itertools.zip_longest(result.advertised, said, limited, fillvalue="")
+    pairs = itertools.zip_longest(result.advertised, sentences, limited, fillvalue="")
     return tuple(f"Throughput: **{text}**.{limit}{words}" for text, words, limit in pairs if text)
 
 

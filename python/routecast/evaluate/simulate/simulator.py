@@ -49,7 +49,7 @@ def fullest_unit(
         if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
             pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
     mean = sum(used[pool.name].values()) / pool.units
-    unit = max(pinned, key=lambda one: pinned[one], default=None)
+    unit = max(pinned, key=lambda package: pinned[package], default=None)
     if unit is None or pinned[unit] <= mean * (1.0 + TIE):
         return None, mean
     return unit, pinned[unit]
@@ -397,31 +397,31 @@ def _resources(
             capacity_pps = max(passing_pps / min(fullest, 1.0), forwarded_pps)
         return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
 
-    found = []
+    resources = []
     for thread, used in _threads(model, nodes).items():
-        found.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
+        resources.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
     for pool in model.pools:
         used = sum(used_by_pool[pool.name].values()) / pool.units
         _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
-        found.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
+        resources.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
         # What serves as many at once as there can be is a delay: nothing fills it up.
         if not task.needs and nodes[task.name]["working_units"] > 0.0 and task.parallel < MAX_UNITS:
             used = nodes[task.name]["working_units"] / task.parallel
-            found.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
+            resources.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
     for number, source in zip(ports_in(load), outcome["sources"], strict=True):
         port = model.ports[number]
         wire_bytes_per_s = source["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * source["offered_pps"]
         used, offered_pps = 8.0 * wire_bytes_per_s / port.link_bps, outcome["offered_pps"]
-        found.append(resource(f"{port.name} in", "link", used, fullest=used, passing_pps=offered_pps))
+        resources.append(resource(f"{port.name} in", "link", used, fullest=used, passing_pps=offered_pps))
     for port in model.ports:
         used = nodes[f"{port.name} out"]["working_units"]
-        found.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
-    known = [one for one in found if not math.isnan(one.capacity_pps)]
-    whole = min((one.capacity_pps for one in known), default=math.nan)
+        resources.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
+    known = [resource for resource in resources if not math.isnan(resource.capacity_pps)]
+    whole = min((resource.capacity_pps for resource in known), default=math.nan)
     # Equals, as far as a simulation can tell, stay in the order of the way through the router.
-    known.sort(key=lambda one: round(math.log(one.capacity_pps / whole) / TIE))
-    return tuple(replace(one, margin_ratio=_margin(one.capacity_pps, whole)) for one in known)
+    known.sort(key=lambda resource: round(math.log(resource.capacity_pps / whole) / TIE))
+    return tuple(replace(resource, margin_ratio=_margin(resource.capacity_pps, whole)) for resource in known)
 
 
 def _margin(capacity_pps: float, whole_pps: float) -> float:
@@ -631,7 +631,7 @@ class Simulate:
             kind, message, ran_s, needed_s = error.args
             if kind == "transient":
                 raise TransientProblem(ran_s, needed_s, message) from None
-            named = re.sub(r"task unit (\d+)", lambda found: f'"{self.model.tasks[int(found[1])].name}"', message)
+            named = re.sub(r"task unit (\d+)", lambda labels: f'"{self.model.tasks[int(labels[1])].name}"', message)
             raise ModelProblem(f"router {self.model.name!r}", [Problem("", named)]) from None
         outcome: dict[str, Any] = json.loads(text)
         return outcome

@@ -65,15 +65,15 @@ def spacing_of_link(port: int, wire_s: Sequence[float], even_gap_s: float | None
 
 def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...]:
     """Return what is known of streams that meet again, by origin; nothing where one is disturbed or delays differ."""
-    found: dict[int, Spacing] = {}
+    first_by_origin: dict[int, Spacing] = {}
     for spacings in streams:
         if not spacings:
             return ()
         for spacing in spacings:
-            first = found.setdefault(spacing.origin, spacing)
+            first = first_by_origin.setdefault(spacing.origin, spacing)
             if not math.isclose(spacing.delay_s, first.delay_s, rel_tol=1e-9, abs_tol=1e-15):
                 return ()
-    return tuple(found.values())
+    return tuple(first_by_origin.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class NobodyMeets(Queue):
     def sojourn_tail(self, time_s: float) -> float:
         """Share of the frames whose service is longer."""
         pairs = zip(self.service.shares, self.service.times_s, strict=True)
-        return math.fsum(share for share, one in pairs if one > time_s)
+        return math.fsum(share for share, ratio in pairs if ratio > time_s)
 
 
 _ALL = 1.0 - 1e-12

@@ -49,9 +49,9 @@ def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Res
         return limits_of(fluid, fluid.steady, forwarded_pps)
     graph = fluid.graph
     visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
-    found: list[tuple[Resource, str]] = []
+    resources: list[tuple[Resource, str]] = []
     switching, _ = switching_s(fluid.components, fluid.costs)
-    found += limits_of_windows(fluid, visits)
+    resources += limits_of_windows(fluid, visits)
     carried = set(fluid.windows.pools) if fluid.windows is not None else set()
     at_once = fluid.windows.never_wait if fluid.windows is not None else frozenset()
     base_s, per_frame = [cost.busy_s for cost in fluid.costs], visits.tolist()
@@ -63,7 +63,7 @@ def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Res
             continue
         capacity, why = _pool_capacity(fluid, pool, parts[pool.name], per_frame, base_s, switching)
         used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
-        found.append((Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity), why))
+        resources.append((Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity), why))
     for index, task in enumerate(graph.tasks):
         busy_s = fluid.costs[index].busy_s
         if task.needs or busy_s <= 0.0 or index in at_once:
@@ -72,9 +72,9 @@ def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Res
         capacity = task.parallel / (visits[index] * busy_s) if visits[index] > 0.0 else math.inf
         used = min(rate * float(fluid.service_s[index]) / task.parallel, 1.0)
         why = f'task unit "{task.name}" works on {task.parallel} frame{"s" if task.parallel > 1 else ""} at once'
-        found.append((Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why))
-    found += links_of(fluid, visits)
-    return ranked(fluid, found, forwarded_pps)
+        resources.append((Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why))
+    resources += links_of(fluid, visits)
+    return ranked(fluid, resources, forwarded_pps)
 
 
 def _pool_capacity(
@@ -91,7 +91,7 @@ def _pool_capacity(
     least batches that turns leave.
     """
     tasks = fluid.graph.tasks
-    each_s = [one + more for one, more in zip(base_s, switching, strict=True)]
+    each_s = [base + more for base, more in zip(base_s, switching, strict=True)]
     rate, fullest, load = _full_at(fluid, pool, parts, visits, each_s)
     if fullest is None:
         return math.inf, ""
@@ -130,7 +130,7 @@ def _full_at(
         By task unit: seconds per frame without contention.
     """
     tasks = fluid.graph.tasks
-    slowed = [one for one in fluid.slowed if one.pool is pool]
+    slowed = [factor for factor in fluid.slowed if factor.pool is pool]
     factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
     rate, fullest = math.inf, None
     for round_number in range(200):
@@ -147,7 +147,7 @@ def _full_at(
         if worst <= 0.0:
             return math.inf, None, load
         before, rate = rate, 1.0 / worst
-        load = [one * rate for one in work]
+        load = [work_s * rate for work_s in work]
         if not slowed:
             break
         new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
@@ -383,7 +383,7 @@ def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list
 
 def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
     """Return what each task unit does: its share of busy time, interrupts and polls."""
-    found = []
+    activities = []
     for index, task in enumerate(fluid.graph.tasks):
         lanes, busy = _lanes(fluid, index), 0.0
         if task.needs:
@@ -402,10 +402,10 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
         elif is_interrupt:
             interrupts = 0.0
             polls = answer.work_pps[task.name] / fluid.costs[index].batch_frames
-        found.append(
+        activities.append(
             TaskActivity(name=task.name, busy_ratio=min(busy, 1.0), interrupts_per_s=interrupts, polls_per_s=polls)
         )
-    return tuple(found)
+    return tuple(activities)
 
 
 def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) -> str:
@@ -580,14 +580,14 @@ def _short_queue(first: Bottleneck, resources: Sequence[Resource], fluid: Fluid,
 
 def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
     """Return between what loss and latency lie: not by chance of a trial, but by what is known to be missed."""
-    found = {}
+    interval = {}
     error = answer.loss_error_ratio
     if not answer.loss_unknown and error + answer.by_chance_ratio > _NEVER:
-        found["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))
+        interval["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))
     below_s, above_s = answer.latency_error_s
     if answer.latency is not None and below_s + above_s > 0.0:
-        found["latency.mean_s"] = (max(answer.latency.mean_s - below_s, 0.0), answer.latency.mean_s + above_s)
-    return found
+        interval["latency.mean_s"] = (max(answer.latency.mean_s - below_s, 0.0), answer.latency.mean_s + above_s)
+    return interval
 
 
 def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:

@@ -100,17 +100,17 @@ class Cycle:
             return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
 
         return Cycle(
-            cycle_s=mean(lambda one: one.cycle_s),
-            work_s=mean(lambda one: one.work_s),
-            interrupts=mean(lambda one: one.interrupts),
-            polls=mean(lambda one: one.polls),
+            cycle_s=mean(lambda cycle: cycle.cycle_s),
+            work_s=mean(lambda cycle: cycle.work_s),
+            interrupts=mean(lambda cycle: cycle.interrupts),
+            polls=mean(lambda cycle: cycle.polls),
             idles=1.0,
             rested=Rested(
-                released=mean(lambda one: one.rested.released),
-                spin_s=mean(lambda one: one.rested.spin_s),
-                asleep_s=by_state([one.rested.asleep_s for one in cycles]),
-                chances=by_state([one.rested.chances for one in cycles]),
-                exit_s=mean(lambda one: one.rested.exit_s),
+                released=mean(lambda cycle: cycle.rested.released),
+                spin_s=mean(lambda cycle: cycle.rested.spin_s),
+                asleep_s=by_state([cycle.rested.asleep_s for cycle in cycles]),
+                chances=by_state([cycle.rested.chances for cycle in cycles]),
+                exit_s=mean(lambda cycle: cycle.rested.exit_s),
             ),
         )
 
@@ -315,7 +315,7 @@ class Cost:
             cycles = self._even_cycles(rate_pps, load, batch_s=0.0, work_s=work_s)
             each = 1.0 / len(cycles)
             rested = [cycle.rested for cycle in cycles]
-            return [(each, one.released * work_s + one.exit_s, one.released > 0.0) for one in rested]
+            return [(each, rest.released * work_s + rest.exit_s, rest.released > 0.0) for rest in rested]
         away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
         exits = [(chance, work_s + exit_s, True) for chance, (_, exit_s) in zip(away.chances, self.rest, strict=True)]
         awake = max(away.released - math.fsum(away.chances), 0.0)

@@ -139,10 +139,10 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) ->
         return SetUp(sleep=wakeup, work_s=work_s)
     if station.load >= 1.0:
         return None
-    found = cost.set_ups(
+    set_up = cost.set_ups(
         station.rate_pps / station.servers, factor, even=arriving.kind == "regular" and station.servers == 1
     )
-    mixed = MixedTime(parts=tuple(found), random=wakeup)
+    mixed = MixedTime(parts=tuple(set_up), random=wakeup)
     return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
 
 
@@ -317,7 +317,7 @@ def gathered(notes: list[str]) -> tuple[str, ...]:
 
 def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[float], float]]]) -> Delay:
     def tail(time_s: float) -> float:
-        return math.fsum(share * one(time_s) for share, one in parts)
+        return math.fsum(share * part_s(time_s) for share, part_s in parts)
 
     return Delay(
         mean_s=mean_s,
@@ -411,13 +411,13 @@ class _Walk:
         """By task unit: why it is not known what it gets of units that it shares; empty where it is."""
         fluid, tasks = self.fluid, self.graph.tasks
         rates, factor = fluid.rates.sum(axis=1).tolist(), fluid.factor.tolist()
-        found = [""] * len(tasks)
+        reasons = [""] * len(tasks)
         for part in fluid.components:
             threads = fluid.steady is not None
             why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
             for index, _ in part.members:
-                found[index] = found[index] or why
-        return found
+                reasons[index] = reasons[index] or why
+        return reasons
 
     def station(self, index: int) -> None:
         """Take one task unit: its queue, its loss, what departs from it."""
@@ -585,8 +585,8 @@ class _Walk:
             return ()
         room = servers + task.queue_frames
         ratio = admitted_by_size(fluid, arriving.spacing.origin, rate, mix, servers=servers, room=room)
-        inside = [share * one for share, one in zip(mix.shares, ratio, strict=True)]
-        return tuple(one / math.fsum(inside) for one in inside)
+        inside = [share * size_ratio for share, size_ratio in zip(mix.shares, ratio, strict=True)]
+        return tuple(bound / math.fsum(inside) for bound in inside)
 
     def _sorted_by_size(self, index: int, mix: ServiceMix) -> str:
         """Say why the loss of an overloaded queue at shared units hangs on the sizes; empty where it does not."""

@@ -123,8 +123,8 @@ class Foreseen:
         while pending:
             node = heappop(pending)
             row = self.entering[node].copy()
-            for one, fraction in self.before[node]:
-                row += self.rates[one] * self.admitted_ratio[one] * fraction
+            for before, fraction in self.before[node]:
+                row += self.rates[before] * self.admitted_ratio[before] * fraction
             self.rates[node], self.total[node] = row, row.sum()
             for following, _ in edges[node]:
                 if following < count and following not in reached:

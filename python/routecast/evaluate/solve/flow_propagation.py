@@ -99,8 +99,8 @@ class Passage:
     def entry(self, intended_pps: float, cut: Vector) -> Vector:
         """Rate that enters by class, where each port takes in the share ``cut`` of what is intended for it."""
         entering = np.zeros(self.classes)
-        for one, port, share in self.entering:
-            entering[one] += share * intended_pps * cut[port]
+        for stream, port, share in self.entering:
+            entering[stream] += share * intended_pps * cut[port]
         return entering
 
     def flow(self, entering: Vector, limit: Vector, copies: Vector) -> Flowing:
@@ -182,7 +182,7 @@ def passage_of(graph: FlowGraph) -> Passage:
         first, last = int(np.searchsorted(depths, level)), int(np.searchsorted(depths, level, side="right"))
         begin, end = int(low[first]), int(low[last])
         mine = np.flatnonzero(target_level == level) if targets.size else targets
-        pairs = [(node, one) for node in range(first, last) for one in ahead.get(node, ())]
+        pairs = [(node, before) for node in range(first, last) for before in ahead.get(node, ())]
         starts = [number for number, pair in enumerate(pairs) if not number or pairs[number - 1][0] != pair[0]]
         levels.append(
             _Level(
@@ -209,7 +209,7 @@ def passage_of(graph: FlowGraph) -> Passage:
         order=order,
         place=place,
         levels=tuple(levels),
-        entering=tuple((one, port, share) for (one, port), share in entering.items()),
+        entering=tuple((stream, port, share) for (stream, port), share in entering.items()),
         classes=int(low[-1]),
         holds=bool(holds),
         held_towards=_held_towards(graph, place),
@@ -255,10 +255,10 @@ def _copies(graph: FlowGraph, samples: list[Index], low: Index, place: Index) ->
 def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:
     """Return the class of each stream at each node, and a stream of each class."""
     streams = len(graph.share)
-    one: Index = np.zeros(streams, dtype=np.intp)
+    class_: Index = np.zeros(streams, dtype=np.intp)
     alone: Index = np.zeros(1, dtype=np.intp)
-    labels: list[Index] = [one] * (graph.exit + 1)
-    known: dict[bytes, tuple[Index, Index]] = {one.tobytes(): (one, alone)}
+    labels: list[Index] = [class_] * (graph.exit + 1)
+    known: dict[bytes, tuple[Index, Index]] = {class_.tobytes(): (class_, alone)}
     samples: list[Index] = [alone] * (graph.exit + 1)
     for index in range(len(graph.tasks) - 1, -1, -1):
         edges = graph.edges[index]
@@ -268,7 +268,7 @@ def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:
             (node,) = ahead.values()
             labels[index], samples[index] = labels[node], samples[node]
             continue
-        code = one
+        code = class_
         for node, part in edges:
             taken = part > 0.0
             if plain or not np.ptp(part[taken]):

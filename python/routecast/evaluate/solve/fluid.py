@@ -68,7 +68,7 @@ class Sharing:
                 for index, rate in divide(part, self.tasks, got, each_s, self.costs).items():
                     got[index] = min(got[index], rate)
             # What one pool leaves of a task unit's rate frees units of another.
-            if not several or all(abs(one - old) <= _SAME * old for one, old in zip(got, before, strict=True)):
+            if not several or all(abs(new - old) <= _SAME * old for new, old in zip(got, before, strict=True)):
                 break
         return got
 
@@ -209,7 +209,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     caps = [math.inf] * count
     for round_number in range(_MOST_ROUNDS):
         is_damped = round_number >= _UNDAMPED_ROUNDS
-        each_s = [one * slower + more for one, slower, more in zip(full_s, factor, switching, strict=True)]
+        each_s = [base * slower + more for base, slower, more in zip(full_s, factor, switching, strict=True)]
         got = sharing.served(wanted, each_s)
         if windows is not None:
             # Frames inside wait for each other and lose nothing: the window takes in no more than comes through.
@@ -307,7 +307,7 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
 
     It matters where batches or interrupts cost something, and is not looked at elsewhere.
     """
-    found = []
+    shares = []
     if all(cost.batch_s + cost.interrupt_s <= 0.0 for cost in costs):
         return [False] * len(graph.tasks)
     if load.arrivals.kind != "cbr" or any(task.route.kind == "random" for task in graph.tasks):
@@ -315,13 +315,13 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
     for index in range(len(graph.tasks)):
         by_port = graph.by_port(rates[index])
         some = by_port[by_port > 0.0]
-        found.append(some.size > 0 and bool(np.ptp(some) <= 1e-9 * some.max()))
-    return found
+        shares.append(some.size > 0 and bool(np.ptp(some) <= 1e-9 * some.max()))
+    return shares
 
 
 def _near(new: Sequence[float], old: Sequence[float], *, least: float = 0.0) -> bool:
     """Whether a round changed nothing that matters."""
-    return all(abs(one - before) <= least + _TOLERANCE * abs(before) for one, before in zip(new, old, strict=True))
+    return all(abs(after - before) <= least + _TOLERANCE * abs(before) for after, before in zip(new, old, strict=True))
 
 
 def _active(parts: tuple[Component, ...], tasks: tuple[TaskUnit, ...], busy: dict[str, Vector]) -> dict[str, Vector]:

@@ -115,7 +115,7 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Found]:
         return []
     share = visits[list(windows.enter)]
     critical = _critical(windows, share)
-    found = []
+    limits = []
     for place, enter in enumerate(windows.enter):
         task = fluid.graph.tasks[enter]
         used = min(float(now.pps[place] * now.residence_s[place] / windows.units[place]), 1.0)
@@ -125,8 +125,8 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Found]:
             utilisation_ratio=used,
             capacity_pps=float(critical.alone_pps[place] / share[place]),
         )
-        found.append((resource, _why(windows, critical, place, task.name)))
-    return found
+        limits.append((resource, _why(windows, critical, place, task.name)))
+    return limits
 
 
 def _critical(windows: Windows, share: Vector) -> Inside:
@@ -156,16 +156,16 @@ def _why(windows: Windows, state: Inside, place: int, name: str) -> str:
             what = f'"{windows.names[station]}"'
             parts[what] = parts.get(what, 0.0) + time_s / residence_s
     parts["delays that nobody shares"] = float(windows.delay_s[place]) / residence_s
-    told = [
+    words = [
         f"{format_ratio(share)} at {what}" if what.startswith('"') else f"{format_ratio(share)} in {what}"
-        for what, share in sorted(parts.items(), key=lambda one: -one[1])
+        for what, share in sorted(parts.items(), key=lambda pair: -pair[1])
         if share >= _NOTABLE
     ]
     units = round(float(windows.units[place]))
     have = f"all {units} units of pool" if units > 1 else "the only unit of pool"
     return (
         f'{have} "{windows.pools[place]}" {"are" if units > 1 else "is"} with frames that came through "{name}", '
-        f"{format_duration(residence_s)} each: {', '.join(told)}"
+        f"{format_duration(residence_s)} each: {', '.join(words)}"
     )
 
 
@@ -217,17 +217,17 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
     machine = steady.machine
     lossless = lossless_of(machine)
     rate = lossless.rate_pps
-    found: list[Found] = []
+    limits: list[Found] = []
     loads = machine.rows.load(lossless.demand) / machine.rows.capacity if machine.rows.rows else np.zeros(0)
     alone = lossless.demand / machine.most
     for number, pool in enumerate(machine.model.pools):
-        mine = [int(one) for one in np.flatnonzero(machine.pool_of == number)]
+        mine = [int(unit) for unit in np.flatnonzero(machine.pool_of == number)]
         rows = [at for at, row in enumerate(machine.rows.rows) if row.pool == number]
         used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
         full = _fullest(alone, steady.demand / machine.most, mine)
         thread, close = (full[0] if full else None), full[1:]
         row = max(rows, key=lambda row: float(loads[row]), default=None)
-        by_thread = max((float(alone[one]) for one in mine), default=0.0)
+        by_thread = max((float(alone[unit]) for unit in mine), default=0.0)
         by_row = float(loads[row]) if row is not None else 0.0
         fullest = max(by_thread, by_row)
         capacity = rate / fullest if fullest > 0.0 else math.inf
@@ -242,12 +242,12 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
                 name = machine.threads[thread].name
                 resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
                 if by_thread > by_row * _EVEN or len(rows) == 0:
-                    found.append((resource, why))
-                found += [_beside(machine, steady, number, rate / float(alone[number])) for number in close]
+                    limits.append((resource, why))
+                limits += [_beside(machine, steady, number, rate / float(alone[number])) for number in close]
         elif row is not None:
             why = _of_row(machine, steady, row)
         resource = Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity)
-        found.append((resource, why))
+        limits.append((resource, why))
     for number in map(int, np.flatnonzero(machine.pool_of < 0)):
         name = machine.threads[number].name
         if lossless.demand[number] > 0.0:
@@ -259,13 +259,13 @@ def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple
                 utilisation_ratio=min(float(steady.busy[number] / machine.most[number]), 1.0),
                 capacity_pps=rate / float(alone[number]),
             )
-            found.append((resource, why))
+            limits.append((resource, why))
     if lossless.first_lost >= 0:
-        found.append(_of_turns(machine, steady, lossless))
+        limits.append(_of_turns(machine, steady, lossless))
     visits = np.empty(len(lossless.visits))
     visits[machine.passage.order] = lossless.visits
-    found += links_of(fluid, visits)
-    return ranked(fluid, found, forwarded_pps)
+    limits += links_of(fluid, visits)
+    return ranked(fluid, limits, forwarded_pps)
 
 
 def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
@@ -339,7 +339,7 @@ def _of_row(machine: Machine, steady: Steady, number: int) -> str:
     row = machine.rows.rows[number]
     pool = machine.model.pools[row.pool]
     by_work = sorted((thread for thread, _ in row.members), key=lambda member: -float(steady.demand[member]))
-    names = ", ".join(f'"{machine.threads[one].name}"' for one in by_work[:_MOST_NAMES])
+    names = ", ".join(f'"{machine.threads[task].name}"' for task in by_work[:_MOST_NAMES])
     more = f" and {len(by_work) - _MOST_NAMES} more" if len(by_work) > _MOST_NAMES else ""
     if len(row.units) == pool.units:
         where = f"all {pool.units} units" if pool.units > 1 else "the unit"
@@ -367,19 +367,19 @@ def _listed(units: tuple[int, ...]) -> str:
     return ", ".join(map(str, units))
 
 
-def ranked(fluid: Fluid, found: list[Found], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
+def ranked(fluid: Fluid, limits: list[Found], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return resources by capacity, with their margins, and the first as the bottleneck.
 
     What is found is the rate without loss. A load that falls unevenly on what serves it loses there and passes
     elsewhere, and work that is shared out over more frames gets less: both forward more than that, and what all of it
     passes through carries it.
     """
-    finite = [resource.capacity_pps for resource, _ in found if math.isfinite(resource.capacity_pps)]
+    finite = [resource.capacity_pps for resource, _ in limits if math.isfinite(resource.capacity_pps)]
     if not finite:
         return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
     whole = min(finite)
     least = max(whole, forwarded_pps)
-    ranked = sorted(found, key=lambda pair: pair[0].capacity_pps)
+    ranked = sorted(limits, key=lambda pair: pair[0].capacity_pps)
     resources = tuple(
         Resource(
             name=resource.name,
@@ -393,7 +393,7 @@ def ranked(fluid: Fluid, found: list[Found], forwarded_pps: float) -> tuple[tupl
     )
     first, why = ranked[0]
     reason = f"{_verdict(fluid, whole, forwarded_pps)}: {why}"
-    alike = tuple(one.name for one, _ in ranked[1:] if one.capacity_pps <= first.capacity_pps * (1.0 + TIE))
+    alike = tuple(limit.name for limit, _ in ranked[1:] if limit.capacity_pps <= first.capacity_pps * (1.0 + TIE))
     return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason, others=alike)
 
 
@@ -416,7 +416,7 @@ def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
     graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
     share_in = graph.by_port(graph.share)
     offered_in = graph.by_port(fluid.offered)
-    found = []
+    limits = []
     for number, port in enumerate(fluid.model.ports):
         cap = line_rate_pps(port.link_bps, mean_bytes)
         node = len(graph.tasks) + number
@@ -429,5 +429,5 @@ def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
                     utilisation_ratio=min(float(rate) / cap, 1.0),
                     capacity_pps=cap / float(share),
                 )
-                found.append((resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames"))
-    return found
+                limits.append((resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames"))
+    return limits

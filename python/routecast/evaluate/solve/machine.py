@@ -128,9 +128,9 @@ def sets_of_units(
     for pool, users in using.items():
         sets, all_of_them = pin_sets([units for _, units, _ in users])
         complete = complete and all_of_them
-        for one in sets:
-            members = tuple((number, units) for number, allowed, units in users if allowed <= one)
-            rows.append(Row(pool=pool, units=tuple(sorted(one)), members=members))
+        for unit_set in sets:
+            members = tuple((number, units) for number, allowed, units in users if allowed <= unit_set)
+            rows.append(Row(pool=pool, units=tuple(sorted(unit_set)), members=members))
     return rows, complete
 
 
@@ -480,8 +480,8 @@ def _granularity_s(task: TaskUnit, pool: ResourcePool | None) -> float:
 
 
 def _padded(lists: list[tuple[int, ...]], padding: int) -> Index:
-    width = max(len(one) for one in lists)
+    width = max(len(entries) for entries in lists)
     table = np.full((len(lists), width), padding, dtype=np.intp)
-    for number, one in enumerate(lists):
-        table[number, : len(one)] = one
+    for number, entries in enumerate(lists):
+        table[number, : len(entries)] = entries
     return table

@@ -63,7 +63,7 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
     for index, task in enumerate(tasks):
         for position, need in enumerate(task.needs):
             users[need.pool].append((index, need.units, task.pin if position == 0 else ()))
-    found: list[Component] = []
+    parts: list[Component] = []
     for pool in model.pools:
         # By number, which rises: the units of a group and its members; and by unit the number of its group.
         groups: dict[int, tuple[set[int], list[tuple[int, int]]]] = {}
@@ -73,17 +73,17 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
                 next(iter(groups.values()))[1].append((index, each))
                 continue
             units, members = set(pin or range(pool.units)), [(index, each)]
-            for one in sorted({owner[unit] for unit in units if unit in owner}):
-                joined = groups.pop(one)
+            for component in sorted({owner[unit] for unit in units if unit in owner}):
+                joined = groups.pop(component)
                 units |= joined[0]
                 members = joined[1] + members
             groups[number] = units, members
             owner.update(dict.fromkeys(units, number))
-        found += [
+        parts += [
             Component(pool=pool, units=tuple(sorted(units)), members=tuple(members))
             for units, members in groups.values()
         ]
-    return tuple(found)
+    return tuple(parts)
 
 
 def uses_of(parts: Sequence[Component], count: int) -> tuple[tuple[tuple[Component, int], ...], ...]:
@@ -158,8 +158,8 @@ def _fill(
 ) -> dict[int, float]:
     """Raise all rates in proportion to ``turn`` until each has its ``most`` or the capacity is used."""
     got: dict[int, float] = {}
-    rest = {one: turn[one] * weight[one] for one in level}
-    for index in sorted(level, key=lambda one: most[one] / turn[one]):
+    rest = {number: turn[number] * weight[number] for number in level}
+    for index in sorted(level, key=lambda number: most[number] / turn[number]):
         pace = capacity / max(sum(rest.values()), 1e-300)
         del rest[index]
         got[index] = min(most[index], pace * turn[index])
@@ -177,7 +177,7 @@ class Slowed:
 
 def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Slowed, ...]:
     """Return the pools with contention, and who uses them."""
-    found = []
+    factors = []
     for pool in model.pools:
         if pool.contention.is_none:
             continue
@@ -186,8 +186,8 @@ def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple
             units = sum(need.units for need in task.needs if need.pool == pool.name)
             if units:
                 members.append((index, units, max(served_at_once(task, pool.units) * units, 1)))
-        found.append(Slowed(pool=pool, members=tuple(members)))
-    return tuple(found)
+        factors.append(Slowed(pool=pool, members=tuple(members)))
+    return tuple(factors)
 
 
 def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[float]], count: int) -> list[float]:
@@ -208,23 +208,23 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[
         Of task units.
     """
     factor = [1.0] * count
-    for one in slowed:
-        if one.pool.name not in busy_units:
+    for group in slowed:
+        if group.pool.name not in busy_units:
             continue
-        busy = busy_units[one.pool.name]
+        busy = busy_units[group.pool.name]
         total, spread = sum(busy), 0.0
-        for index, _, most in one.members:
+        for index, _, most in group.members:
             used = busy[index]
             if used < most:
                 spread += used * (1.0 - used / most)
         alike: dict[tuple[float, int, int], float] = {}
-        for index, units, most in one.members:
+        for index, units, most in group.members:
             kind = (busy[index], units, most)
             slower = alike.get(kind)
             if slower is None:
                 own = min(busy[index] / most, 1.0)
-                k = max(min(1.0 + total - own, float(one.pool.units)), float(units))
-                slower = alike[kind] = _at_mean(one.pool.contention, k, spread - own * (1.0 - own))
+                k = max(min(1.0 + total - own, float(group.pool.units)), float(units))
+                slower = alike[kind] = _at_mean(group.pool.contention, k, spread - own * (1.0 - own))
             factor[index] *= slower
     return factor
 
@@ -258,21 +258,21 @@ def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool
 
     A union of two pins without a common unit is full only where both are, so it says nothing new.
     """
-    found = list(dict.fromkeys(pins))
-    seen = set(found)
-    kinds = tuple(found)
+    sets = list(dict.fromkeys(pins))
+    seen = set(sets)
+    kinds = tuple(sets)
     position = 0
-    while position < len(found):
-        one = found[position]
+    while position < len(sets):
+        pin = sets[position]
         position += 1
         for other in kinds:
-            both = one | other
-            if one & other and both not in seen:
-                if len(found) >= _MOST_SETS:
-                    return found, False
+            both = pin | other
+            if pin & other and both not in seen:
+                if len(sets) >= _MOST_SETS:
+                    return sets, False
                 seen.add(both)
-                found.append(both)
-    return found, True
+                sets.append(both)
+    return sets, True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

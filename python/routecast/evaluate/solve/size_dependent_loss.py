@@ -73,7 +73,7 @@ def _even_gaps(wire_s: list[float], shares: tuple[float, ...], period_s: float) 
     low, high = 0.0, period_s
     for _ in range(60):
         middle = 0.5 * (low + high)
-        mean = sum(share * max(one, middle) for share, one in zip(shares, wire_s, strict=True))
+        mean = sum(share * max(gap, middle) for share, gap in zip(shares, wire_s, strict=True))
         low, high = (low, middle) if mean > period_s else (middle, high)
     return [max(gap_s, low) for gap_s in wire_s]
 
@@ -84,16 +84,16 @@ def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: floa
     ``gap = L + idle`` with ``P(idle > t | L) = (1 - rho)·e^{-λL}/E[e^{-λL}]·e^{-λt}``: a frame finds the link idle
     with probability 1 - rho (M/G/1), the less likely the longer it lasts itself, as its last bit counts.
     """
-    kept = sum(share * math.exp(-rate_pps * one) for share, one in zip(shares, wire_s, strict=True))
-    free = max(1.0 - rate_pps * sum(share * one for share, one in zip(shares, wire_s, strict=True)), 0.0)
+    kept = sum(share * math.exp(-rate_pps * gap) for share, gap in zip(shares, wire_s, strict=True))
+    free = max(1.0 - rate_pps * sum(share * gap for share, gap in zip(shares, wire_s, strict=True)), 0.0)
     idle = [-math.log1p(-(number + 0.5) / _POINTS) for number in range(_POINTS)]
     mean = sum(idle) / _POINTS
-    found: list[Points] = []
+    points: list[Points] = []
     for gap_s in wire_s:
         chance = free * math.exp(-rate_pps * gap_s) / kept
         later = [(chance / _POINTS, gap_s + pause / mean / rate_pps) for pause in idle] if chance > 0.0 else []
-        found.append(((1.0 - chance, gap_s), *later))
-    return found
+        points.append(((1.0 - chance, gap_s), *later))
+    return points
 
 
 def _steps(fluid: Fluid, mix: ServiceMix, mine: float) -> Steps:
@@ -110,8 +110,8 @@ def _steps(fluid: Fluid, mix: ServiceMix, mine: float) -> Steps:
 @lru_cache(maxsize=64)
 def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers: int, places: int) -> tuple[float, ...]:
     times = np.array(mix.times_s) / servers
-    quanta = [(one, share) for share, one in _quantiles(mix)]
-    unit_s = max(one for one, _ in quanta) * max(float(times.max()), 1e-300) / _GRID
+    quanta = [(quantile_s, share) for share, quantile_s in _quantiles(mix)]
+    unit_s = max(quantum for quantum, _ in quanta) * max(float(times.max()), 1e-300) / _GRID
     state: Vector = np.zeros((max(places, 1) + 1, _GRID + 1))
     state[0, _GRID // 2] = 1.0
     ratio = np.ones(len(times))
@@ -122,9 +122,9 @@ def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers:
         if abs(mean_s - previous) < 1e-4 * mean_s:
             break
         law = [
-            (float(share * weight), float(one * time) / unit_s)
+            (float(share * weight), float(quantum * time) / unit_s)
             for share, time in zip(inside, times, strict=True)
-            for one, weight in quanta
+            for quantum, weight in quanta
         ]
         passing = [_passing(points, law, unit_s, len(state)) for points in gaps]
         for _ in range(max(_MOST_STEPS // len(steps), 2)):
@@ -143,7 +143,7 @@ def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers:
             if float(np.abs(state - before).sum()) < 1e-5:
                 break
         ratio = np.divide(got, wanted, out=np.ones_like(got), where=wanted > 0.0)
-    return tuple(float(one) for one in ratio)
+    return tuple(float(size_ratio) for size_ratio in ratio)
 
 
 def _quantiles(mix: ServiceMix) -> Points:
@@ -181,9 +181,9 @@ def _passing(points: Points, law: list[tuple[float, float]], unit_s: float, most
         whole = np.floor(place).astype(int)
         at[rows, whole] += weight * (1.0 - (place - whole))
         at[rows, whole + 1] += weight * (place - whole)
-    found = []
+    passing = []
     for _ in range(most + 1):
-        found.append(at[:, zero + 1 : zero + _GRID + 2].copy())
+        passing.append(at[:, zero + 1 : zero + _GRID + 2].copy())
         late = at[:, : zero + 1]
         if float(late.sum()) < 1e-9:
             break
@@ -193,4 +193,4 @@ def _passing(points: Points, law: list[tuple[float, float]], unit_s: float, most
             for shift, part in ((whole, 1.0 - (length - whole)), (whole + 1, length - whole)):
                 if part > 0.0:
                     at[:, shift : shift + zero + 1] += weight * part * late
-    return found
+    return passing

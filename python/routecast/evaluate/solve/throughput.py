@@ -157,8 +157,8 @@ def wakes_of(
         wanted[threads] = ((freely - least) * start_s)[threads]
         if len(rows.rows):
             room = rest - (rows.at_once * here[rows.member]).sum(axis=1)
-            asked = (rows.at_once * wanted[rows.member]).sum(axis=1)
-            scale = np.clip(room / np.maximum(asked, _LEAST), 0.0, 1.0)
+            requested = (rows.at_once * wanted[rows.member]).sum(axis=1)
+            scale = np.clip(room / np.maximum(requested, _LEAST), 0.0, 1.0)
             lowest = np.ones(rows.threads + 1)
             np.minimum.at(lowest, rows.member, np.broadcast_to(scale[:, None], rows.member.shape))
             per_s[threads] = (least + (freely - least) * lowest[:-1])[threads]
@@ -364,10 +364,10 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         work = machine.by(wanted * work_s)
         hard, least_start = _hard(machine, wakes, work)
         demand = np.minimum(work + hard, machine.most)
-        asked = np.where(machine.polling, machine.most, demand)
+        requested = np.where(machine.polling, machine.most, demand)
         weight = weights(machine, work_s, wanted, demand)
-        granted = machine.rows.divide(asked, weight, machine.levels)
-        entitled = machine.rows.entitled(asked, granted, weight, machine.levels, machine.most)
+        granted = machine.rows.divide(requested, weight, machine.levels)
+        entitled = machine.rows.entitled(requested, granted, weight, machine.levels, machine.most)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - least_start, 0.0))
         if machine.feeding is not None:
             share, away = _turns(machine, work, granted, work_s)

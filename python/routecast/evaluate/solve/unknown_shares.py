@@ -212,14 +212,14 @@ def frames_s(
     turns = [costs[index].batch_frames / visits[index] for index in reached if not polls_for_good(part, tasks[index])]
     cycle = math.inf if part.pool.policy.kind == "fair" or not turns else min(turns)
     urgent = part.pool.policy.kind in {"priority", "preemptive"} and len({tasks[at].priority for at in reached}) > 1
-    found = {}
+    frames = {}
     for index, _ in part.members:
         cost = costs[index]
         batch = (
             1.0 if urgent else min(max(visits[index] * cycle if visits[index] > 0.0 else 1.0, 1.0), cost.batch_frames)
         )
-        found[index] = cost.frame_s + (cost.batch_s + cost.interrupt_s + part.pool.switch_cost_s) / batch
-    return found
+        frames[index] = cost.frame_s + (cost.batch_s + cost.interrupt_s + part.pool.switch_cost_s) / batch
+    return frames
 
 
 def polls_for_good(part: Component, task: TaskUnit) -> bool:

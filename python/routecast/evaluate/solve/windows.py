@@ -205,17 +205,17 @@ def windows_in(
         Returns, by task unit, the squared coefficient of variation of the service time over all frames.
     """
     number = {task.name: index for index, task in enumerate(graph.tasks)}
-    found = [window for window in windows_among(graph.tasks) if rates[number[window.enter]].any()]
-    if not found:
+    windows = [window for window in windows_among(graph.tasks) if rates[number[window.enter]].any()]
+    if not windows:
         return None
-    enters = [number[window.enter] for window in found]
-    insides = [frozenset(number[name] for name in window.inside) for window in found]
-    units = _units(found, parts, rates, enters)
+    enters = [number[window.enter] for window in windows]
+    insides = [frozenset(number[name] for name in window.inside) for window in windows]
+    units = _units(windows, parts, rates, enters)
     spreads = scv()
     stations = _Stations(graph.tasks, parts, enters, insides, units)
-    shape = (len(found), len(stations.names))
+    shape = (len(windows), len(stations.names))
     visits, demand, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape[1])
-    delay, ways = np.zeros(len(found)), []
+    delay, ways = np.zeros(len(windows)), []
     for place, enter in enumerate(enters):
         passed = _passed(graph, rates, enter, insides[place])
         way: list[Visit] = []
@@ -236,7 +236,7 @@ def windows_in(
         ways.append(tuple(way) if straight else ())
     return Windows(
         enter=tuple(enters),
-        pools=tuple(window.pool for window in found),
+        pools=tuple(window.pool for window in windows),
         units=units,
         visits=visits,
         demand_s=demand,
@@ -254,13 +254,13 @@ def windows_in(
 def scv_of(model: RouterModel, load: OfferedLoad, tasks: Sequence[TaskUnit]) -> list[float]:
     """Return the squared coefficient of variation of each task unit's service time, over all frames of a load."""
     shares = load.frames.share_by_bytes
-    found = []
+    scvs = []
     for task in tasks:
         frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
         times = tuple(task.service.mean_s(size, frequency_hz=frequency_hz) for size in shares)
         mix = ServiceMix(shares=tuple(shares.values()), times_s=times, scv=task.service.squared_cv)
-        found.append(mix.squared_cv)
-    return found
+        scvs.append(mix.squared_cv)
+    return scvs
 
 
 class _Stations:
@@ -304,16 +304,16 @@ class _Stations:
         return len(self.names) - 1
 
 
-def _units(found: Sequence[Window], parts: Sequence[Component], rates: Vector, enters: Sequence[int]) -> Vector:
+def _units(windows: Sequence[Window], parts: Sequence[Component], rates: Vector, enters: Sequence[int]) -> Vector:
     """Return how many frames each window has room for; windows over one pool have their part of what comes."""
     size = {part.pool.name: part.pool.units for part in parts}
     coming: dict[str, float] = defaultdict(float)
-    for window, enter in zip(found, enters, strict=True):
+    for window, enter in zip(windows, enters, strict=True):
         coming[window.pool] += float(rates[enter].sum())
     return np.array(
         [
             max(size[window.pool] // window.units * float(rates[enter].sum()) / coming[window.pool], 1.0)
-            for window, enter in zip(found, enters, strict=True)
+            for window, enter in zip(windows, enters, strict=True)
         ]
     )
 
@@ -323,9 +323,9 @@ def _passed(graph: FlowGraph, rates: Vector, enter: int, inside: frozenset[int])
     local = np.zeros_like(rates)
     local[enter] = rates[enter]
     whole = float(rates[enter].sum())
-    found = {}
+    passed = {}
     for index in range(len(graph.tasks)):
         if index == enter or (index in inside and local[index].any()):
-            found[index] = float(local[index].sum()) / whole
+            passed[index] = float(local[index].sum()) / whole
             graph.pass_on(index, local, 1.0)
-    return found
+    return passed

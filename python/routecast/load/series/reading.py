@@ -184,15 +184,15 @@ def _value(text: str) -> float:
 
 def _of_folder(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of every file that may be a matrix."""
-    found = list(islice(path.rglob("*"), _MOST_FILES + 1))
-    if len(found) > _MOST_FILES:
+    paths = list(islice(path.rglob("*"), _MOST_FILES + 1))
+    if len(paths) > _MOST_FILES:
         raise FileProblem(str(path), [Problem("", f"holds more than {_MOST_FILES:,} files: name one with matrices")])
-    for file in sorted(found):
+    for file in sorted(paths):
         if file.suffix.lower() in _ENDINGS:
             try:
                 yield file.name, read_bytes(file, kind="demand matrix", largest_bytes=_LARGEST_BYTES)
             except FileProblem as problem:
-                problems += [Problem(file.name, one.message) for one in problem.problems]
+                problems += [Problem(file.name, fault.message) for fault in problem.problems]
 
 
 def _of_archive(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
@@ -228,12 +228,12 @@ class _AtMost(io.RawIOBase):
         self._stream, self._most_bytes, self._left_bytes, self._path = stream, most_bytes, most_bytes, path
 
     def read(self, size: int = -1) -> bytes:
-        found = self._stream.read(size) or b""
-        self._left_bytes -= len(found)
+        chunk = self._stream.read(size) or b""
+        self._left_bytes -= len(chunk)
         if self._left_bytes < 0:
             message = f"unpacks to more than {self._most_bytes:,} bytes: unpack it and name the folder of matrices"
             raise FileProblem(str(self._path), [Problem("", message)])
-        return found
+        return chunk
 
 
 _JITTER_RATIO = 0.05
@@ -262,7 +262,7 @@ def sorted_samples(
     """Return the samples in order of time, each instant once; notes of what was mended, and what cannot be."""
     notes: list[str] = []
     problems: list[Problem] = []
-    back = [place for place, one, two in zip(places[1:], times, times[1:], strict=False) if two < one]
+    back = [place for place, after, two in zip(places[1:], times, times[1:], strict=False) if two < after]
     if back:
         notes.append(f"{_count(len(back), 'sample')} out of order, first at {back[0]}: sorted by time")
     ordered = sorted(zip(times, values, places, strict=True), key=lambda sample: sample[0])
@@ -286,7 +286,7 @@ def sorted_samples(
 
 def step_between(times: Sequence[datetime]) -> float:
     """Return the commonest distance of neighbouring times in seconds; of equally common ones that near the median."""
-    distances_s = [(two - one).total_seconds() for one, two in pairwise(times)]
+    distances_s = [(two - first).total_seconds() for first, two in pairwise(times)]
     counts = Counter(distances_s)
     most, middle_s = max(counts.values()), median_low(distances_s)
     return min(
@@ -357,14 +357,14 @@ def oddities(start: datetime, step_s: float, l2_bps: Sequence[float]) -> list[st
     if not rates:
         return notes
     middle = median(rates)
-    for found, words in (
+    for steps, words in (
         ([index for index, rate in present if rate > _JUMP * middle], "above ten times"),
         ([index for index, rate in present if 0.0 < rate < middle / _JUMP], "below a tenth of"),
     ):
-        if found:
+        if steps:
             notes.append(
-                f"{_count(len(found), 'step')} {words} the median of {format_bps(middle)}, "
-                f"first at {when(found[0])}: kept; is the unit the same throughout?"
+                f"{_count(len(steps), 'step')} {words} the median of {format_bps(middle)}, "
+                f"first at {when(steps[0])}: kept; is the unit the same throughout?"
             )
     if max(rates) < 1e3 or max(rates) > 1e15:
         notes.append(f"the highest rate is {format_bps(max(rates))}: is the unit right?")
@@ -453,36 +453,40 @@ def counter_pieces(
     size = 2.0**counter_bits
     known = [(time, value) for time, value in samples if not math.isnan(value)]
     pairs = list(pairwise(known))
-    distances_s = [(two[0] - one[0]).total_seconds() for one, two in pairs]
+    distances_s = [(two[0] - first[0]).total_seconds() for first, two in pairs]
     usual_s = median(distances_s) if distances_s else 0.0
     fastest = max(
-        ((two[1] - one[1]) / span for (one, two), span in zip(pairs, distances_s, strict=True) if two[1] >= one[1]),
+        (
+            (two[1] - first[1]) / span
+            for (first, two), span in zip(pairs, distances_s, strict=True)
+            if two[1] >= first[1]
+        ),
         default=math.inf,
     )
     pieces: list[Piece] = []
     wraps: list[datetime] = []
     resets: list[datetime] = []
     gaps: list[datetime] = []
-    for (one, two), span_s in zip(pairs, distances_s, strict=True):
+    for (first, two), span_s in zip(pairs, distances_s, strict=True):
         if span_s > _LONG * usual_s:
-            gaps.append(one[0])
+            gaps.append(first[0])
             continue
-        counts = two[1] - one[1]
+        counts = two[1] - first[1]
         if counts < 0.0:
             counts += size
             if counts / span_s > _WRAP_RATIO * fastest:
                 resets.append(two[0])
                 continue
             wraps.append(two[0])
-        pieces.append(Piece(begin=one[0], end=two[0], bits=counts * bits_per_count))
+        pieces.append(Piece(begin=first[0], end=two[0], bits=counts * bits_per_count))
     notes = [
-        f"the counter {words} {len(found)} {'time' if len(found) == 1 else 'times'}, first at {found[0]}{done}"
-        for found, words, done in (
+        f"the counter {words} {len(cases)} {'time' if len(cases) == 1 else 'times'}, first at {cases[0]}{done}"
+        for cases, words, done in (
             (wraps, f"of {counter_bits} bits wrapped", ": added"),
             (resets, "began anew", ": that interval is missing"),
             (gaps, "was not read for long", ": that interval is missing"),
         )
-        if found
+        if cases
     ]
     return pieces, notes
 
@@ -491,7 +495,7 @@ def held_pieces(samples: Sequence[tuple[datetime, float]]) -> list[Piece]:
     """Return rates that each hold until the next sample; the last holds as long as the usual distance."""
     known = [(time, value) for time, value in samples if not math.isnan(value)]
     ends = [time for time, _ in known[1:]]
-    usual = timedelta(seconds=median((two - one[0]).total_seconds() for one, two in zip(known, ends, strict=False)))
+    usual = timedelta(seconds=median((two - first[0]).total_seconds() for first, two in zip(known, ends, strict=False)))
     ends.append(known[-1][0] + usual)
     return [
         Piece(begin=time, end=end, bits=rate * (end - time).total_seconds())
@@ -604,13 +608,13 @@ def _samples(
     if problems:
         raise FileProblem(table.path, shortened(problems))
     if meaning.per == "counter":
-        pieces, told = counter_pieces(samples, counter_bits=meaning.counter_bits, bits_per_count=meaning.bits)
+        pieces, remarks = counter_pieces(samples, counter_bits=meaning.counter_bits, bits_per_count=meaning.bits)
         if not pieces:
             raise FileProblem(table.path, [Problem("", "holds no two readings of the counter to subtract")])
         grid = spread(pieces, step_s or step_between([time for time, _ in samples]), whole=True)
         if not grid.values:
             raise FileProblem(table.path, [Problem("", "covers no whole step: give a shorter step")])
-        return grid, [*notes, *told]
+        return grid, [*notes, *remarks]
     factor = meaning.bits
     if meaning.per == "step":  # the file's step, whatever step is wanted
         factor /= step_between([time for time, _ in samples]) if len(samples) > 1 else step_s or math.nan
@@ -713,8 +717,8 @@ def _value_place(table: SeriesTable, column: str | None, unit: str | None, time_
 
 def _flow_columns(table: SeriesTable) -> tuple[int, int, int] | None:
     lower = [name.lower() for name in table.names]
-    found = [next((lower.index(name) for name in names if name in lower), None) for names in _FLOW_NAMES]
-    start, end, amount = found
+    columns = [next((lower.index(name) for name in names if name in lower), None) for names in _FLOW_NAMES]
+    start, end, amount = columns
     return None if start is None or end is None or amount is None else (start, end, amount)
 
 

@@ -136,11 +136,11 @@ def filled(series: TrafficSeries, how: Filling) -> TrafficSeries:
         return replace(series, notes=(*series.notes, f"{count}: left out of every mean"))
     rates = list(series.l2_bps)
     rates[: there[0]] = [rates[there[0]]] * there[0]
-    for one, two in zip(there, [*there[1:], len(rates)], strict=True):
-        for index in range(one + 1, two):
+    for first, two in zip(there, [*there[1:], len(rates)], strict=True):
+        for index in range(first + 1, two):
             line = how == "interpolate" and two < len(rates)
-            slope = (series.l2_bps[two] - rates[one]) / (two - one) if line else 0.0
-            rates[index] = rates[one] + slope * (index - one)
+            slope = (series.l2_bps[two] - rates[first]) / (two - first) if line else 0.0
+            rates[index] = rates[first] + slope * (index - first)
     done = "the last value before held" if how == "hold" else "interpolated between neighbours"
     return replace(series, l2_bps=tuple(rates), notes=(*series.notes, f"{count}: {done}"))
 

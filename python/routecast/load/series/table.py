@@ -132,9 +132,9 @@ def unit_in_name(name: str) -> SeriesUnit | None:
     if counter:
         return SeriesUnit(bits=8.0, per="counter", counter_bits=64 if counter["wide"] else 32)
     for pattern, bits in ((_NAMED_BITS, 1.0), (_NAMED_BYTES, 8.0)):
-        found = pattern.search(name)
-        if found:
-            return SeriesUnit(bits=bits * _PREFIX[found["prefix"].lower()], per="second")
+        match = pattern.search(name)
+        if match:
+            return SeriesUnit(bits=bits * _PREFIX[match["prefix"].lower()], per="second")
     return None
 
 

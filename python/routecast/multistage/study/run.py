@@ -74,8 +74,8 @@ class Setting:
 
     def options(self) -> dict[str, object]:
         """Return the options of the device."""
-        found: dict[str, object] = {"routers": self.routers, "balancers": self.balancers, "cap_pps": self.cap_pps}
-        return found | ({"away_ms": self.away_ms} if self.away_ms else {})
+        options: dict[str, object] = {"routers": self.routers, "balancers": self.balancers, "cap_pps": self.cap_pps}
+        return options | ({"away_ms": self.away_ms} if self.away_ms else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -430,7 +430,7 @@ def _loss_from_s(moments: Sequence[Moment]) -> float:
             spells[-1][1].append(moment)
         else:
             spells.append((moment.time_s, [moment]))
-    return max(spells, key=lambda spell: sum(one.dropped_pps for one in spell[1]), default=(math.nan, []))[0]
+    return max(spells, key=lambda spell: sum(moment.dropped_pps for moment in spell[1]), default=(math.nan, []))[0]
 
 
 def _course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, float], ...]:
@@ -441,7 +441,7 @@ def _course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, floa
     together = max(round(part_s / moment_s), 1)
     parts = [moments[at : at + together] for at in range(0, len(moments), together)]
     return tuple(
-        (part[0].time_s + len(part) * moment_s / 2.0, math.fsum(one.forwarded_pps for one in part) / len(part))
+        (part[0].time_s + len(part) * moment_s / 2.0, math.fsum(moment.forwarded_pps for moment in part) / len(part))
         for part in parts
     )
 
@@ -465,7 +465,7 @@ class _Predicting:
 
     def throughput(self, count: int) -> ThroughputRow:
         """Predict what a router of so many machines forwards in overload."""
-        point = next(one for one in _points(self.study) if one.setting == _setting(self.study, count))
+        point = next(point for point in _points(self.study) if point.setting == _setting(self.study, count))
         trial = self._simulated(point, model_and_flows=self._known(point))
         assert trial.offered_frames is not None
         assert trial.dropped_frames is not None
@@ -479,7 +479,7 @@ class _Predicting:
 
     def failure(self, failure: FailureTable) -> FailureRow:
         """Predict a failure: closed form, and the course of the rate by the simulator."""
-        point = next(one for one in _points(self.study) if one.failure == failure)
+        point = next(point for point in _points(self.study) if point.failure == failure)
         file, flows = self._known(point)
         names = [table.name for table in file.router]
         rate_pps = point.load_pps
@@ -547,7 +547,7 @@ def _write(
 ) -> str:
     """Write the prediction where it does not stand yet, and return when it was written."""
     path = run.out / PREDICTION
-    said = plain(
+    document = plain(
         {
             "study": run.study.name,
             "throughput": [
@@ -578,14 +578,14 @@ def _write(
             ],
         }
     )
-    assert isinstance(said, dict)
+    assert isinstance(document, dict)
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
         written = str(before.pop("written", ""))
-        if before == json.loads(json.dumps(said)):
+        if before == json.loads(json.dumps(document)):
             return written
     written = _now()
-    write_whole(path, json.dumps({"written": written, **said}, indent=2) + "\n")
+    write_whole(path, json.dumps({"written": written, **document}, indent=2) + "\n")
     return written
 
 
@@ -597,8 +597,8 @@ def _now() -> str:
 
 
 def _measured(rows: Iterable[Row], name: str) -> Measured:
-    found = [row[name] for row in rows if not row["invalid"]]
-    return Measured(values=tuple(float(value) for value in found if isinstance(value, int | float)))
+    values = [row[name] for row in rows if not row["invalid"]]
+    return Measured(values=tuple(float(value) for value in values if isinstance(value, int | float)))
 
 
 def _of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
@@ -606,9 +606,9 @@ def _of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
 
 
 def _with_throughput(row: ThroughputRow, rows: Sequence[Row]) -> ThroughputRow:
-    mine = [one for one in _of(rows, "throughput", row.routers) if not one["invalid"]]
+    mine = [point for point in _of(rows, "throughput", row.routers) if not point["invalid"]]
     # What waits at the end of a trial still arrives: all that is not lost is forwarded.
-    rates = [(float(one["offered_frames"] or 0) - float(one["dropped_frames"] or 0)) / _duration(one) for one in mine]
+    rates = [(float(row["offered_frames"] or 0) - float(row["dropped_frames"] or 0)) / _duration(row) for row in mine]
     return replace(row, measured_pps=Measured(values=tuple(rates)))
 
 
@@ -622,11 +622,11 @@ def _with_latency(row: LatencyRow, rows: Sequence[Row]) -> LatencyRow:
 
 
 def _with_losses(row: FailureRow, rows: Sequence[Row]) -> FailureRow:
-    mine = [one for one in rows if one["failure"] == row.failure.name and not one["invalid"]]
+    mine = [measured for measured in rows if measured["failure"] == row.failure.name and not measured["invalid"]]
     courses = []
-    for one in mine:
-        course = [(float(at_s), float(rate_pps)) for at_s, rate_pps in json.loads(str(one["over_time"]))]
-        from_s = float(one["loss_from_s"] if one["loss_from_s"] is not None else math.nan)
+    for measured in mine:
+        course = [(float(at_s), float(rate_pps)) for at_s, rate_pps in json.loads(str(measured["over_time"]))]
+        from_s = float(measured["loss_from_s"] if measured["loss_from_s"] is not None else math.nan)
         courses.append(_since(course, from_s if math.isfinite(from_s) else row.failure.at))
     return replace(row, lost_frames=_measured(mine, "dropped_frames"), courses=tuple(courses))
 

@@ -97,12 +97,12 @@ def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> 
         arrival = np.stack([np.full(settings, dwell - 1), source], axis=1)
         came_from[step, 0] = np.where(better[:, None], arrival, came_from[step, 0])
         total = after + costs[step]
-    row, setting = (int(one) for one in np.unravel_index(int(np.argmin(total)), total.shape))
+    row, setting = (int(index) for index in np.unravel_index(int(np.argmin(total)), total.shape))
     if not math.isfinite(total[row, setting]):
         return ()
     path = [setting]
     for step in range(steps - 1, 0, -1):
-        row, setting = (int(one) for one in came_from[step, row, setting])
+        row, setting = (int(index) for index in came_from[step, row, setting])
         path.append(setting)
     return tuple(reversed(path))
 
@@ -133,10 +133,10 @@ def lazy_cheapest_path(
     known = ~np.isfinite(bounds)
     while True:
         path = cheapest_path(costs, switch_cost=switch_cost, dwell_steps=dwell_steps)
-        asked = [(step, setting) for step, setting in enumerate(path) if not known[step, setting]]
-        if not asked:
+        missing = [(step, setting) for step, setting in enumerate(path) if not known[step, setting]]
+        if not missing:
             return path, costs
-        for (step, setting), cost in zip(asked, evaluate(asked), strict=True):
+        for (step, setting), cost in zip(missing, evaluate(missing), strict=True):
             costs[step, setting] = cost
             known[step, setting] = True
 
@@ -266,7 +266,7 @@ def plan_day(
         plan=table.course("plan", planned, switching.energy_j),
         per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
         always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
-        values=tuple(table.judged(step, one).values for step, one in enumerate(planned)),
+        values=tuple(table.judged(step, setting).values for step, setting in enumerate(planned)),
         checks=tuple(table.checked[place] for place in table.keys(planned)) if check and is_whole else (),
         evaluated=len(table.known),
         places=len(set(rates_pps)) * len(candidates),
@@ -324,9 +324,9 @@ class _Table:
         whole = len(set(self.rates_pps)) * len(self.candidates)
         judged = [self.pool.submit(self._judge, key) for key in missing]
         try:
-            for (rate, number), one in zip(missing, map(answer_of, judged), strict=True):
-                self.known[rate, number] = one
-                self.said(len(self.known), whole, f"{format_pps(rate)}: {one.setting}")
+            for (rate, number), evaluated in zip(missing, map(answer_of, judged), strict=True):
+                self.known[rate, number] = evaluated
+                self.said(len(self.known), whole, f"{format_pps(rate)}: {evaluated.setting}")
         finally:
             for waiting in judged:
                 waiting.cancel()
@@ -338,10 +338,10 @@ class _Table:
         return judge(candidate, self.evaluate(rate)(candidate, self.load.at(rate)), self.targets)
 
     def _cost_j(self, key: tuple[float, int]) -> float:
-        one = self.known[key]
+        cost = self.known[key]
         failed = key in self.checked and not self.checked[key].is_met
-        is_usable = one.is_met and math.isfinite(one.power_w) and not failed
-        return one.power_w * self.step_s if is_usable else math.inf
+        is_usable = cost.is_met and math.isfinite(cost.power_w) and not failed
+        return cost.power_w * self.step_s if is_usable else math.inf
 
     def path(self, switch_cost: float, dwell_steps: int) -> tuple[int, ...]:
         """Return the cheapest path whose steps all pass their checks."""
@@ -380,12 +380,12 @@ class _Table:
         changes = switchings(path)
         return Course(
             name=name,
-            settings=tuple(one.setting for one in judged),
-            power_w=tuple(one.power_w for one in judged),
-            energy_j=math.fsum(one.power_w for one in judged) * self.step_s,
+            settings=tuple(evaluated.setting for evaluated in judged),
+            power_w=tuple(evaluated.power_w for evaluated in judged),
+            energy_j=math.fsum(evaluated.power_w for evaluated in judged) * self.step_s,
             switchings=changes,
             switching_j=changes * switch_j,
-            missed=tuple(step for step, one in enumerate(judged) if not one.is_met),
+            missed=tuple(step for step, evaluated in enumerate(judged) if not evaluated.is_met),
         )
 
     def _why_none(self, costs: Costs, dwell_steps: int) -> str:
@@ -395,14 +395,16 @@ class _Table:
         lines = []
         for step in barren:
             rate = self.rates_pps[step]
-            tried = [one for (at, _), one in self.known.items() if at == rate and math.isfinite(one.excess)]
-            nearest = min(tried, key=lambda one: (one.excess, one.power_w), default=None)
-            said = "every setting is overloaded"
+            tried = [
+                evaluated for (at, _), evaluated in self.known.items() if at == rate and math.isfinite(evaluated.excess)
+            ]
+            nearest = min(tried, key=lambda evaluated: (evaluated.excess, evaluated.power_w), default=None)
+            reason = "every setting is overloaded"
             if nearest is not None and np.isfinite(self.bounds[step]).any():
                 shows = ", ".join(
                     f"{target.quantity} {target.shown(value)} ({target})"
                     for target, value in zip(self.targets, nearest.values, strict=True)
                 )
-                said = f"nearest is {nearest.setting} with {shows}"
-            lines.append(f"step {step} ({format_pps(rate)}): {said}")
+                reason = f"nearest is {nearest.setting} with {shows}"
+            lines.append(f"step {step} ({format_pps(rate)}): {reason}")
         return "no setting meets the targets in " + "; in ".join(lines)

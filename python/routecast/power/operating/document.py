@@ -18,13 +18,13 @@ from routecast.quantity import format_power
 __all__ = ["day_document", "day_notes", "found_document", "found_notes"]
 
 
-def found_notes(found: Found, machine: Machine) -> Iterator[str]:
+def found_notes(point: Found, machine: Machine) -> Iterator[str]:
     """Yield what must be known beside the operating point: settings turned down, or not known."""
-    for one, check in found.rejected:
-        yield f"{one.setting}, {format_power(one.power_w)}, {_failure(found.targets, check)}."
-    if found.unknown:
+    for evaluated, check in point.rejected:
+        yield f"{evaluated.setting}, {format_power(evaluated.power_w)}, {_failure(point.targets, check)}."
+    if point.unknown:
         yield (
-            f"{found.unknown} settings were left out: what a target bounds is not known of them "
+            f"{point.unknown} settings were left out: what a target bounds is not known of them "
             "(with --evaluator solve: no closed form); --evaluator simulate knows it."
         )
     yield from machine.choices.notes
@@ -49,25 +49,26 @@ def day_notes(plan: DayPlan, machine: Machine, series: TrafficSeries) -> Iterato
     yield from (*series.notes, *machine.choices.notes)
 
 
-def found_document(found: Found, machine: Machine, load: OfferedLoad) -> dict[str, object]:
+def found_document(point: Found, machine: Machine, load: OfferedLoad) -> dict[str, object]:
     """Return the answer for one load as plain data."""
     return {
-        **_asked(machine, load, found.targets),
-        "best": None if found.best is None else _judged(found.best, found.targets),
-        "check": None if found.check is None else _checked(found.check, found.targets),
-        "nearest": None if found.best is not None or found.nearest is None else _judged(found.nearest, found.targets),
-        "front": [_judged(one, found.targets) for one in found.front],
+        **_asked(machine, load, point.targets),
+        "best": None if point.best is None else _judged(point.best, point.targets),
+        "check": None if point.check is None else _checked(point.check, point.targets),
+        "nearest": None if point.best is not None or point.nearest is None else _judged(point.nearest, point.targets),
+        "front": [_judged(evaluated, point.targets) for evaluated in point.front],
         "rejected": [
-            {**_judged(one, found.targets), "check": _checked(check, found.targets)} for one, check in found.rejected
+            {**_judged(evaluated, point.targets), "check": _checked(check, point.targets)}
+            for evaluated, check in point.rejected
         ],
         "settings": {
-            "enumerated": found.enumerated,
-            "overloaded": len(found.overloaded),
-            "evaluated": len(found.judged),
-            "pruned": found.pruned,
-            "unknown": found.unknown,
+            "enumerated": point.enumerated,
+            "overloaded": len(point.overloaded),
+            "evaluated": len(point.judged),
+            "pruned": point.pruned,
+            "unknown": point.unknown,
         },
-        "is_whole": found.is_whole,
+        "is_whole": point.is_whole,
     }
 
 

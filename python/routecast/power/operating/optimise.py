@@ -37,20 +37,20 @@ __all__ = ["Effort", "Machine", "machine_of", "operating_point", "optimise_day",
 # Why no setting meets the targets, and how near the nearest comes.
 
 
-def why_none(found: Found, rate_pps: float) -> str:
+def why_none(point: Found, rate_pps: float) -> str:
     """Say which targets nothing meets, what is the best reachable, and what comes nearest to all of them."""
-    if not found.judged:
-        largest = max(found.overloaded, key=lambda one: one.outlook.lossless_pps)
+    if not point.judged:
+        largest = max(point.overloaded, key=lambda appraised: appraised.outlook.lossless_pps)
         return (
             f"every setting is overloaded at {format_pps(rate_pps)}: the most is "
             f"{format_pps(largest.outlook.lossless_pps)}, with {largest.candidate.setting}"
         )
-    turned_down = {id(one): check for one, check in found.rejected}
+    turned_down = {id(evaluated): check for evaluated, check in point.rejected}
     lines = []
-    for number, target in enumerate(found.targets):
-        if any(target.is_kept_by(one.values[number]) for one in found.judged):
+    for number, target in enumerate(point.targets):
+        if any(target.is_kept_by(evaluated.values[number]) for evaluated in point.judged):
             continue
-        best = found.reachable(number)
+        best = point.reachable(number)
         if best is None:
             lines.append(
                 f"{target}: the evaluator knows this quantity of no setting: take --evaluator simulate, and trials "
@@ -61,22 +61,22 @@ def why_none(found: Found, rate_pps: float) -> str:
             lines.append(f"{target}: the best reachable is {value}, with {best.setting}")
     if not lines:
         lines.append("each target is met by some setting, but no setting meets all of them")
-        if any(one.is_met for one in found.judged):
+        if any(evaluated.is_met for evaluated in point.judged):
             lines[0] = "settings that met all targets in the search do not in the longer check"
-    nearest = found.nearest
+    nearest = point.nearest
     if nearest is not None:
         shown = ", ".join(
             f"{target.quantity} {target.shown(value)}"
-            for target, value in zip(found.targets, nearest.values, strict=True)
+            for target, value in zip(point.targets, nearest.values, strict=True)
         )
         check = turned_down.get(id(nearest))
         if check is not None:
             shown = ", ".join(
                 f"{target.quantity} {target.shown(low)} to {target.shown(high)}"
-                for target, (_, low, high) in zip(found.targets, check.values, strict=True)
+                for target, (_, low, high) in zip(point.targets, check.values, strict=True)
             )
         lines.append(f"nearest to all is {nearest.setting} with {shown}")
-    overloaded = f"; {len(found.overloaded)} more are overloaded" if found.overloaded else ""
+    overloaded = f"; {len(point.overloaded)} more are overloaded" if point.overloaded else ""
     return f"no setting meets the targets{overloaded}\n  " + "\n  ".join(lines)
 
 
@@ -176,8 +176,8 @@ def machine_of(
     """
     model, load = build_router(document, subject=subject, folder=folder, frames=frames)
     choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
-    found = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
-    return Machine(model=model, load=load, choices=choices, candidates=found)
+    offered = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
+    return Machine(model=model, load=load, choices=choices, candidates=offered)
 
 
 def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
@@ -278,9 +278,9 @@ def optimise_day(
     stop = threading.Event()
 
     def check(rate_pps: float) -> Check:
-        found = effort.check(stop, times=_stretch(rate_pps, peak_pps))
-        assert found is not None
-        return found
+        verdict = effort.check(stop, times=_stretch(rate_pps, peak_pps))
+        assert verdict is not None
+        return verdict
 
     return plan_day(
         machine.candidates,

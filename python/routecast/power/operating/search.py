@@ -362,20 +362,20 @@ def front_of(judged: Iterable[Judged], targets: Sequence[Target]) -> tuple[Judge
     """
     quantity = latency_quantity(targets)
     kept = [
-        one
-        for one in judged
-        if math.isfinite(one.power_w)
-        and math.isfinite(one.latency_s(quantity))
+        candidate
+        for candidate in judged
+        if math.isfinite(candidate.power_w)
+        and math.isfinite(candidate.latency_s(quantity))
         and all(
             target.is_kept_by(value)
-            for target, value in zip(targets, one.values, strict=True)
+            for target, value in zip(targets, candidate.values, strict=True)
             if target.quantity == "loss"
         )
     ]
     front: list[Judged] = []
-    for one in sorted(kept, key=lambda one: (one.power_w, one.latency_s(quantity))):
-        if not front or one.latency_s(quantity) < front[-1].latency_s(quantity):
-            front.append(one)
+    for candidate in sorted(kept, key=lambda item: (item.power_w, item.latency_s(quantity))):
+        if not front or candidate.latency_s(quantity) < front[-1].latency_s(quantity):
+            front.append(candidate)
     return tuple(front)
 
 
@@ -417,18 +417,18 @@ class Found:
     @property
     def nearest(self) -> Judged | None:
         """What comes nearest to the targets: the least excess, then the fewest watts."""
-        known = [one for one in self.judged if math.isfinite(one.excess)]
-        return min(known, key=lambda one: (one.excess, one.power_w), default=None)
+        known = [candidate for candidate in self.judged if math.isfinite(candidate.excess)]
+        return min(known, key=lambda item: (item.excess, item.power_w), default=None)
 
     @property
     def unknown(self) -> int:
         """How many evaluated settings have a quantity that the evaluator does not know."""
-        return sum(any(math.isnan(value) for value in one.values) for one in self.judged)
+        return sum(any(math.isnan(value) for value in candidate.values) for candidate in self.judged)
 
     def reachable(self, number: int) -> Judged | None:
         """Return the evaluated setting with the least value of target ``number``."""
-        known = [one for one in self.judged if not math.isnan(one.values[number])]
-        return min(known, key=lambda one: (one.values[number], one.power_w), default=None)
+        known = [candidate for candidate in self.judged if not math.isnan(candidate.values[number])]
+        return min(known, key=lambda item: (item.values[number], item.power_w), default=None)
 
 
 def search(
@@ -464,7 +464,7 @@ def search(
         Called with how many were evaluated, how many could be, and what is under way.
     """
     run = _Search(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
-    said = on_progress or (lambda _done, _total, _what: None)
+    report = on_progress or (lambda _done, _total, _what: None)
     with Threads(max(workers, 1)) as pool:
         trials = _ahead(pool, run.queue, load, evaluate, workers)
         try:
@@ -473,17 +473,17 @@ def search(
                 if contender is not None and run.is_settled(contender):
                     if check is None:
                         return run.found(contender)
-                    said(len(run.judged), len(run.queue), f"check {contender.setting}")
-                    runs = [pool.submit(one, contender.candidate, load) for one in check.runs()]
-                    verdict = check.verdict([answer_of(one) for one in runs], run.targets)
+                    report(len(run.judged), len(run.queue), f"check {contender.setting}")
+                    runs = [pool.submit(simulating, contender.candidate, load) for simulating in check.runs()]
+                    verdict = check.verdict([answer_of(simulating) for simulating in runs], run.targets)
                     if verdict.is_met:
                         return run.found(contender, verdict)
                     run.rejected.append((contender, verdict))
                 elif len(run.judged) < len(run.queue):
-                    one = run.queue[len(run.judged)]
-                    said(len(run.judged), len(run.queue), str(one.candidate.setting))
+                    head = run.queue[len(run.judged)]
+                    report(len(run.judged), len(run.queue), str(head.candidate.setting))
                     trial = next(trials)
-                    run.judged.append(judge(one.candidate, trial, run.targets, least_w=one.outlook.least_w))
+                    run.judged.append(judge(head.candidate, trial, run.targets, least_w=head.outlook.least_w))
                 else:
                     return run.found(None)
         except KeyboardInterrupt:
@@ -511,25 +511,25 @@ class _Search:
         is_exhaustive: bool,
     ) -> None:
         self.load, self.targets, self.check, self.is_exhaustive = load, targets, check, is_exhaustive
-        self.overloaded = tuple(one for one in appraised if one.outlook.is_overloaded)
-        kept = [one for one in appraised if not one.outlook.is_overloaded]
-        self.queue = sorted(kept, key=lambda one: one.outlook.least_w)  # stable: ties stay in order
+        self.overloaded = tuple(candidate for candidate in appraised if candidate.outlook.is_overloaded)
+        kept = [candidate for candidate in appraised if not candidate.outlook.is_overloaded]
+        self.queue = sorted(kept, key=lambda item: item.outlook.least_w)  # stable: ties stay in order
         self.count = len(appraised)
         self.judged: list[Judged] = []
         self.rejected: list[tuple[Judged, Checked]] = []
 
     def met(self) -> list[Judged]:
-        turned_down = {id(one) for one, _ in self.rejected}
-        return [one for one in self.judged if one.is_met and id(one) not in turned_down]
+        turned_down = {id(candidate) for candidate, _ in self.rejected}
+        return [candidate for candidate in self.judged if candidate.is_met and id(candidate) not in turned_down]
 
     def contender(self) -> Judged | None:
         """Return the one with the fewest watts that meets the targets, or nearly, and was not turned down."""
-        turned_down = {id(one) for one, _ in self.rejected}
+        turned_down = {id(rejected) for rejected, _ in self.rejected}
         most = _NEAR if self.check is not None else 0.0
         open_ones = [
-            one
-            for one in self.judged
-            if one.excess <= most and math.isfinite(one.power_w) and id(one) not in turned_down
+            candidate
+            for candidate in self.judged
+            if candidate.excess <= most and math.isfinite(candidate.power_w) and id(candidate) not in turned_down
         ]
         return min(open_ones, key=_watts, default=None)
 
@@ -564,8 +564,8 @@ def _ahead(
     under_way: deque[Future[Trial | None]] = deque()
     rest = iter(queue)
     while True:
-        while len(under_way) < max(workers, 1) and (one := next(rest, None)) is not None:
-            under_way.append(pool.submit(evaluate, one.candidate, load))
+        while len(under_way) < max(workers, 1) and (candidate := next(rest, None)) is not None:
+            under_way.append(pool.submit(evaluate, candidate.candidate, load))
         if not under_way:
             return
         yield answer_of(under_way.popleft())

@@ -75,7 +75,7 @@ def candidates(
     if count > _MOST:
         message = f"{count:,} settings; at most {_MOST:,} are enumerated: give fewer P-states or times of lingering"
         raise ModelProblem(subject, [Problem("power", message)])
-    found: list[Candidate] = []
+    offered: list[Candidate] = []
     refused: list[Problem] = []
     for cores in choices.cores:
         base = _on_cores(document, model, choices, cores, subject=subject, folder=folder, frames=frames)
@@ -86,19 +86,19 @@ def candidates(
                         cores=cores, frequency_hz=frequency_hz, sleep=sleep, activation=activation, linger_s=linger_s
                     )
                     try:
-                        one = set_up(base, choices.pool, setting, units=choices.units)
+                        variant = set_up(base, choices.pool, setting, units=choices.units)
                     except ModelProblem as problem:
                         refused += problem.problems
                         break  # the same for every depth of sleep
-                    if depth == 0 and len(choices.sleeps) > 1 and _polled_units(one, choices.pool) >= cores:
+                    if depth == 0 and len(choices.sleeps) > 1 and _polled_units(variant, choices.pool) >= cores:
                         awake = Setting(cores=cores, frequency_hz=frequency_hz, activation=activation)
-                        one = set_up(base, choices.pool, awake, units=choices.units)
-                        found.append(Candidate(setting=awake, model=one))
+                        variant = set_up(base, choices.pool, awake, units=choices.units)
+                        offered.append(Candidate(setting=awake, model=variant))
                         break
-                    found.append(Candidate(setting=setting, model=one))
-    if not found:
+                    offered.append(Candidate(setting=setting, model=variant))
+    if not offered:
         raise ModelProblem(subject, list(dict.fromkeys(refused)))
-    return tuple(found)
+    return tuple(offered)
 
 
 def _on_cores(
@@ -206,15 +206,15 @@ def set_up(model: RouterModel, pool: str, setting: Setting, *, units: int) -> Ro
 
         model = at_frequency(model, setting.frequency_hz, pool=pool)
     pools: list[ResourcePool] = []
-    for one in model.pools:
-        if one.name != pool or one.power is None:
-            pools.append(one)
+    for each_pool in model.pools:
+        if each_pool.name != pool or each_pool.power is None:
+            pools.append(each_pool)
             continue
-        pools.append(replace(one, power=replace(one.power, sleep=_allowed(one.power, setting.sleep))))
-        if units > one.units:
-            parked_w = parked_power_w(one.power)
-            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=one.power.scope)
-            pools.append(ResourcePool(name=parked_name(pool), units=units - one.units, power=draw))
+        pools.append(replace(each_pool, power=replace(each_pool.power, sleep=_allowed(each_pool.power, setting.sleep))))
+        if units > each_pool.units:
+            parked_w = parked_power_w(each_pool.power)
+            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=each_pool.power.scope)
+            pools.append(ResourcePool(name=parked_name(pool), units=units - each_pool.units, power=draw))
     tasks = tuple(_activated(task, pool, setting) for task in model.tasks)
     return replace(model, pools=tuple(pools), tasks=tasks)
 
@@ -255,7 +255,7 @@ def odd_states(pool: str, power: PowerDraw) -> list[str]:
     themselves: they are tried like the others.
     """
     notes = []
-    states = sorted(power.performance, key=lambda one: one.frequency_hz)
+    states = sorted(power.performance, key=lambda state: state.frequency_hz)
     for slow, fast in pairwise(states):
         for name, slow_w, fast_w in (("active", slow.active_w, fast.active_w), ("idle", slow.idle_w, fast.idle_w)):
             if slow_w > fast_w:
@@ -339,8 +339,8 @@ def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
     names = [pool.name for pool in model.pools]
     if name and name not in names:
         raise ModelProblem(subject, [Problem("pool", f'"{name}" is no pool: {did_you_mean(name, names)}')])
-    found = [pool for pool in model.pools if pool.power is not None and name in ("", pool.name)]
-    if not found:
+    metered = [pool for pool in model.pools if pool.power is not None and name in ("", pool.name)]
+    if not metered:
         where = f'pool "{name or (names[0] if names else "cpu")}"'
         message = (
             f'{where} has no power states, so no setting draws more than another; add to it power = {{ active = "… W", '
@@ -348,10 +348,10 @@ def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
             '"… GHz", active = "… W", idle = "… W" }] } with the watts that you measured'
         )
         raise ModelProblem(subject, [Problem("power", message)])
-    if len(found) > 1:
-        several = ", ".join(f'"{one.name}"' for one in found)
+    if len(metered) > 1:
+        several = ", ".join(f'"{pool.name}"' for pool in metered)
         raise ModelProblem(subject, [Problem("pool", f"several have power states: {several}; name one (--pool)")])
-    return found[0]
+    return metered[0]
 
 
 def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool) -> tuple[int, ...]:

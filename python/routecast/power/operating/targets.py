@@ -99,23 +99,23 @@ def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
     for text in texts:
         for part in re.split(r",|\band\b", text):
             target = _target(part)
-            if any(one.quantity == target.quantity for one in targets):
+            if any(bound.quantity == target.quantity for bound in targets):
                 raise QuantityProblem(text, f'"{text}": {target.quantity} has two targets: keep the tighter one')
             targets.append(target)
     return tuple(targets)
 
 
 def _target(text: str) -> Target:
-    found = _TARGET.fullmatch(text)
-    if not found:
+    match = _TARGET.fullmatch(text)
+    if not match:
         raise QuantityProblem(
             text, f'"{text.strip()}" is no target: write a quantity, < and a value, such as "p99 < 100 us"'
         )
-    name, sign, value = found["name"].lower(), found["sign"], found["value"]
+    name, sign, value = match["name"].lower(), match["sign"], match["value"]
     name = name.removeprefix("latency.").replace("p99.9", "p999")
     if name not in QUANTITIES:
         hint = did_you_mean(name, QUANTITIES)
-        raise QuantityProblem(text, f'"{text.strip()}": "{found["name"]}" is no quantity of a target; {hint}')
+        raise QuantityProblem(text, f'"{text.strip()}": "{match["name"]}" is no quantity of a target; {hint}')
     if sign in {">", ">="}:
         raise QuantityProblem(text, f'"{text.strip()}": targets are upper bounds; write < or <=')
     limit = _ratio(text, value) if name == "loss" else parse_duration_s(value)
@@ -127,8 +127,8 @@ def _target(text: str) -> Target:
 
 
 def _ratio(text: str, value: str) -> float:
-    found = _RATIO.fullmatch(value)
-    ratio = float(found["number"]) / (100.0 if found["percent"] else 1.0) if found else math.nan
+    match = _RATIO.fullmatch(value)
+    ratio = float(match["number"]) / (100.0 if match["percent"] else 1.0) if match else math.nan
     if not 0.0 <= ratio <= 1.0:
         raise QuantityProblem(text, f'"{text.strip()}": a loss is a share such as "0.01 %", or 0')
     return ratio
