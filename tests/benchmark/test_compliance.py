@@ -15,7 +15,7 @@ from routecast.benchmark.procedures.throughput import search_statements
 from routecast.benchmark.result import Compliance
 from routecast.benchmark.streams import Stream, StreamProfile, stream_of
 from routecast.errors import FileProblem, ModelProblem
-from routecast.quantity.shipped import shipped_files
+from routecast.quantity.catalogue import shipped_files
 from routecast.router import ServiceCost, multicore
 
 ROUTER = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e9)

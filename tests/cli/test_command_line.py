@@ -89,7 +89,7 @@ def test_a_schema_is_one_json_document() -> None:
 def test_errors_stay_text_under_json() -> None:
     done = routecast_(["study", "nowhere", "--json"])
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("routecast: nowhere")
+    assert done.stderr.startswith('routecast: "nowhere": ')
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -19,10 +19,10 @@ from routecast.benchmark.streams import StreamProfile
 from routecast.errors import FileProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.quantity.bounded_file import read_text
+from routecast.quantity.catalogue import shipped_files
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Parsed, Span
 from routecast.quantity.schema import extended, field, value
-from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["Profile", "TrialProfile", "parse_frames", "read_profile", "shipped_profiles"]

@@ -14,14 +14,21 @@ from routecast.function.model import Direction, NetworkFunction, Quantity, State
 from routecast.function.work import step_problems
 from routecast.hardware.model import FormulaText
 from routecast.quantity import parse_frame_bytes
-from routecast.quantity.bounded_file import read_text
+from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number, Parsed
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
-__all__ = ["StepTable", "check_function", "function_names", "function_schema", "parse_function", "read_function"]
+__all__ = [
+    "FUNCTIONS",
+    "StepTable",
+    "check_function",
+    "function_names",
+    "function_schema",
+    "parse_function",
+    "read_function",
+]
 
 
 # What stands in a ``*.function.toml``: tables and directions with their steps, as pydantic models.
@@ -139,15 +146,13 @@ class FunctionFile(FileModel):
     )
 
 
-_SUFFIX = ".function.toml"
-_LARGEST_FILE_BYTES = 1_000_000
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _VARIABLES = ("frame", "payload")
 
 
 def function_names() -> tuple[str, ...]:
     """Return the names of the functions that ship, in alphabetical order."""
-    return tuple(shipped_files("functions", _SUFFIX))
+    return FUNCTIONS.names()
 
 
 def read_function(name: str | Path) -> NetworkFunction:
@@ -163,18 +168,10 @@ def read_function(name: str | Path) -> NetworkFunction:
     >>> read_function("l2_switch").directions[0].steps[2].operation
     'ht_lookup'
     """
-    shipped = shipped_files("functions", _SUFFIX)
-    if str(name) in shipped:
-        return parse_function(shipped[str(name)].read_text(encoding="utf-8"), subject=f"{name}{_SUFFIX}")
-    path = Path(name)
-    if path.suffix != ".toml" and not path.is_file():
-        hint = f"is no function that ships, and no file; {did_you_mean(str(name), shipped)}"
-        raise FileProblem(f"function {str(name)!r}", [Problem("", hint)])
-    text = read_text(path, kind="function file", largest_bytes=_LARGEST_FILE_BYTES)
-    return parse_function(text, subject=str(path))
+    return FUNCTIONS.read(name)
 
 
-def parse_function(text: str, *, subject: str = "function file") -> NetworkFunction:
+def parse_function(text: str, subject: str = "function file") -> NetworkFunction:
     """Read a network function from the text of its file.
 
     Raises
@@ -205,6 +202,9 @@ def parse_function(text: str, *, subject: str = "function file") -> NetworkFunct
     except ModelProblem as problem:
         raise FileProblem(subject, problem.problems) from problem
     return function
+
+
+FUNCTIONS = Catalogue(kind="function", folder="functions", suffix=".function.toml", parse=parse_function)
 
 
 def _problems_of_right_steps(data: Mapping[str, Any]) -> list[Problem]:

@@ -24,11 +24,10 @@ from routecast.hardware.model import (
     OperationCost,
     Refinement,
 )
-from routecast.quantity.bounded_file import read_text
+from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Cycles, FrameCount, Length, Name, Number, Size, TransferRate
 from routecast.quantity.schema import extended, field, said, schema_of, value
-from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, place_of, validated
 
 __all__ = [
@@ -126,7 +125,7 @@ PARAMETERS = frozenset({"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules"
 _LEVELS = ("L1", "L2", "L3", "DRAM")
 
 
-def parse_hardware(text: str, *, subject: str = "hardware file") -> Hardware:
+def parse_hardware(text: str, subject: str = "hardware file") -> Hardware:
     """Read a host from the text of its file; ``subject`` is what messages call it.
 
     Raises
@@ -285,12 +284,14 @@ def _written(cost: OperationCost) -> dict[str, Any]:
 HOST = "host"
 """What people write for the host that they are on."""
 
-_SUFFIX = ".hardware.toml"
+_HOSTS = Catalogue(
+    kind="hardware", folder="hardware", suffix=".hardware.toml", parse=parse_hardware, further_names=(HOST,)
+)
 
 
 def shipped_hardware() -> dict[str, Path]:
     """Return the files of the hosts that come with routecast, by name."""
-    return shipped_files("hardware", _SUFFIX)
+    return _HOSTS.files()
 
 
 def hardware_names() -> tuple[str, ...]:
@@ -307,7 +308,7 @@ def host_file() -> Path:
     if given:
         return Path(given)
     data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "routecast" / f"{HOST}{_SUFFIX}"
+    return (Path(data) if data else Path.home() / ".local" / "share") / "routecast" / f"{HOST}{_HOSTS.suffix}"
 
 
 def read_hardware(name_or_path: str | Path) -> Hardware:
@@ -318,22 +319,13 @@ def read_hardware(name_or_path: str | Path) -> Hardware:
     routecast.errors.FileProblem
         There is neither; the file cannot be read, or says something wrong; all faults with their places.
     """
-    text = str(name_or_path)
-    shipped = shipped_hardware()
-    if text == HOST:
-        path = host_file()
-        if not path.is_file():
-            message = f"this host was not probed yet ({path} is not there); run: routecast hardware probe"
-            raise FileProblem(HOST, [Problem("", message)])
-    elif text in shipped:
-        path = shipped[text]
-    elif isinstance(name_or_path, Path) or text.endswith(".toml") or os.sep in text:
-        path = Path(name_or_path)
-    else:
-        hint = did_you_mean(text, (HOST, *shipped))
-        message = f'is no hardware that comes with routecast, "{HOST}", or a FILE.toml; {hint}'
-        raise FileProblem(text[:100], [Problem("", message)])
-    return parse_hardware(read_text(path, kind="hardware file"), subject=str(path))
+    if str(name_or_path) != HOST:
+        return _HOSTS.read(name_or_path)
+    path = host_file()
+    if not path.is_file():
+        message = f"this host was not probed yet ({path} does not exist); run: routecast hardware probe"
+        raise FileProblem(HOST, [Problem("", message)])
+    return _HOSTS.read(path)
 
 
 def check_writable(path: str | Path) -> None:

@@ -15,11 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from routecast.errors import FileProblem, Problem
+from routecast.errors import FileProblem
 from routecast.quantity.bounded_file import read_text
-from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.schema import schema_of
-from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
 from routecast.study.knew import knew_problems
@@ -62,27 +61,24 @@ def _packages() -> Mapping[str, tuple[str, str]]:
     return packages
 
 
+_STUDIES = Catalogue(kind="study", folder="studies", suffix=SUFFIX, parse=parse_toml)
+
+
 def shipped_studies() -> dict[str, Path]:
     """Return the studies that come with the package, by name."""
-    return shipped_files("studies", SUFFIX)
+    return _STUDIES.files()
 
 
 def find_study(name_or_file: str) -> Path:
-    """Return the file of a shipped study or a user's own.
+    """Return the path of a user's own study or of one that ships.
 
     Raises
     ------
     routecast.errors.FileProblem
-        There is neither; the nearest shipped name is suggested.
+        There is neither; the message suggests the nearest name.
     """
     path = Path(name_or_file)
-    if path.is_file():
-        return path
-    shipped = shipped_studies()
-    if name_or_file in shipped:
-        return shipped[name_or_file]
-    message = f"is neither a file nor a study that comes with routecast; {did_you_mean(name_or_file, shipped)}"
-    raise FileProblem(name_or_file, [Problem("", message)])
+    return path if path.is_file() else _STUDIES.find(name_or_file)
 
 
 def part_of_kind(kind: str, part: str) -> ModuleType:

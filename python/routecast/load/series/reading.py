@@ -48,7 +48,7 @@ from routecast.load.series.table import (
 )
 from routecast.quantity import format_bps
 from routecast.quantity.bounded_file import open_file, read_bytes
-from routecast.quantity.shipped import shipped_files
+from routecast.quantity.catalogue import shipped_files
 
 __all__ = [
     "Gaps",

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from routecast.errors import FileProblem, Problem
-from routecast.quantity.bounded_file import read_text
+from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, FrameCount
 from routecast.quantity.schema import Given, OrBase, field, key_of, over, schema_of, value
-from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.network_processor.model import (
     MOST_ENGINES,
@@ -228,8 +227,14 @@ def values_given(document: _Table) -> Iterator[tuple[str, str, Mapping[str, str]
 
 
 _FILE: Any = Annotated[_Table, Given(ProcessorFile, ("name", "title"))]
-_SUFFIX = ".processor.toml"
-_LARGEST_FILE_BYTES = 1_000_000
+
+
+def _parse(text: str, subject: str) -> _Table:
+    document: _Table = validated(_FILE, parse_toml(text, subject), subject)
+    return document
+
+
+_PROCESSORS = Catalogue(kind="processor", folder="processors", suffix=".processor.toml", parse=_parse)
 
 
 @value
@@ -252,7 +257,7 @@ class Preset:
 
 def processors() -> tuple[str, ...]:
     """Return the names of the network processors that ship, in alphabetical order."""
-    return tuple(shipped_files("processors", _SUFFIX))
+    return _PROCESSORS.names()
 
 
 def processor(name: str) -> NetworkProcessor:
@@ -330,25 +335,13 @@ def processor_schema() -> dict[str, Any]:
     }
 
 
-def _document(path: str | Path, folder: Path | None) -> _Table:
-    name = str(path)
-    if name.endswith(".toml"):
-        file = (folder or Path()) / name
-        text = read_text(file, kind="processor file", largest_bytes=_LARGEST_FILE_BYTES)
-        document: _Table = validated(_FILE, parse_toml(text, str(file)), str(file))
-        return document
-    return _shipped(name)
+def _document(name: str | Path, folder: Path | None) -> _Table:
+    return _PROCESSORS.read(name, folder) if _PROCESSORS.is_path(name) else _shipped(str(name))
 
 
-@cache  # sweeps ask for the same one thousands of times, and nothing changes it
+@cache  # sweeps read the same file thousands of times, and nothing changes it
 def _shipped(name: str) -> _Table:
-    shipped = shipped_files("processors", _SUFFIX)
-    if name not in shipped:
-        hint = f"is no processor that ships: {did_you_mean(name, shipped)}"
-        raise FileProblem(f'"{name}"', [Problem("", hint)])
-    text = shipped[name].read_text(encoding="utf-8")
-    document: _Table = validated(_FILE, parse_toml(text, name), f"{name}{_SUFFIX}")
-    return document
+    return _PROCESSORS.read(name)
 
 
 def _preset(document: _Table, subject: str) -> Preset:
@@ -362,7 +355,7 @@ def _preset(document: _Table, subject: str) -> Preset:
     base = _NO_BASE
     if not document.get("base"):
         problems += missing_without_base(document)
-    elif document["base"].endswith(".toml"):
+    elif _PROCESSORS.is_path(document["base"]):
         problems.append(Problem("base", "is a file: a processor file rests on one that ships, by its name"))
     else:
         base = read_preset(document["base"])

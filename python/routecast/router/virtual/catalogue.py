@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from routecast.errors import FileProblem, Problem
-from routecast.quantity.bounded_file import read_text
+from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import Given, OrBase, field, key_of, over, schema_of, value
-from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.technology import Mechanisms, Technology, Work
@@ -57,14 +56,20 @@ TechnologyOrName = Annotated[Mapping[str, Any], Given(TechnologyTable), OrBase()
 _FILE: Any = Annotated[Mapping[str, Any], Given(TechnologyFile)]
 
 
-_SUFFIX = ".virtualisation.toml"
-_LARGEST_FILE_BYTES = 1_000_000
-_TOLD = ("name", "title", "reference", "notes", "base", "source", "functions")
+def _document(text: str, subject: str) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = validated(_FILE, parse_toml(text, subject), subject)
+    return document
+
+
+_TECHNIQUES = Catalogue(
+    kind="virtualisation technique", folder="virtualisation", suffix=".virtualisation.toml", parse=_document
+)
+_UNSOURCED = ("name", "title", "reference", "notes", "base", "source", "functions")
 
 
 def technologies() -> tuple[str, ...]:
     """Return the names of the virtualisation techniques that ship, in alphabetical order."""
-    return tuple(shipped_files("virtualisation", _SUFFIX))
+    return _TECHNIQUES.names()
 
 
 def technology(name: str) -> Technology:
@@ -80,7 +85,7 @@ def technology(name: str) -> Technology:
     >>> technology("physical-linux").backend
     'none'
     """
-    return parse_technology(_shipped(name), subject=f"{name}{_SUFFIX}")
+    return read_technology(name)
 
 
 def technology_sources(name: str) -> Mapping[str, str]:
@@ -91,7 +96,7 @@ def technology_sources(name: str) -> Mapping[str, str]:
     routecast.errors.FileProblem
         As :func:`technology`.
     """
-    document = validated(_FILE, parse_toml(_shipped(name), name), f"{name}{_SUFFIX}")
+    document = _TECHNIQUES.read(name)
     below = technology_sources(document["base"]) if document.get("base") else {}
     return {**below, **_flat(document.get("source", {}))}
 
@@ -124,7 +129,7 @@ def parse_technology(text: str, *, subject: str = "virtualisation file", folder:
     routecast.errors.FileProblem
         As :func:`read_technology`.
     """
-    return _parse(text, subject=subject, folder=folder, above=())
+    return _from_document(_document(text, subject), subject=subject, folder=folder, above=())
 
 
 def technology_from(table: Mapping[str, Any], *, name: str = "", folder: Path | None = None) -> Technology:
@@ -155,31 +160,18 @@ def technology_schema() -> dict[str, Any]:
     }
 
 
-def _shipped(name: str) -> str:
-    shipped = shipped_files("virtualisation", _SUFFIX)
-    if name not in shipped:
-        hint = f"is no virtualisation technique that ships: {did_you_mean(name, shipped)}"
-        raise FileProblem(f'"{name}"', [Problem("", hint)])
-    return shipped[name].read_text(encoding="utf-8")
+def _read(name: str | Path, *, above: tuple[Path, ...], folder: Path | None = None) -> Technology:
+    path = _TECHNIQUES.find(name, folder)
+    subject = _TECHNIQUES.subject(path)
+    if path.resolve() in above:
+        raise FileProblem(subject, [Problem("base", "rests on itself: a base must be another file")])
+    above = (*above, path.resolve())
+    return _from_document(_TECHNIQUES.read(path), subject=subject, folder=path.parent, above=above)
 
 
-def _read(path: str | Path, *, above: tuple[str, ...], folder: Path | None = None) -> Technology:
-    name = str(path)
-    if not name.endswith(".toml"):
-        if name in above:
-            circle = " on ".join(f'"{one}"' for one in (*above[above.index(name) :], name))
-            raise FileProblem(name, [Problem("base", f"rests on itself: {circle}")])
-        return _parse(_shipped(name), subject=f"{name}{_SUFFIX}", folder=None, above=(*above, name))
-    file = (folder or Path()) / name
-    known = str(file.resolve())
-    if known in above:
-        raise FileProblem(str(file), [Problem("base", "rests on itself: a base must be another file")])
-    text = read_text(file, kind="virtualisation file", largest_bytes=_LARGEST_FILE_BYTES)
-    return _parse(text, subject=str(file), folder=file.parent, above=(*above, known))
-
-
-def _parse(text: str, *, subject: str, folder: Path | None, above: tuple[str, ...]) -> Technology:
-    document = validated(_FILE, parse_toml(text, subject), subject)
+def _from_document(
+    document: Mapping[str, Any], *, subject: str, folder: Path | None, above: tuple[Path, ...]
+) -> Technology:
     problems = list(_source_problems(document))
     merged = None
     try:
@@ -191,22 +183,22 @@ def _parse(text: str, *, subject: str, folder: Path | None, above: tuple[str, ..
     return replace(merged, name=document["name"], title=document.get("title", ""))
 
 
-def _merged(table: Mapping[str, Any], *, name: str, folder: Path | None, above: tuple[str, ...]) -> Technology:
-    said = dict(table)
-    file = said.pop("base", "")
-    base = _read(file, above=above, folder=folder) if file else Technology(name=name or "own")
-    said["functions"] = {**base.functions, **functions_over(base.functions, said.get("functions", {}))}
-    return over(base, said)
+def _merged(table: Mapping[str, Any], *, name: str, folder: Path | None, above: tuple[Path, ...]) -> Technology:
+    values = dict(table)
+    base_name = values.pop("base", "")
+    base = _read(base_name, above=above, folder=folder) if base_name else Technology(name=name or "own")
+    values["functions"] = {**base.functions, **functions_over(base.functions, values.get("functions", {}))}
+    return over(base, values)
 
 
-def functions_over(base: Mapping[str, ServiceCost], said: Mapping[str, Any]) -> dict[str, ServiceCost]:
-    """Return the costs of the functions that a table names, with what it leaves out as in the base, or 0."""
-    return {function: over(base.get(function, ServiceCost()), cost) for function, cost in said.items()}
+def functions_over(base: Mapping[str, ServiceCost], costs: Mapping[str, Any]) -> dict[str, ServiceCost]:
+    """Return the costs of the functions that a table names; what the table leaves out is as in the base, or 0."""
+    return {function: over(base.get(function, ServiceCost()), cost) for function, cost in costs.items()}
 
 
 def _source_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what has a value and no source, and sources of nothing."""
-    stated = [key_of(name) for name in document if name not in _TOLD]
+    """Yield the values without a source, and the sources without a value."""
+    stated = [key_of(name) for name in document if name not in _UNSOURCED]
     stated += [f"functions.{function}" for function in document.get("functions", ())]
     sources = _flat(document.get("source", {}))
     for key in stated:
@@ -220,9 +212,6 @@ def _source_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _flat(source: Mapping[str, str | dict[str, str]]) -> dict[str, str]:
     flat: dict[str, str] = {}
-    for key, told in source.items():
-        if isinstance(told, str):
-            flat[key] = told
-        else:
-            flat |= {f"{key}.{inner}": text for inner, text in told.items()}
+    for key, entry in source.items():
+        flat |= {key: entry} if isinstance(entry, str) else {f"{key}.{inner}": text for inner, text in entry.items()}
     return flat

@@ -1,0 +1,96 @@
+"""Files of one kind, read by name or by path: those that ship with routecast, and a user's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.wings import data_folders
+
+__all__ = ["Catalogue", "shipped_files"]
+
+T = TypeVar("T")
+
+
+def shipped_files(folder: str, suffix: str) -> dict[str, Path]:
+    """Return the files of a folder of the data of core and wings, in the order of their names without ``suffix``.
+
+    Examples
+    --------
+    >>> list(shipped_files("studies", ".study.toml"))[0]
+    'diversified_router'
+    """
+    paths = (path for room in data_folders(folder) for path in room.glob(f"*{suffix}"))
+    return dict(sorted((path.name.removesuffix(suffix), path) for path in paths))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue(Generic[T]):
+    """The files of one kind, such as ``*.processor.toml``.
+
+    A file that ships is known by its name without the suffix. A text that ends in ``.toml`` or contains a folder is the
+    path of a user's own file.
+    """
+
+    kind: str
+    """What a file describes, for messages: ``"processor"``."""
+    folder: str
+    """Folder of the package's data with the files that ship."""
+    suffix: str
+    parse: Callable[[str, str], T]
+    """Reads the text of a file; the second argument is what messages call the file."""
+    further_names: tuple[str, ...] = ()
+    """Names that the caller resolves itself, suggested in messages as well."""
+
+    def files(self) -> dict[str, Path]:
+        """Return the files that ship, by name in alphabetical order."""
+        return shipped_files(self.folder, self.suffix)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the files that ship, in alphabetical order."""
+        return tuple(self.files())
+
+    def is_path(self, name: str | Path) -> bool:
+        """Return whether an unknown name is the path of a user's own file."""
+        return isinstance(name, Path) or name.endswith(".toml") or os.sep in name
+
+    def find(self, name: str | Path, folder: Path | None = None) -> Path:
+        """Return the path of a file that ships or of a user's own, whose path is relative to ``folder``.
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+            No file of this name ships; the message suggests the nearest name.
+        """
+        shipped = self.files()
+        if str(name) in shipped:
+            return shipped[str(name)]
+        if self.is_path(name):
+            return (folder or Path()) / name
+        hint = did_you_mean(str(name), (*self.further_names, *shipped))
+        raise FileProblem(f'"{str(name)[:100]}"', [Problem("", f"is no {self.kind} that ships: {hint}")])
+
+    def subject(self, path: Path) -> str:
+        """Return what messages call a file: the path of a user's own, the file name of one that ships."""
+        return path.name if path in self.files().values() else str(path)
+
+    def read(self, name: str | Path, folder: Path | None = None) -> T:
+        """Read a file that ships or a user's own, whose path is relative to ``folder``.
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+            There is no such file, it cannot be read, or :attr:`parse` refuses its text.
+        """
+        path = self.find(name, folder)
+        return self.parse(read_text(path, kind=f"{self.kind} file"), self.subject(path))
+
+    def all(self) -> tuple[T, ...]:
+        """Read every file that ships, in the order of the names."""
+        return tuple(self.read(name) for name in self.names())
