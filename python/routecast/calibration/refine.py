@@ -17,11 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from routecast.errors import FitProblem
-from routecast.function.catalogue import read_function
+from routecast.errors import FitProblem, ModelProblem, Problem
+from routecast.function.case import Case
+from routecast.function.catalogue import FUNCTIONS, read_function
 from routecast.function.estimate import Estimate, estimate
+from routecast.hardware.catalogue import write_hardware
 from routecast.hardware.model import Hardware, LevelName, MeasuredFunction, Refinement
 from routecast.load.popularity import Popularity
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Contribution", "Refined", "refine", "unrefined"]
+__all__ = ["Contribution", "Refined", "check_refinable", "refine", "refine_file", "unrefined"]
 
 LEAST_OPERATION_SD: Final = 0.05
 """Prior standard deviation of an operation's log factor where its formula fits better than that."""
@@ -68,6 +71,16 @@ class Refined:
     hardware: Hardware
     before_ratio: tuple[float, ...]
     after_ratio: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """Say how many measurements the host holds, and the largest error before and after."""
+        before, after = (max(map(abs, errors), default=math.nan) for errors in (self.before_ratio, self.after_ratio))
+        count = f"{len(self.after_ratio)} measurement" + ("s" if len(self.after_ratio) > 1 else "")
+        return f"{count}; the largest error of an estimate was {before:.1%}, and is {after:.1%} now"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the errors as plain data."""
+        return {"before_ratio": list(self.before_ratio), "after_ratio": list(self.after_ratio)}
 
 
 def unrefined(hardware: Hardware) -> Hardware:
@@ -118,6 +131,37 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
     )
     refined = replace(plain, operations=operations, refinement=refinement)
     return Refined(hardware=refined, before_ratio=_errors(plain, everything), after_ratio=_errors(refined, everything))
+
+
+def check_refinable(case: Case) -> None:
+    """Refuse a case whose runs cannot correct the hardware file.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        All reasons at once.
+    """
+    problems = []
+    if case.hardware.stalls != "added":
+        what = f"{case.hardware.name} does not say what a line of memory costs: name the file of a probed host"
+        problems.append(Problem("--on", what))
+    if case.rate is not None:
+        problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
+    if case.cores != 1:
+        problems.append(Problem("--cores", f"got {case.cores}: a refinement is by one core"))
+    if not all(frames.is_fixed for frames in case.frames):
+        problems.append(Problem("--frame", "a refinement is by frames of one size"))
+    if case.function.name not in FUNCTIONS.names():
+        problems.append(Problem("NAME", f"{case.function.name} does not ship: only functions that ship refine a host"))
+    if problems:
+        raise ModelProblem("--refine", problems)
+
+
+def refine_file(hardware: Hardware, measured: Sequence[MeasuredFunction], path: Path) -> Refined:
+    """Correct the hardware by measured functions, as :func:`refine`, and write its file."""
+    refined = refine(hardware, measured)
+    write_hardware(refined.hardware, path)
+    return refined
 
 
 class _Fit:

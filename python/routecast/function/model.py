@@ -103,3 +103,8 @@ class NetworkFunction:
     source: str = ""
     stated: tuple[Stated, ...] = ()
     chosen_in_sight: str = ""
+
+    @property
+    def label(self) -> str:
+        """Title for people, or the name where there is none."""
+        return self.title or self.name

@@ -15,7 +15,7 @@ from routecast.hardware.model import Hardware
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity.schema import field, value
 
-__all__ = ["Beside", "beside_stated"]
+__all__ = ["Beside", "beside_stated", "stated_reasons"]
 
 
 @value
@@ -103,3 +103,12 @@ def _ours(one: Stated, function: NetworkFunction, hardware: Hardware, giga: floa
 def _rate_pps(one: Stated, found: Estimate) -> float:
     rate_pps = found.pps if one.quantity == "machine" else found.limit_pps(one.quantity)
     return rate_pps if math.isfinite(rate_pps) else math.nan
+
+
+def stated_reasons(rows: Iterable[Beside]) -> list[str]:
+    """Return why values differ from the estimates or have none, each reason once after the values that it is for."""
+    values: dict[str, dict[str, None]] = {}
+    for one in (row.stated for row in rows):
+        if reason := one.unknown or one.why:
+            values.setdefault(reason, {})[f"{one.value:.10g} {one.unit}"] = None
+    return [f"{', '.join(of)}: {reason}." for reason, of in values.items()]

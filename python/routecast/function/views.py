@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from routecast.show.tables import Column, Table, signed_percent
 
 if TYPE_CHECKING:
+    from routecast.function.case import Case
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction, Stated
     from routecast.function.operations import Operation
@@ -16,14 +18,33 @@ if TYPE_CHECKING:
     from routecast.function.step_estimate import StepEstimate
 
 __all__ = [
+    "case_tables",
     "cores_said",
+    "functions_json",
     "functions_table",
     "limits_table",
     "operations_table",
+    "registry_json",
     "registry_table",
     "stated_table",
     "throughput_table",
 ]
+
+
+def case_tables(case: Case) -> Iterator[Table]:
+    """Yield the tables of a case: what each operation costs, the throughput, what limits it."""
+    all_directions = case.estimate(case.direction, case.frames[0], case.remote_ratio)
+    is_one_size = len(case.frames) == 1
+    if is_one_size:
+        for name in case.directions:
+            title = f"{case.function.label} on {case.hardware.name}"
+            of_several = f", {name}" if len(case.function.directions) > 1 else ""
+            yield operations_table(all_directions, name, title + of_several)
+    yield throughput_table(
+        [(f"{name}, {kind}" if case.remote_ratio else name, estimate) for name, kind, estimate in case.estimates()]
+    )
+    if is_one_size:
+        yield limits_table(all_directions)
 
 
 _LEVELS = ("L2", "L3", "DRAM")
@@ -224,3 +245,39 @@ def registry_table(operations: Iterable[Operation]) -> Table:
         title="Elementary operations",
         caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets need not be given.",
     )
+
+
+def functions_json(functions: Iterable[NetworkFunction]) -> dict[str, object]:
+    """Return the functions that ship as plain data."""
+    return {
+        "functions": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "directions": [direction.name for direction in one.directions],
+                "tables": {table.name: table.entries for table in one.tables},
+                "runs_as": one.runs_as or None,
+                "source": one.source,
+            }
+            for one in functions
+        ]
+    }
+
+
+def registry_json(operations: Iterable[Operation]) -> dict[str, object]:
+    """Return the elementary operations as plain data."""
+    return {
+        "operations": [
+            {
+                "name": one.name,
+                "meaning": one.meaning,
+                "table_1_row": one.row,
+                "source": one.source,
+                "parameters": [
+                    {**asdict(parameter), "most": parameter.most if math.isfinite(parameter.most) else None}
+                    for parameter in one.parameters.values()
+                ],
+            }
+            for one in operations
+        ]
+    }

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import (
     SOURCE,
@@ -34,11 +34,13 @@ __all__ = [
     "HOST",
     "PARAMETERS",
     "check_writable",
+    "default_host",
     "hardware_names",
     "hardware_schema",
     "hardware_text",
     "host_file",
     "parse_hardware",
+    "probed_file",
     "read_hardware",
     "shipped_hardware",
     "write_hardware",
@@ -309,6 +311,32 @@ def host_file() -> Path:
         return Path(given)
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "routecast" / f"{HOST}{_HOSTS.suffix}"
+
+
+def default_host() -> str:
+    """Return the host that is meant where none is named: this host if it was probed, else the one of the paper.
+
+    The paper is Baldi & Sapio 2018; the functions that ship state its values for this host.
+    """
+    return HOST if host_file().is_file() else "xeon-e5-2690v2"
+
+
+def probed_file(name: str | None) -> Path:
+    """Return the file of a probed host, the only ones that measured functions may correct; None: of this host.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        This host was not probed yet, or the name is that of a file that ships.
+    """
+    if name in shipped_hardware():
+        what = f"{name} ships with routecast: only the file of a probed host is corrected"
+        raise ModelProblem("--refine", [Problem("--on", what)])
+    if name not in (None, HOST):
+        return Path(str(name))
+    if not host_file().is_file():
+        raise ModelProblem("--refine", [Problem("--on", "this host was not probed yet; run: routecast hardware probe")])
+    return host_file()
 
 
 def read_hardware(name_or_path: str | Path) -> Hardware:
