@@ -118,7 +118,7 @@ def test_a_file_that_is_no_toml_or_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_the_schema_allows_what_ships() -> None:
     schema = function_schema()
-    operations = schema["$defs"]["StepTable"]["properties"]["operation"]["enum"]
+    operations = schema["$defs"]["Step"]["properties"]["operation"]["enum"]
     for name in function_names():
         for direction in read_function(name).directions:
             assert {one.operation for one in direction.steps} <= set(operations)
@@ -140,11 +140,12 @@ def test_any_text_is_read_or_refused_on_purpose(text: str) -> None:
 def test_any_value_of_a_parameter_is_read_or_refused_on_purpose(value: object) -> None:
     from pydantic import ValidationError
 
-    from routecast.function.catalogue import StepTable
+    from routecast.function.model import Step
+    from routecast.quantity.schema import adapter
 
     try:
-        table = StepTable.model_validate({"operation": "parse", "with": {"b": value}})
+        step = adapter(Step).validate_python({"operation": "parse", "with": {"b": value}})
     except ValidationError:
         return
     with contextlib.suppress(RoutecastError):
-        assert table.with_["b"].evaluate({"frame": 64.0, "payload": 46.0}) >= 0.0
+        assert step.parameters["b"].evaluate({"frame": 64.0, "payload": 46.0}) >= 0.0

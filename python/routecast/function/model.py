@@ -7,102 +7,134 @@ included), ``payload`` (``frame − 18``) and the function's tables (``fib.entri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from routecast.hardware.formula import Formula
+from routecast.errors import QuantityProblem
+from routecast.hardware.model import FormulaText
+from routecast.quantity import parse_frame_bytes
+from routecast.quantity.fields import Count, Number, Parsed
+from routecast.quantity.schema import field, value
 
 __all__ = ["Direction", "NetworkFunction", "Quantity", "Stated", "Step", "TableSize"]
 
 Quantity = Literal["cycles", "dram_accesses", "core", "memory", "machine"]
 """What a source states: cost of a packet, or the rate that cores, memory or the machine allow."""
 
+_BYTES = re.compile(r"([+-]?\d{1,9})\s*(?:B|bytes?)")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+def _signed_bytes(text: str) -> int:
+    match = _BYTES.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise QuantityProblem(str(text), f'got {text!r}: whole bytes are wanted, such as "12 B"')
+    return int(match[1])
+
+
+def _entry_bytes(text: str) -> int:
+    size = _signed_bytes(text)
+    if size < 1:
+        raise QuantityProblem(text, f'got "{text}": an entry has at least 1 B')
+    return size
+
+
+FrameBytes = Annotated[int, Parsed(parse_frame_bytes, "B", "64 B")]
+SignedBytes = Annotated[int, Parsed(_signed_bytes, "B, may be negative", "28 B", "-28 B")]
+EntryBytes = Annotated[int, Parsed(_entry_bytes, "B, >= 1", "12 B")]
+
+
+@value
 class TableSize:
-    """A table of a function: at most ``entries`` of ``entry_bytes`` bytes.
+    """A table that the function looks things up in."""
 
-    ``held_bytes`` is the entry as the function's real twin holds it, in whole words, where that is more.
-    """
+    name: str = field("Formulas know it as NAME_entries and NAME_entry_bytes")
+    entries: Count = field("Entries, at most", ge=1)
+    entry_bytes: EntryBytes = field("Size of an entry, key included")
+    held_bytes: EntryBytes | None = field(
+        "Size of an entry as the real function holds it, in whole words, where that is more", default=None
+    )
 
-    name: str
-    entries: int
-    entry_bytes: int
-    held_bytes: int | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Step:
-    """One elementary operation with its parameters; ``times`` it is done per packet (a fraction: for some packets).
+    """One elementary operation."""
 
-    ``table`` names the table that it reads, so that a change of the table's size reaches it. ``only``: ``"real"`` is
-    what the real twin must do besides (is this the right protocol at all?), which a model in the manner of Baldi &
-    Sapio 2018 leaves out; ``"model"`` is what that model has and the real twin does otherwise; "" is in both.
-    """
+    operation: str = field("Name of an elementary operation")
+    parameters: Mapping[str, FormulaText] = field(
+        "Parameters of the operation: numbers, or formulas over frame, payload (frame - 18), NAME_entries and "
+        "NAME_entry_bytes of the tables",
+        key="with",
+        default_factory=dict,
+    )
+    table: str = field("Name of the table that it works on", default="")
+    times: Number = field("How often it is done per packet; 0.1 is for one packet in ten", default=1.0, gt=0.0)
+    why: str = field("What the step is for", default="")
+    only: Literal["", "model", "real"] = field(
+        "real: done by the function that runs, left out by models in the manner of Baldi & Sapio 2018; "
+        "model: in those models, done otherwise by the function that runs; not given: in both",
+        default="",
+    )
 
-    operation: str
-    parameters: Mapping[str, Formula]
-    table: str = ""
-    times: float = 1.0
-    why: str = ""
-    only: Literal["", "model", "real"] = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Direction:
-    """What is done to packets of one direction; ``share`` of the traffic goes there."""
+    """What is done to packets of one direction."""
 
-    name: str
-    steps: tuple[Step, ...]
-    smallest_frame_bytes: int = 64
-    frame_growth_bytes: int = 0
-    share: float = 1.0
+    name: str = field("forward, or the word that distinguishes the directions: access, core")
+    share: Number = field("Share of the packets, relative to the other directions", default=1.0, gt=0.0)
+    smallest_frame_bytes: FrameBytes = field("Smallest frame that holds all headers, FCS included", default=64)
+    frame_growth_bytes: SignedBytes = field("Bytes that a frame is longer when it leaves", default=0, key="growth")
+    steps: tuple[Step, ...] = field("The elementary operations, in order", default=(), key="step")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Stated:
-    """What a source states of a function on the host ``on``, in its own words.
+    """What a source states of the function on one host."""
 
-    ``value`` has the unit ``unit``: cycles, accesses, Mpps, or Gbit/s on the wire. It holds for frames of
-    ``frame_bytes`` in one direction ("": all together), for ``cores`` cores and a share ``remote_ratio`` of frames in
-    the other socket's cache. ``measured`` tells a measurement from the source's own estimate. ``why`` says why ours
-    differs. ``unknown`` says why there is no estimate of ours; "" where there is one.
-    """
+    quantity: Quantity = field(
+        "cycles or dram_accesses of a packet; core, memory: rate that the cores or the memory allow; "
+        "machine: rate that the whole machine forwards"
+    )
+    value: Number = field("The number, as the source writes it", gt=0.0)
+    unit: Literal["cycles", "accesses", "Mpps", "Gbit/s"] = field(
+        "Of the number; Gbit/s are on the wire, gap and preamble included"
+    )
+    on: str = field("Name of the host that it is stated for")
+    section: str = field('Section of the source: "sec. 3.1.1"')
+    quote: str = field("The source's words; they hold the number")
+    direction: str = field("Direction of the function; not given: all together", default="")
+    frame_bytes: FrameBytes = field("Size of the frames, FCS included", default=64)
+    cores: Count = field("Cores that process frames", default=1, ge=1)
+    remote_ratio: float = field("Share of packets in the other socket's L3", default=0.0, ge=0.0, le=1.0)
+    measured: bool = field("Whether the source measured it; else it estimates it", default=False)
+    why: str = field("Why the estimate here differs", default="")
+    unknown: str = field("Why there is no estimate here; not given: there is one", default="")
 
-    quantity: Quantity
-    value: float
-    unit: str
-    on: str
-    section: str
-    quote: str
-    direction: str = ""
-    frame_bytes: int = 64
-    cores: int = 1
-    remote_ratio: float = 0.0
-    measured: bool = False
-    why: str = ""
-    unknown: str = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NetworkFunction:
-    """A network function: tables and directions.
+    """A network function: tables, and the elementary operations of each direction."""
 
-    ``runs_as`` names its real twin in ``crates/probe``, if any. ``flows_of`` names the table whose entries are the
-    flows where the traffic does not say how many there are; "": each table is asked for all its entries alike.
-    ``chosen_in_sight`` says what was chosen with a stated value known: such a function describes that value.
-    """
-
-    name: str
-    title: str
-    directions: tuple[Direction, ...]
-    tables: tuple[TableSize, ...] = ()
-    runs_as: str = ""
-    flows_of: str = ""
-    source: str = ""
-    stated: tuple[Stated, ...] = ()
-    chosen_in_sight: str = ""
+    name: str = field("Short name; letters, digits and _")
+    title: str = field("What it is, in a line", default="")
+    source: str = field("Where the steps are from", default="")
+    flows_of: str = field(
+        "Table whose entries are the flows, where the traffic does not say how many there are; "
+        "not given: every table is asked for all its entries alike",
+        default="",
+    )
+    runs_as: str = field("Name of the real function that does the same, if there is one", default="")
+    chosen_in_sight: str = field(
+        "What was chosen with a stated value known. Such a function describes that value: it is shown with "
+        "this remark, and has no part in what is carried from one host to another",
+        default="",
+    )
+    tables: tuple[TableSize, ...] = field("Tables", default=(), key="table")
+    directions: tuple[Direction, ...] = field("Directions; a router has one", default=(), key="direction")
+    stated: tuple[Stated, ...] = field(
+        "What the source states; printed beside the estimate, never part of it", default=()
+    )
 
     @property
     def label(self) -> str:
