@@ -33,7 +33,7 @@ def read_function(name: str | Path) -> NetworkFunction:
     Raises
     ------
     routecast.errors.FileProblem
-        There is no such function, or its file says something wrong; all faults with their places.
+        There is no such function, or its file contains faults; the error lists each with its place.
 
     Examples
     --------
@@ -135,8 +135,9 @@ def check_function(function: NetworkFunction) -> None:
             problems.append(Problem(f"{place}.name", f'got "{direction.name}" a second time'))
         seen.add(direction.name)
         problems += _direction_problems(direction, function.tables, place)
-    for number, one in enumerate(function.stated):
-        problems += _stated_problems(one, [direction.name for direction in function.directions], f"stated[{number}]")
+    for number, stated in enumerate(function.stated):
+        names = [direction.name for direction in function.directions]
+        problems += _stated_problems(stated, names, f"stated[{number}]")
     if problems:
         raise ModelProblem(f"function {function.name!r}", problems)
 
@@ -150,15 +151,15 @@ _UNITS: Mapping[Quantity, tuple[str, ...]] = {
 }
 
 
-def _stated_problems(one: Stated, directions: list[str], place: str) -> list[Problem]:
+def _stated_problems(stated: Stated, directions: list[str], place: str) -> list[Problem]:
     problems = []
-    if one.direction and one.direction not in directions:
-        what = f'got "{one.direction}": is no direction; {did_you_mean(one.direction, directions)}'
+    if stated.direction and stated.direction not in directions:
+        what = f'got "{stated.direction}": is no direction; {did_you_mean(stated.direction, directions)}'
         problems.append(Problem(f"{place}.direction", what))
-    units = _UNITS[one.quantity]
-    if one.unit not in units:
-        problems.append(Problem(f"{place}.unit", f'got "{one.unit}": {one.quantity} is in {" or ".join(units)}'))
-    if not one.quote.strip() or not one.section.strip():
+    units = _UNITS[stated.quantity]
+    if stated.unit not in units:
+        problems.append(Problem(f"{place}.unit", f'got "{stated.unit}": {stated.quantity} is in {" or ".join(units)}'))
+    if not stated.quote.strip() or not stated.section.strip():
         problems.append(Problem(f"{place}.quote", "is missing: what is stated has the source's words and section"))
     return problems
 

@@ -73,7 +73,7 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
     for name in names:
         parts = [_direction(function, name) for function in functions]
         directions.append(_joined(name, parts, renamed))
-    made = NetworkFunction(
+    chained = NetworkFunction(
         name=",".join(function.name for function in functions),
         title=", then ".join(function.title or function.name for function in functions),
         directions=tuple(directions),
@@ -82,8 +82,8 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
         chosen_in_sight="; ".join(one.chosen_in_sight for one in functions if one.chosen_in_sight),
         source="; ".join(dict.fromkeys(function.source for function in functions if function.source)),
     )
-    check_function(made)
-    return made
+    check_function(chained)
+    return chained
 
 
 def _read_part(part: str) -> NetworkFunction:
@@ -92,13 +92,13 @@ def _read_part(part: str) -> NetworkFunction:
     if not slash or part.endswith(".toml") or (name not in function_names() and not name.endswith(".toml")):
         return read_function(part)
     function = read_function(name)
-    found = [one for one in function.directions if one.name == direction]
-    if not found:
-        hint = did_you_mean(direction, [one.name for one in function.directions])
+    directions = {one.name: one for one in function.directions}
+    if direction not in directions:
+        hint = did_you_mean(direction, directions)
         what = f'got "{direction}": is no direction of {function.name}; {hint}'
         raise ModelProblem("chain", [Problem(part, what)])
     stated = tuple(one for one in function.stated if one.direction == direction)
-    return replace(function, directions=(found[0],), stated=stated)
+    return replace(function, directions=(directions[direction],), stated=stated)
 
 
 def _directions(functions: Sequence[NetworkFunction]) -> list[str]:

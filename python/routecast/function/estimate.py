@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
 from routecast.function.model import Direction, NetworkFunction, TableSize
 from routecast.function.operations import ASSUMED, assumption_notes
-from routecast.function.step_estimate import StepEstimate, places_of_lines, step_estimate
+from routecast.function.step_estimate import StepEstimate, level_shares, step_estimate
 from routecast.function.work import LINE_BYTES, StepWork, direction_work
 from routecast.hardware.model import Hardware
 from routecast.load.frames import FrameMix
@@ -32,77 +32,14 @@ from routecast.quantity import format_bps, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
 
-__all__ = [
-    "Estimate",
-    "chosen_directions",
-    "estimate",
-    "in_the_manner_of",
-    "memory_channels",
-    "operations_without_cost",
-]
+__all__ = ["Estimate", "chosen_directions", "counted_steps", "estimate", "memory_channels", "operations_without_cost"]
 
 
-# An estimate as plain data: what ``routecast function --json`` prints, and what a planner reads.
+# The tables of a function in the sizes of the case, and whether the host's memory holds them.
 
 
-def estimate_json(found: Estimate) -> dict[str, object]:
-    """Return an estimate as plain data; units are in the names, infinite and unknown numbers are null."""
-    return {
-        "format": "routecast function estimate 1",
-        "function": found.function,
-        "direction": found.direction,
-        "hardware": found.hardware,
-        "traffic": {
-            "frames": found.frames.name,
-            "mean_frame_bytes": found.frames.mean_bytes,
-            "flows": found.popularity.flows,
-            "popularity": str(found.popularity),
-            "remote_ratio": found.remote_ratio,
-        },
-        "tables": {table.name: table.entries for table in found.tables},
-        "frequency_hz": found.frequency_hz,
-        "packet_cycles": found.packet_cycles,
-        "packet_cycles_range": [_number(one) for one in found.cycles_range],
-        "operation_cycles": found.cycles,
-        "stall_cycles": found.stall_cycles,
-        "call_cycles": found.call_cycles,
-        "dram_accesses": found.dram_accesses,
-        "packet_s": found.packet_s,
-        "core_pps": found.core_pps,
-        "core_pps_range": [_number(one) for one in found.range_pps],
-        "cores": found.cores,
-        "machine_pps": found.pps,
-        "bottleneck": found.bottleneck.resource,
-        "limits": [{"resource": one.resource, "pps": _number(one.pps), "reason": one.reason} for one in found.limits],
-        "operations": [_step(one) for one in found.operations],
-        "notes": list(found.notes),
-    }
-
-
-def _step(one: StepEstimate) -> dict[str, object]:
-    return {
-        "direction": one.direction,
-        "share": one.share,
-        "operation": one.operation,
-        "table": one.table,
-        "times": one.times,
-        "parameters": dict(one.parameters),
-        "cycles": one.cycles,
-        "stall_cycles": one.stall_cycles,
-        "lines_by_level": dict(one.lines_by_level),
-        "why": one.why,
-    }
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-# The tables of a function in the sizes that are asked for, held to the host's memory.
-
-
-def table_sizes(function: NetworkFunction, asked: Mapping[str, int]) -> tuple[TableSize, ...]:
-    """Return the function's tables, those in ``asked`` with so many entries.
+def table_sizes(function: NetworkFunction, entries_by_table: Mapping[str, int]) -> tuple[TableSize, ...]:
+    """Return the function's tables; those in ``entries_by_table`` have so many entries.
 
     Raises
     ------
@@ -111,14 +48,14 @@ def table_sizes(function: NetworkFunction, asked: Mapping[str, int]) -> tuple[Ta
     """
     names = [table.name for table in function.tables]
     problems = []
-    for name, entries in asked.items():
+    for name, entries in entries_by_table.items():
         if name not in names:
             problems.append(Problem(f"table {name}", f"is no table; {did_you_mean(name, names)}"))
         elif entries < 1:
             problems.append(Problem(f"table {name}", f"got {entries} entries: at least 1"))
     if problems:
         raise ModelProblem(f"function {function.name!r}", problems)
-    return tuple(replace(table, entries=asked.get(table.name, table.entries)) for table in function.tables)
+    return tuple(replace(table, entries=entries_by_table.get(table.name, table.entries)) for table in function.tables)
 
 
 def check_memory(
@@ -296,8 +233,8 @@ def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> di
 # Which of a function's steps count on a host: those of the paper's model, or those of the function that runs.
 
 
-def in_the_manner_of(hardware: Hardware, function: NetworkFunction) -> NetworkFunction:
-    """Return the function as it counts on a host.
+def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunction:
+    """Return the function with the steps and tables that count on a host.
 
     Hosts described as in Baldi & Sapio 2018 (``stalls = "separate"``) take the steps of its models and the entries of
     its tables; probed hosts (``"added"``) take what the real twin does, with entries as the twin holds them.
@@ -327,7 +264,7 @@ def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, as
     >>> operations_without_cost(read_function("l2_switch"), read_hardware("xeon-platinum-8180"))
     ('ht_lookup',)
     """
-    steps = [step for one in in_the_manner_of(hardware, function).directions for step in one.steps]
+    steps = [step for one in counted_steps(function, hardware).directions for step in one.steps]
     known = hardware.operations.keys() | (ASSUMED.keys() if assumed else set())
     return tuple(sorted({step.operation for step in steps} - known))
 
@@ -423,8 +360,41 @@ class Estimate:
         return (self.frequency_hz / high, math.inf if low == 0.0 else self.frequency_hz / low)
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data: what ``--json`` prints and what a planner reads."""
-        return estimate_json(self)
+        """Return plain data; units are in the names, infinite and unknown numbers are null."""
+        return {
+            "format": "routecast function estimate 1",
+            "function": self.function,
+            "direction": self.direction,
+            "hardware": self.hardware,
+            "traffic": {
+                "frames": self.frames.name,
+                "mean_frame_bytes": self.frames.mean_bytes,
+                "flows": self.popularity.flows,
+                "popularity": str(self.popularity),
+                "remote_ratio": self.remote_ratio,
+            },
+            "tables": {table.name: table.entries for table in self.tables},
+            "frequency_hz": self.frequency_hz,
+            "packet_cycles": self.packet_cycles,
+            "packet_cycles_range": list(map(_or_none, self.cycles_range)),
+            "operation_cycles": self.cycles,
+            "stall_cycles": self.stall_cycles,
+            "call_cycles": self.call_cycles,
+            "dram_accesses": self.dram_accesses,
+            "packet_s": self.packet_s,
+            "core_pps": self.core_pps,
+            "core_pps_range": list(map(_or_none, self.range_pps)),
+            "cores": self.cores,
+            "machine_pps": self.pps,
+            "bottleneck": self.bottleneck.resource,
+            "limits": [{**asdict(limit), "pps": _or_none(limit.pps)} for limit in self.limits],
+            "operations": [step.to_json() for step in self.operations],
+            "notes": list(self.notes),
+        }
+
+
+def _or_none(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def estimate(
@@ -470,11 +440,11 @@ def estimate(
     --------
     >>> from routecast.function.catalogue import read_function
     >>> from routecast.hardware.catalogue import read_hardware
-    >>> found = estimate(read_function("l2_switch"), read_hardware("xeon-e5-2690v2"))
-    >>> found.packet_cycles, found.dram_accesses
+    >>> result = estimate(read_function("l2_switch"), read_hardware("xeon-e5-2690v2"))
+    >>> result.packet_cycles, result.dram_accesses
     (211.0, 1.0)
     """
-    function = in_the_manner_of(hardware, function)
+    function = counted_steps(function, hardware)
     sizes = table_sizes(function, tables or {})
     _check(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
     mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)
@@ -495,10 +465,10 @@ def estimate(
     notes += assumption_notes(hardware, {work.step.operation for _, work in works})
     check_memory(function, works, sizes, hardware)
     flows = next((table.entries for table in sizes if table.name == function.flows_of), None)
-    shares = places_of_lines(works, hardware, popularity, flows)
+    shares = level_shares(works, hardware, popularity, flows)
     frequency_hz = hardware.cpu.frequency_hz * giga / 1e9
     call = hardware.call
-    found = Estimate(
+    result = Estimate(
         function=function.name,
         hardware=hardware.name,
         direction=direction,
@@ -517,18 +487,18 @@ def estimate(
         frame_growth_bytes=growth,
         notes=tuple(dict.fromkeys(notes)),
     )
-    if found.packet_cycles <= 0.0:
+    if result.packet_cycles <= 0.0:
         what = "a packet takes 0 cycles: at least one operation must cost something"
         raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("operation", what)])
     limits = limits_of(
         hardware,
         cores=cores,
-        core_pps=found.core_pps,
-        dram_accesses=found.dram_accesses,
+        core_pps=result.core_pps,
+        dram_accesses=result.dram_accesses,
         frames=arriving,
         growth_bytes=growth,
     )
-    return replace(found, limits=limits)
+    return replace(result, limits=limits)
 
 
 def _check(function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float) -> None:

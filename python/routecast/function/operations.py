@@ -41,7 +41,7 @@ ASSUMED = {
 
 
 def cost_on(hardware: Hardware, operation: str) -> OperationCost | None:
-    """Return what an operation costs on a host: as its file says, else as is assumed; None: nobody knows."""
+    """Return what an operation costs on a host: as its file states, else as assumed; None: unknown."""
     return hardware.operations.get(operation) or ASSUMED.get(operation)
 
 
@@ -66,7 +66,7 @@ _MOST_ENTRIES = 2.0**40
 class Parameter:
     """A parameter of an operation: ``least <= value <= most`` in ``unit`` ("" for a number).
 
-    ``default`` stands where a function does not give it; None: it must be given.
+    A function that leaves it out gets ``default``; None: it is required.
     """
 
     name: str
@@ -235,11 +235,11 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for one in
 """Every elementary operation by its name."""
 
 
-# What of a host's costs no function can use: operations that there are not, parameters that an operation has not.
+# Costs of a host that no function can use: of unknown operations, or by parameters that an operation does not have.
 
 
 def mapping_problems(hardware: Hardware) -> list[Problem]:
-    """Return what is wrong with the costs of operations, with places as in the hardware file."""
+    """Return the faults in the costs of operations, with places as in the hardware file."""
     problems = []
     for name, cost in hardware.operations.items():
         if name not in OPERATIONS:

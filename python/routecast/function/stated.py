@@ -1,7 +1,7 @@
 """What a source states of a function on a host, beside what is estimated here for the same case.
 
 Each statement has its own frames, cores and direction, and tables as in the function's file: the estimate beside it is
-that of the statement's case, whatever else was asked for.
+that of the statement's case, whatever the case of the reader.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Beside:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; a value that is not known is null."""
-        one = self.stated
+        stated = self.stated
         return {
-            "quantity": one.quantity,
-            "direction": one.direction or None,
-            "frame_bytes": one.frame_bytes,
-            "cores": one.cores,
-            "remote_ratio": one.remote_ratio,
-            "unit": one.unit,
-            "stated": one.value,
-            "measured": one.measured,
+            "quantity": stated.quantity,
+            "direction": stated.direction or None,
+            "frame_bytes": stated.frame_bytes,
+            "cores": stated.cores,
+            "remote_ratio": stated.remote_ratio,
+            "unit": stated.unit,
+            "stated": stated.value,
+            "measured": stated.measured,
             "ours": self.ours if math.isfinite(self.ours) else None,
-            "section": one.section,
-            "quote": one.quote,
-            "why": one.why or None,
-            "unknown": one.unknown or None,
+            "section": stated.section,
+            "quote": stated.quote,
+            "why": stated.why or None,
+            "unknown": stated.unknown or None,
         }
 
 
@@ -61,7 +61,7 @@ def beside_stated(
     hardware : Hardware
         Statements about other hosts are left out.
     directions : iterable of str or None
-        Those that are asked for; None: all, and what is stated of them together.
+        Names of directions; None: all, and what is stated of them together.
     giga : float
         What 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
 
@@ -73,35 +73,38 @@ def beside_stated(
     >>> first.stated.value, first.ours, first.stated.unit
     (213.0, 211.0, 'cycles')
     """
-    asked = None if directions is None else set(directions)
-    stated = [one for one in function.stated if one.on == hardware.name and (asked is None or one.direction in asked)]
-    return tuple(Beside(stated=one, ours=_ours(one, function, hardware, giga)) for one in stated)
+    names = None if directions is None else set(directions)
+    return tuple(
+        Beside(stated=stated, ours=_ours(stated, function, hardware, giga))
+        for stated in function.stated
+        if stated.on == hardware.name and (names is None or stated.direction in names)
+    )
 
 
-def _ours(one: Stated, function: NetworkFunction, hardware: Hardware, giga: float) -> float:
-    if one.unknown:
+def _ours(stated: Stated, function: NetworkFunction, hardware: Hardware, giga: float) -> float:
+    if stated.unknown:
         return math.nan
-    found = estimate(
+    result = estimate(
         function,
         hardware,
-        direction=one.direction or None,
-        frame_bytes=one.frame_bytes,
-        cores=one.cores,
-        remote_ratio=one.remote_ratio,
+        direction=stated.direction or None,
+        frame_bytes=stated.frame_bytes,
+        cores=stated.cores,
+        remote_ratio=stated.remote_ratio,
         giga=giga,
     )
-    if one.quantity == "cycles":
-        return found.packet_cycles
-    if one.quantity == "dram_accesses":
-        return found.dram_accesses
-    rate_pps = _rate_pps(one, found)
-    if one.unit == "Gbit/s":
-        return rate_pps * 8.0 * (one.frame_bytes + WIRE_OVERHEAD_BYTES) / giga
+    if stated.quantity == "cycles":
+        return result.packet_cycles
+    if stated.quantity == "dram_accesses":
+        return result.dram_accesses
+    rate_pps = _rate_pps(stated, result)
+    if stated.unit == "Gbit/s":
+        return rate_pps * 8.0 * (stated.frame_bytes + WIRE_OVERHEAD_BYTES) / giga
     return rate_pps / 1e6
 
 
-def _rate_pps(one: Stated, found: Estimate) -> float:
-    rate_pps = found.pps if one.quantity == "machine" else found.limit_pps(one.quantity)
+def _rate_pps(stated: Stated, result: Estimate) -> float:
+    rate_pps = result.pps if stated.quantity == "machine" else result.limit_pps(stated.quantity)
     return rate_pps if math.isfinite(rate_pps) else math.nan
 
 

@@ -11,7 +11,7 @@ from routecast.hardware.residency import Stream, batch_waiting_cycles, residency
 from routecast.load.popularity import Popularity
 from routecast.quantity.schema import field, value
 
-__all__ = ["StepEstimate", "places_of_lines", "step_estimate"]
+__all__ = ["StepEstimate", "level_shares", "step_estimate"]
 
 
 # Where the lines that a function touches are found: L1, L2, L3 or DRAM.
@@ -19,9 +19,8 @@ __all__ = ["StepEstimate", "places_of_lines", "step_estimate"]
 # On a host whose cores wait for every line (``stalls = "added"``) the shares follow from the sizes of the tables, the
 # popularity of the flows and the frames in flight (:mod:`routecast.hardware.residency`). On a host described as in
 # Baldi & Sapio 2018 (``stalls = "separate"``) a table that fits into L1 and L2 together (288 KB on their processor,
-# sec. 2.2) costs no access, and every access to a larger one goes to DRAM; where the traffic's flows are said, the
-# share
-# that reaches DRAM is computed as on other hosts.
+# sec. 2.2) costs no access, and every access to a larger one goes to DRAM; where the traffic
+# states the number of flows, the share that reaches DRAM is computed as on other hosts.
 
 
 Shares = Mapping[str, Mapping[LevelName, float]]
@@ -30,7 +29,7 @@ Shares = Mapping[str, Mapping[LevelName, float]]
 _NEAR: tuple[LevelName, ...] = ("L1", "L2")
 
 
-def places_of_lines(
+def level_shares(
     works: Sequence[tuple[float, StepWork]], hardware: Hardware, popularity: Popularity, flows: int | None = None
 ) -> Shares:
     """Return the share of every stream's lines found in each level.
@@ -42,10 +41,10 @@ def places_of_lines(
     popularity : Popularity
         Which flow a packet is of.
     flows : int or None
-        How many there are where ``popularity`` does not say.
+        Number of flows where ``popularity`` has none.
     """
-    told = popularity if popularity.flows is not None else replace(popularity, flows=flows)
-    streams = _streams(works, hardware, told)
+    of_flows = popularity if popularity.flows is not None else replace(popularity, flows=flows)
+    streams = _streams(works, hardware, of_flows)
     if hardware.stalls == "separate" and popularity == Popularity():
         near_bytes = sum(level.size_bytes for level in hardware.levels if level.name in _NEAR)
         return {
@@ -111,12 +110,8 @@ class StepEstimate:
     times: float
     parameters: Mapping[str, float] = field("Averages over the frame sizes")
     cycles: float = field("Of the operation, data in L1")
-    lines_by_level: Mapping[LevelName, float] = field(
-        "Lines of memory found in each level: of frames and tables, and of tables alone"
-    )
-    table_lines_by_level: Mapping[LevelName, float] = field(
-        "Lines of memory found in each level: of frames and tables, and of tables alone"
-    )
+    lines_by_level: Mapping[LevelName, float] = field("Lines of memory in each level, of frames and tables")
+    table_lines_by_level: Mapping[LevelName, float] = field("Lines of memory in each level, of tables alone")
     stall_cycles_by_level: Mapping[LevelName, float] = field(
         'Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``)'
     )
@@ -133,22 +128,28 @@ class StepEstimate:
         """Lines fetched from DRAM."""
         return self.lines_by_level.get("DRAM", 0.0)
 
+    def to_json(self) -> dict[str, object]:
+        """Return plain data."""
+        names = ("direction", "share", "operation", "table", "times", "parameters", "cycles", "stall_cycles")
+        step: dict[str, object] = {name: getattr(self, name) for name in (*names, "lines_by_level", "why")}
+        return step | {"parameters": dict(self.parameters), "lines_by_level": dict(self.lines_by_level)}
+
 
 def step_estimate(
     share: float, work: StepWork, shares: Shares, hardware: Hardware, function: str, frequency_hz: float
 ) -> StepEstimate:
-    """Return what a step costs per packet of its direction, whose ``share`` of all packets is told."""
+    """Return what a step costs per packet of its direction, which gets ``share`` of all packets."""
     lines: dict[LevelName, float] = {}
     table_lines: dict[LevelName, float] = {}
     stalls: dict[LevelName, float] = {}
     table_stalls = 0.0
-    learnt = hardware.refinement
-    cycles_factor, stalls_factor = learnt.functions.get(f"{function}/{work.direction.name}", (1.0, 1.0))
+    refinement = hardware.refinement
+    cycles_factor, stalls_factor = refinement.functions.get(f"{function}/{work.direction.name}", (1.0, 1.0))
     for touch in work.touches:
-        places: Mapping[LevelName, float] = {"DRAM": 1.0} if touch.remote else shares[touch.stream]
-        waiting = _waiting(touch, places, hardware, frequency_hz)
+        level_share: Mapping[LevelName, float] = {"DRAM": 1.0} if touch.remote else shares[touch.stream]
+        waiting = _waiting(touch, level_share, hardware, frequency_hz)
         for level in hardware.levels:
-            count = touch.lines * places.get(level.name, 0.0)
+            count = touch.lines * level_share.get(level.name, 0.0)
             if count == 0.0:
                 continue
             lines[level.name] = lines.get(level.name, 0.0) + count
@@ -156,7 +157,7 @@ def step_estimate(
                 table_lines[level.name] = table_lines.get(level.name, 0.0) + count
             if hardware.stalls == "separate":
                 continue
-            waited = waiting[level.name] * learnt.levels.get(level.name, 1.0) * stalls_factor
+            waited = waiting[level.name] * refinement.levels.get(level.name, 1.0) * stalls_factor
             stalls[level.name] = stalls.get(level.name, 0.0) + waited
             table_stalls += waited if touch.kind == "table" else 0.0
     return StepEstimate(
@@ -177,18 +178,18 @@ def step_estimate(
 
 
 def _waiting(
-    touch: Touch, places: Mapping[LevelName, float], hardware: Hardware, frequency_hz: float
+    touch: Touch, level_share: Mapping[LevelName, float], hardware: Hardware, frequency_hz: float
 ) -> Mapping[LevelName, float]:
     """Return the cycles that a packet waits for the lines of a touch, by level."""
     if touch.pattern == "batched":
         return batch_waiting_cycles(
             hardware.levels,
-            places,
+            level_share,
             lines=touch.lines,
             batch_frames=hardware.call.batch_frames,
             frequency_hz=frequency_hz,
         )
     return {
-        level.name: touch.lines * places.get(level.name, 0.0) * level.line_cycles(touch.pattern, frequency_hz)
+        level.name: touch.lines * level_share.get(level.name, 0.0) * level.line_cycles(touch.pattern, frequency_hz)
         for level in hardware.levels
     }

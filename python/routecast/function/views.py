@@ -50,11 +50,11 @@ def case_tables(case: Case) -> Iterator[Table]:
 _LEVELS = ("L2", "L3", "DRAM")
 
 
-def operations_table(found: Estimate, direction: str, title: str) -> Table:
+def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
     """Return what each step of a direction costs, per packet of that direction."""
-    steps = [one for one in found.operations if one.direction == direction]
+    steps = [one for one in estimate.operations if one.direction == direction]
     waits = any(one.stall_cycles for one in steps)
-    total = sum(one.cycles + one.stall_cycles for one in steps) + found.call_cycles
+    total = sum(one.cycles + one.stall_cycles for one in steps) + estimate.call_cycles
     levels = _LEVELS if waits else ("DRAM",)
     rows: list[tuple[str | float | None, ...]] = [
         (
@@ -67,14 +67,14 @@ def operations_table(found: Estimate, direction: str, title: str) -> Table:
         )
         for one in steps
     ]
-    if found.call_cycles:
+    if estimate.call_cycles:
         blank = [None] * (len(levels) + waits)
-        rows.append(("call", "", found.call_cycles, *blank, found.call_cycles / total))
+        rows.append(("call", "", estimate.call_cycles, *blank, estimate.call_cycles / total))
     rows.append(
         (
             "sum",
             "",
-            sum(one.cycles for one in steps) + found.call_cycles,
+            sum(one.cycles for one in steps) + estimate.call_cycles,
             *([sum(one.stall_cycles for one in steps)] if waits else []),
             *[_level_sum(steps, level) or None for level in levels],
             1.0,
@@ -99,7 +99,7 @@ def operations_table(found: Estimate, direction: str, title: str) -> Table:
 
 def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
     """Return the throughput of estimates, each with what it is called."""
-    ranged = any(found.range_pps[0] == found.range_pps[0] for _, found in rows)
+    ranged = any(estimate.range_pps[0] == estimate.range_pps[0] for _, estimate in rows)
     return Table.of(
         rows,
         Column.text("", lambda row: row[0]),
@@ -119,15 +119,15 @@ def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
     )
 
 
-def limits_table(found: Estimate) -> Table:
+def limits_table(estimate: Estimate) -> Table:
     """Return what limits the machine, the tightest first."""
     return Table.of(
-        found.limits,
+        estimate.limits,
         Column.text("Resource", "resource"),
         Column("At most", "Mpps", _mega, "pps"),
         Column.text("Because", "reason"),
         name="limits",
-        title=f"Limits, {found.frames.name}",
+        title=f"Limits, {estimate.frames.name}",
         strong=frozenset({0}),
     )
 

@@ -1,4 +1,4 @@
-"""What the steps of a function do on a host, before it is known where their lines of memory are found."""
+"""What the steps of a function do on a host, whatever level of the memory holds their lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def variables_of(tables: Iterable[TableSize], frame_bytes: float = 64.0) -> dict
 def step_problems(
     step: Step, direction: Direction, tables: Iterable[TableSize], frame_bytes: float, place: str
 ) -> list[Problem]:
-    """Return what is wrong with a step for a frame of that size: nothing, or all of it."""
+    """Return every fault of a step for a frame of that size."""
     return _evaluated(step, direction, tables, frame_bytes, place)[1]
 
 
@@ -141,7 +141,7 @@ class Touch:
     """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
 
     ``at_once``: lines of one execution. Accesses with one ``stream`` go to the same memory. ``keys``: how many entries
-    can be asked for; None: any line. ``remote``: the frame lies in the other socket's L3.
+    lookups can need; None: any line. ``remote``: the frame lies in the other socket's L3.
     """
 
     stream: str
@@ -183,7 +183,7 @@ def direction_work(
     number : int
         Which of the function's directions.
     tables : sequence of TableSize
-        With the sizes that are asked for.
+        With the sizes of the case.
     frames : mapping of int to float
         Share of each frame size, in bytes.
     remote_ratio : float

@@ -50,7 +50,7 @@ __all__ = [
 # From a :class:`Hardware` to the text of its file, which reads back as the same value.
 
 
-# What stands in a ``*.hardware.toml``: the values of :mod:`routecast.hardware.model`, and what only files have.
+# The keys of a ``*.hardware.toml``: the values of :mod:`routecast.hardware.model`, and those that only files have.
 
 
 _Table = extended(
@@ -133,7 +133,7 @@ def parse_hardware(text: str, subject: str = "hardware file") -> Hardware:
     Raises
     ------
     routecast.errors.FileProblem
-        The text is no TOML, or says something wrong; all faults with their places.
+        The text is not TOML, or contains faults; the error lists each with its place.
     """
     document = validated(_File, parse_toml(text, subject), subject)
     problems = _wrong_levels(document.levels)
@@ -277,10 +277,15 @@ def _document(hardware: Hardware) -> dict[str, Any]:
 
 
 def _written(cost: OperationCost) -> dict[str, Any]:
-    """Return what a file says of a cost, whose name is that of its table; what was not fitted is left out."""
-    quiet = {"operation", *(["factor"] if cost.factor == 1.0 else []), *([] if cost.samples else ["samples"])}
-    parts = {key: part for key, part in said(cost).items() if key not in quiet and key != "remote"}
-    return parts if cost.remote is None else {**parts, "remote": _written(cost.remote)}
+    """Return the table of a cost, whose key is the operation's name; values that were not fitted are left out."""
+    left_out = {
+        "operation",
+        "remote",
+        *(["factor"] if cost.factor == 1.0 else []),
+        *([] if cost.samples else ["samples"]),
+    }
+    table = {key: entry for key, entry in said(cost).items() if key not in left_out}
+    return table if cost.remote is None else {**table, "remote": _written(cost.remote)}
 
 
 HOST = "host"
@@ -306,9 +311,8 @@ def host_file() -> Path:
 
     ``$ROUTECAST_HOST_FILE``, else ``routecast/host.hardware.toml`` in ``$XDG_DATA_HOME`` or ``~/.local/share``.
     """
-    given = os.environ.get("ROUTECAST_HOST_FILE")
-    if given:
-        return Path(given)
+    if path := os.environ.get("ROUTECAST_HOST_FILE"):
+        return Path(path)
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "routecast" / f"{HOST}{_HOSTS.suffix}"
 
@@ -345,7 +349,7 @@ def read_hardware(name_or_path: str | Path) -> Hardware:
     Raises
     ------
     routecast.errors.FileProblem
-        There is neither; the file cannot be read, or says something wrong; all faults with their places.
+        There is neither; the file cannot be read, or contains faults; the error lists each with its place.
     """
     if str(name_or_path) != HOST:
         return _HOSTS.read(name_or_path)

@@ -35,20 +35,20 @@ class DeviceEntry:
 
 def devices() -> tuple[DeviceEntry, ...]:
     """Return all devices, in the order in which they are listed."""
-    found = []
-    for name in DEVICES:
-        device = make_device(name, {})
-        found.append(
+    entries = []
+    for device in (make_device(name, {}) for name in DEVICES):
+        options = tuple(
+            OptionEntry(name=one.name, default=one.default, meaning=str(one.metadata.get("text", "")))
+            for one in dataclasses.fields(device.options)
+        )
+        entries.append(
             DeviceEntry(
                 name=device.name,
                 title=device.title,
                 layer=device.layer,
                 reset_kinds=tuple(device.reset_kinds),
-                options=tuple(
-                    OptionEntry(name=one.name, default=one.default, meaning=str(one.metadata.get("text", "")))
-                    for one in dataclasses.fields(device.options)
-                ),
+                options=options,
                 missing=device.missing(),
             )
         )
-    return tuple(found)
+    return tuple(entries)

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-# What processor files and router files may say of network processors: every value may be left out where a base has it.
+# The keys of network processors in processor files and router files: a value that a base has may be left out.
 # In processor files each value has its source beside it, in ``source``.
 
 
@@ -140,13 +140,13 @@ class ProcessorFile(ProcessorTable):
     source: dict[str, str] = field("Where the values of the processor come from, by key", default_factory=dict)
 
 
-# Faults of the tables of files that cannot be seen any more when they have been put over a base, or over none.
+# Faults of the tables of files that no longer show once the tables are put over a base.
 
 
 def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
     """Yield a fault for each table of a list whose name an earlier one has; ``place`` is that of the list.
 
-    Which of them would count is not for a reader to guess.
+    The reader does not guess which of them counts.
     """
     first: dict[str, int] = {}
     for index, table in enumerate(tables):
@@ -160,10 +160,10 @@ def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
 
 def memories_without_base(tables: Sequence[_Table], chip: NetworkProcessor) -> Iterator[Problem]:
     """Yield the memories of a table in a router file that no base has, and that lack what only a base could give."""
-    made = {memory.name: memory for memory in chip.memories}
+    memories = {memory.name: memory for memory in chip.memories}
     known = [memory.name for memory in chip.memories if memory.latency_s and memory.bandwidth_bytes_per_s]
     for index, one in enumerate(tables):
-        memory = made[one["name"]]
+        memory = memories[one["name"]]
         lacking = [key_of(name) for name in _OF_A_MEMORY if name not in one and not getattr(memory, name)]
         if lacking:
             meant = f'"{memory.name}" is no memory of {chip.name}: {did_you_mean(memory.name, known)}'
@@ -175,7 +175,7 @@ _OF_A_MEMORY = ("latency_s", "bandwidth_bytes_per_s")
 
 
 def missing_without_base(document: _Table) -> Iterator[Problem]:
-    """Yield what a processor without a base must say and does not."""
+    """Yield the values that a processor without a base needs and does not give."""
     yield from _missing("engines.", document.get("engines", {}), ("count", "frequency_hz"))
     yield from _missing("", document, ("ports", "link_bps"))
     for index, memory in enumerate(document.get("memories", ())):
@@ -214,7 +214,7 @@ def values_given(document: _Table) -> Iterator[tuple[str, str, Mapping[str, str]
     """Yield the values of a processor file: their places, their keys, and the sources that their tables give."""
     chip = {"ports", "link_bps", "receive_buffer_bytes", "transmit_buffer_bytes", "source"}
     tables = [
-        ("", {name: said for name, said in document.items() if name in chip}),
+        ("", {name: entry for name, entry in document.items() if name in chip}),
         *((f"{part}.", document[part]) for part in ("engines", "ring") if part in document),
         *((f"memory[{one['name']}].", one) for one in document.get("memories", ())),
         *((f"state[{one['name']}].", one) for one in document.get("state", ())),
@@ -266,7 +266,7 @@ def processor(name: str) -> NetworkProcessor:
     Raises
     ------
     routecast.errors.FileProblem
-        There is none of that name; the message names the nearest.
+        No processor of that name ships; the message suggests the nearest.
 
     Examples
     --------
@@ -293,19 +293,19 @@ def read_preset(path: str | Path, *, folder: Path | None = None) -> Preset:
     Raises
     ------
     routecast.errors.FileProblem
-        The file cannot be read, is no TOML, says something wrong, or gives a value without a source; all faults with
-        their places.
+        The file cannot be read, is not TOML, contains faults, or gives a value without a source; the error lists each
+        fault with its place.
     """
     return _preset(_document(path, folder), str(path))
 
 
 def preset_from(table: _Table, *, folder: Path | None = None) -> Preset:
-    """Return the processor that a table of a router file says: its base, with the table's own values over it.
+    """Return the processor of a table in a router file: its base, with the table's own values over it.
 
     Raises
     ------
     routecast.errors.FileProblem
-        There is no such base, its file says something wrong, or it has no base and values are missing.
+        There is no such base, its file contains faults, or the table has no base and values are missing.
     """
     if not table.get("base"):
         missing = f"is missing: name a processor that ships, or a file; {did_you_mean('', processors())}"

@@ -78,7 +78,7 @@ def technology(name: str) -> Technology:
     Raises
     ------
     routecast.errors.FileProblem
-        There is none of that name; the message names the nearest.
+        No technique of that name ships; the message suggests the nearest.
 
     Examples
     --------
@@ -107,8 +107,8 @@ def read_technology(path: str | Path) -> Technology:
     Raises
     ------
     routecast.errors.FileProblem
-        The file cannot be read, is no TOML, says something wrong, or gives a value without a source; all faults with
-        their places.
+        The file cannot be read, is not TOML, contains faults, or gives a value without a source; the error lists each
+        fault with its place.
     """
     return _read(path, above=())
 
@@ -133,7 +133,7 @@ def parse_technology(text: str, *, subject: str = "virtualisation file", folder:
 
 
 def technology_from(table: Mapping[str, Any], *, name: str = "", folder: Path | None = None) -> Technology:
-    """Return the technique that a table says (:data:`TechnologyOrName`): its base, with the table's own values over it.
+    """Return the technique of a table (:data:`TechnologyOrName`): its base, with the table's own values over it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def technology_from(table: Mapping[str, Any], *, name: str = "", folder: Path | 
     Raises
     ------
     routecast.errors.FileProblem
-        There is no such base, or its file says something wrong.
+        There is no such base, or its file contains faults.
     """
     return _merged(table, name=name, folder=folder, above=())
 
