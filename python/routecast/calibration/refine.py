@@ -146,11 +146,11 @@ def check_refinable(case: Case) -> None:
         what = f"{case.hardware.name} does not say what a line of memory costs: name the file of a probed host"
         problems.append(Problem("--on", what))
     if case.rate is not None:
-        problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
+        problems.append(Problem("--load", "a refinement needs the capacity: remove the rate"))
     if case.cores != 1:
-        problems.append(Problem("--cores", f"got {case.cores}: a refinement is by one core"))
+        problems.append(Problem("--cores", f"got {case.cores}: a refinement needs one core"))
     if not all(frames.is_fixed for frames in case.frames):
-        problems.append(Problem("--frame", "a refinement is by frames of one size"))
+        problems.append(Problem("--frame", "a refinement needs frames of one size"))
     if case.function.name not in FUNCTIONS.names():
         problems.append(Problem("NAME", f"{case.function.name} does not ship: only functions that ship refine a host"))
     if problems:

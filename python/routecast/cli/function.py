@@ -54,7 +54,7 @@ def function(
         _traffic(
             "--traffic",
             metavar="TEXT",
-            help='Which flow a packet is of: uniform, "10 flows", "zipf 1.1", "100k zipf 0.9".',
+            help='Flows and their popularity: uniform, "10 flows", "zipf 1.1", "100k zipf 0.9".',
         ),
     ] = "uniform",
     flows: Annotated[int | None, _traffic("--flows", min=1, metavar="N", help="Number of flows.")] = None,
@@ -73,25 +73,29 @@ def function(
         ),
     ] = 0.0,
     paper_giga: Annotated[
-        bool, typer.Option("--paper-giga", help="Take 1 GHz for 1024 MHz, as Baldi & Sapio 2018 do.")
+        bool, typer.Option("--paper-giga", help="Count 1 GHz as 1024 MHz, as Baldi & Sapio 2018 do.")
     ] = False,
     simulate: Annotated[bool, _answer("--simulate", help="Simulate the estimated router: latency and loss.")] = False,
     run: Annotated[bool, _answer("--run", help="Run the real function on this host, beside its estimate.")] = False,
     counts: Annotated[bool, _answer("--counts", help="Count the real function's instructions with valgrind.")] = False,
-    refine: Annotated[bool, _answer("--refine", help="Correct the probed host's file by what --run measures.")] = False,
+    refine: Annotated[
+        bool, _answer("--refine", help="Run it, and correct the probed host's file by the result.")
+    ] = False,
     operations: Annotated[bool, _answer("--operations", help="List the elementary operations.")] = False,
     load: Annotated[
         str | None,
         _answer(
             "--load",
             metavar="RATE",
-            help='Of --simulate and --run, "2 Mpps" or "10 Gbit/s"; else 80 % of the estimate, or as fast as it goes.',
+            help='Rate, "2 Mpps" or "10 Gbit/s", of --simulate (else 80 % of the estimate), --run (else the capacity).',
         ),
     ] = None,
     duration: Annotated[
         str | None,
         _answer(
-            "--duration", metavar="TIME", help="Of --simulate (20 ms, or what the transient needs) and --run (1 s)."
+            "--duration",
+            metavar="TIME",
+            help="Duration of --simulate (20 ms, or what the transient needs) and --run (1 s).",
         ),
     ] = None,
     seed: Seed = 1,
@@ -157,11 +161,11 @@ def _check_options(given: Sequence[str]) -> None:
     real = [option for option in ("--run", "--refine", "--counts") if option in given]
     refused: dict[str, list[str]] = {}
     if real:
-        refused[f"is of the estimate alone: leave it or {real[0]} out"] = ["--remote", "--simulate"]
+        refused[f"applies to the estimate alone: remove it or {real[0]}"] = ["--remote", "--simulate"]
     if "--counts" in real:
-        refused["measures time, which --counts does not: ask for one after the other"] = ["--run", "--refine"]
+        refused["measures time, and --counts does not: run the command once with each"] = ["--run", "--refine"]
     if not {"--simulate", "--run", "--refine"} & set(given):
-        refused["is of --simulate and --run: add one of them, or leave it out"] = ["--load", "--duration"]
+        refused["applies to --simulate and --run: add one of them, or remove it"] = ["--load", "--duration"]
     if problems := [Problem(one, what) for what, options in refused.items() for one in options if one in given]:
         raise ModelProblem("routecast function", problems)
 
@@ -234,7 +238,7 @@ def _run(case: Case, refined_file: Path | None, *, as_json: bool) -> None:
     if missing := sorted({name for one in runs for name in one.without_cost}):
         remark(
             f"{case.hardware.name} gives no cost of {', '.join(missing)}, so there is no estimate: probe this host "
-            "(routecast hardware probe) and leave --on out"
+            "(routecast hardware probe) and remove --on"
         )
     if case.rate is None:
         print_notes(console, dict.fromkeys(note for one in runs for note in one.trial.notes))
