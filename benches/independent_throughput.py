@@ -228,7 +228,10 @@ def throughput_pps(probe: Probe, goal: GoalProfile, most_pps: float) -> float:
 def compare(slowdown: int, repetitions: int, goal: GoalProfile, stream: random.Random) -> tuple[Row, Generator]:
     """Search by both in turns on one device."""
     options = {"slowdown": slowdown}
-    with make_bed("namespaces", device="linux", options=options, said=_remark) as bed, Generator.on(bed) as generator:
+    with (
+        make_bed("namespaces", device="linux", options=options, on_remark=_remark) as bed,
+        Generator.on(bed) as generator,
+    ):
         bed.begin_measuring()
         with Measure(bed, retries=_ATTEMPTS - 1) as evaluator:
             rate = measure_forwarding_rate(evaluator, offered(50e3), duration_s=_OVERLOAD_S)

@@ -56,7 +56,7 @@ def main() -> int:
 
 def _measure(found: dict[str, list[float]], goal: GoalProfile, arguments: argparse.Namespace) -> None:
     device = {"slowdown": arguments.slowdown}
-    with open_testbed("namespaces", device="linux", options=device, said=_remark, retries=_RETRIES) as evaluator:
+    with open_testbed("namespaces", device="linux", options=device, on_remark=_remark, retries=_RETRIES) as evaluator:
         rate = measure_forwarding_rate(evaluator, offered(50e3), duration_s=arguments.duration)
         forwarding_pps = rate.trial.forwarded_pps
         for number in range(arguments.repetitions):

@@ -27,7 +27,7 @@ Start = Callable[..., subprocess.Popen[str]]
 RUN = """
 import sys, time
 from routecast.testbed import make_bed
-with make_bed(sys.argv[1], said=lambda line: print(line, file=sys.stderr, flush=True)) as bed:
+with make_bed(sys.argv[1], on_remark=lambda line: print(line, file=sys.stderr, flush=True)) as bed:
     bed.site.spawn("sleep", sys.argv[2])
     bed.site.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
     print("up", flush=True)
@@ -141,7 +141,7 @@ def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
     other = tmp_path / "other.testbed.toml"
     other.write_text(f'name = "o{name[1:]}"\nkind = "namespaces"\nnetworks = 1\n')
     said: list[str] = []
-    with make_bed(str(other), said=said.append):
+    with make_bed(str(other), on_remark=said.append):
         assert left(name) == NOTHING  # the start of any bed removes what is left of every dead one
     assert any(name in line for line in said)
     assert sleepers() <= asleep
@@ -219,7 +219,7 @@ def test_a_bed_that_was_put_up_stays_until_it_is_taken_down(bed_file: str, name:
         make_bed(bed_file),
     ):
         pass
-    assert name not in state.clean_dead(said=lambda _: None)
+    assert name not in state.clean_dead(on_remark=lambda _: None)
     state.remove(name)
     assert left(name) == NOTHING
 

@@ -66,7 +66,7 @@ class BedRig:
         Use cores on which another test bed measures.
     power : str or None
         The power meter, instead of the file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.
-    said : callable
+    on_remark : callable
         Told what the user should know, line by line.
 
     Raises
@@ -87,9 +87,9 @@ class BedRig:
         own_network: bool = False,
         share_cores: bool = False,
         power: str | None = None,
-        said: Callable[[str], None] = lambda _: None,
+        on_remark: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._testbed, self._device, self._own_network, self._said = testbed, device, own_network, said
+        self._testbed, self._device, self._own_network, self._on_remark = testbed, device, own_network, on_remark
         self._share_cores = share_cores
         self._options, self._power, self._encapsulation = dict(options or {}), power, encapsulation
         self._file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
@@ -230,7 +230,7 @@ class BedRig:
             encapsulation=self._encapsulation,
             own_network=self._own_network,
             share_cores=self._share_cores,
-            said=self._said,
+            on_remark=self._on_remark,
             power=self._power,
             retries=0,  # the benchmark runs an invalid trial again itself, and keeps each
         )
@@ -262,7 +262,7 @@ class BedRig:
         if meter is not None:
             tried(meter)
         elif no_power:
-            self._said(no_power)
+            self._on_remark(no_power)
 
 
 def _first_address(measure: Measure) -> str:

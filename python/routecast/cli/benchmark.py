@@ -101,7 +101,7 @@ def rig_asked(
             own_network=own_network,
             share_cores=share_cores,
             power=power,
-            said=remark,
+            on_remark=remark,
         )
     if router is None:
         name = evaluator.value

@@ -166,7 +166,9 @@ def _check_options(given: Sequence[str]) -> None:
         refused["measures time, and --counts does not: run the command once with each"] = ["--run", "--refine"]
     if not {"--simulate", "--run", "--refine"} & set(given):
         refused["applies to --simulate and --run: add one of them, or remove it"] = ["--load", "--duration"]
-    if problems := [Problem(one, what) for what, options in refused.items() for one in options if one in given]:
+    if problems := [
+        Problem(option, what) for what, options in refused.items() for option in options if option in given
+    ]:
         raise ModelProblem("routecast function", problems)
 
 
@@ -194,7 +196,7 @@ def _estimate(case: Case, *, simulate: bool, as_json: bool) -> None:
         print_table(console, table)
     if known := case.function.chosen_in_sight:
         console.print(f"Chosen in sight of what is stated: {known}.", markup=False, style="dim")
-    print_notes(console, dict.fromkeys(f"{note}." for one in case.estimates() for note in one.estimate.notes))
+    print_notes(console, dict.fromkeys(f"{note}." for estimate in case.estimates() for note in estimate.estimate.notes))
     if rows := case.stated():
         print_table(console, stated_table(rows))
         for reason in stated_reasons(rows):
@@ -211,7 +213,7 @@ def _count(case: Case, *, as_json: bool) -> None:
     with _progress(f"counting {case.function.name} under valgrind") as on_progress:
         counted = count_function(case, on_progress)
     if as_json:
-        print_json({"function": case.function.name, "counts": [one.to_json() for one in counted]})
+        print_json({"function": case.function.name, "counts": [count.to_json() for count in counted]})
     else:
         print_table(data(), counts_table(case, counted))
 
@@ -228,23 +230,23 @@ def _run(case: Case, refined_file: Path | None, *, as_json: bool) -> None:
         runs = run_function(case, on_progress)
     refined = None
     if refined_file is not None:
-        refined = refine_file(case.hardware, [one.measured(case) for one in runs], refined_file)
+        refined = refine_file(case.hardware, [run.measured(case) for run in runs], refined_file)
     if as_json:
-        document: dict[str, object] = {"function": case.function.name, "runs": [one.to_json() for one in runs]}
+        document: dict[str, object] = {"function": case.function.name, "runs": [run.to_json() for run in runs]}
         print_json(document | ({"refined": {"file": str(refined_file), **refined.to_json()}} if refined else {}))
         return
     console = data()
     print_table(console, runs_table(case, runs))
-    if missing := sorted({name for one in runs for name in one.without_cost}):
+    if missing := sorted({name for run in runs for name in run.without_cost}):
         remark(
             f"{case.hardware.name} gives no cost of {', '.join(missing)}, so there is no estimate: probe this host "
             "(routecast hardware probe) and remove --on"
         )
     if case.rate is None:
-        print_notes(console, dict.fromkeys(note for one in runs for note in one.trial.notes))
-    for one in runs if case.rate else ():
-        name = f"{case.function.name} {one.direction}" if len(case.directions) > 1 else case.function.name
-        console.print(f"{name}, {one.frames.name}", style="bold", markup=False)
-        print_trial(console, one.trial)
+        print_notes(console, dict.fromkeys(note for run in runs for note in run.trial.notes))
+    for run in runs if case.rate else ():
+        name = f"{case.function.name} {run.direction}" if len(case.directions) > 1 else case.function.name
+        console.print(f"{name}, {run.frames.name}", style="bold", markup=False)
+        print_trial(console, run.trial)
     if refined is not None:
         remark(f"{refined_file} holds {refined}")

@@ -322,7 +322,7 @@ def measure(
         return open_testbed(
             testbed,
             **{**bed, "options": {**bed["options"], **more}},
-            said=remark,
+            on_remark=remark,
             power=power,
             seed=seed,
             version=version,

@@ -34,7 +34,7 @@ def up(
     from routecast.errors import EnvironmentProblem
     from routecast.testbed import make_bed
 
-    with make_bed(testbed, **device.bed(), said=remark) as bed:
+    with make_bed(testbed, **device.bed(), on_remark=remark) as bed:
         if not wait and bed.has_programs():
             raise EnvironmentProblem(
                 f"device {bed.device.name} has XDP programs, which end with the process that attached them: add --wait"
@@ -72,7 +72,7 @@ def down(
         state.remove(name)
         remark(f"test bed {name!r} is down")
         return
-    for removed in state.clean_dead(said=remark, every=True):
+    for removed in state.clean_dead(on_remark=remark, every=True):
         remark(f"test bed {removed!r} is down")
 
 
@@ -134,7 +134,7 @@ def selftest(
     if not isinstance(file, NamespacesFile):
         raise FileProblem(testbed, [Problem("kind", "a self-test needs no interfaces: use a test bed of namespaces")])
     with progress_bar("selftest") as progress:
-        result = self_test(file, said=remark, on_progress=progress)
+        result = self_test(file, on_remark=remark, on_progress=progress)
     if as_json:
         print_json(plain(result))
     else:

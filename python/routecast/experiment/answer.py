@@ -221,9 +221,9 @@ def _entry(here: object, key: str, entry: str) -> object:
     if isinstance(here, Mapping):
         if entry in here:
             return here[entry]
-        known = [str(one) for one in here]
+        known = [str(moment) for moment in here]
     elif isinstance(here, tuple):
-        known = [str(getattr(one, "name", getattr(one, "number", number))) for number, one in enumerate(here)]
+        known = [str(getattr(moment, "name", getattr(moment, "number", number))) for number, moment in enumerate(here)]
         if is_among(entry, known):
             return here[known.index(entry) if entry in known else int(entry)]
     else:
@@ -238,8 +238,10 @@ def is_among(entry: str, names: Sequence[str]) -> bool:
 
 def drop_places(trial: Trial) -> tuple[str, ...]:
     """Return where a model can lose frames, whether it does or not: task units and outgoing links; none of a wire."""
-    links = [one.name for one in trial.resources if one.kind == "link" and one.name.endswith(" out")]
-    places = [*(one.name for one in trial.activity), *trial.queue_frames, *links, *trial.drops_pps]
+    links = [
+        resource.name for resource in trial.resources if resource.kind == "link" and resource.name.endswith(" out")
+    ]
+    places = [*(activity.name for activity in trial.activity), *trial.queue_frames, *links, *trial.drops_pps]
     return () if trial.evaluator == "measure" else tuple(dict.fromkeys(places))
 
 
@@ -260,12 +262,12 @@ def _steps(of: str) -> list[tuple[str, list[str]]]:
     steps: list[tuple[str, list[str]]] = []
     at = 0
     while at < len(of):
-        found = _STEP.match(of, at)
-        if not found or (found[4] == "." and found.end() == len(of)):
+        match = _STEP.match(of, at)
+        if not match or (match[4] == "." and match.end() == len(of)):
             raise ValueError(f'"{of}" is no path: write names and dots, entries in brackets: "latency.p99_s"')
-        key = found[1]
-        steps.append((_SHORT.get(key, key) if not steps else key, _ENTRY.findall(found[2])))
-        at = found.end()
+        key = match[1]
+        steps.append((_SHORT.get(key, key) if not steps else key, _ENTRY.findall(match[2])))
+        at = match.end()
     if not steps:
         raise ValueError('is empty: write a path such as "l2_bps" or "latency.p99_s"')
     return steps
@@ -274,16 +276,16 @@ def _steps(of: str) -> list[tuple[str, list[str]]]:
 @lru_cache(maxsize=64)
 def _fields(kind: object) -> dict[str, object]:
     """Return the parts of a dataclass and their types; none of anything else."""
-    for one in _members(kind):
-        if isinstance(one, type) and dataclasses.is_dataclass(one):
-            hints = typing.get_type_hints(one)
-            return {field.name: hints[field.name] for field in dataclasses.fields(one)}
+    for member in _members(kind):
+        if isinstance(member, type) and dataclasses.is_dataclass(member):
+            hints = typing.get_type_hints(member)
+            return {field.name: hints[field.name] for field in dataclasses.fields(member)}
     return {}
 
 
 def _entry_type(kind: object) -> object | None:
-    for one in _members(kind):
-        origin, arguments = typing.get_origin(one), typing.get_args(one)
+    for member in _members(kind):
+        origin, arguments = typing.get_origin(member), typing.get_args(member)
         if origin is tuple:
             return typing.cast("object", arguments[0])
         if origin is Mapping:
@@ -296,7 +298,7 @@ def _members(kind: object) -> tuple[object, ...]:
 
 
 def _is_number(kind: object) -> bool:
-    return bool({int, float} & {one for one in _members(kind) if isinstance(one, type)})
+    return bool({int, float} & {member for member in _members(kind) if isinstance(member, type)})
 
 
 def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -390,9 +392,9 @@ def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
         make_device(str(table.get("device", "linux")), options)
     except FileProblem as wrong:
         return tuple(
-            Problem(f"dut.{one.place}", one.message)
-            for one in wrong.problems
-            if one.message.startswith("no such option")
+            Problem(f"dut.{problem.place}", problem.message)
+            for problem in wrong.problems
+            if problem.message.startswith("no such option")
         )
     return ()
 
@@ -608,10 +610,10 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
     An entry that only some of the runs have is none of them; a run whose router cannot be built says so itself. What
     only a trial can tell (:func:`only_trials_know`) is not looked at.
     """
-    asked = _with_entries(experiment)
-    if not asked or experiment.evaluator == "measure":
+    wanted = _with_entries(experiment)
+    if not wanted or experiment.evaluator == "measure":
         return ()
-    known: dict[int, dict[str, None]] = {number: {} for number in asked}
+    known: dict[int, dict[str, None]] = {number: {} for number in wanted}
     wrong: dict[int, tuple[str, str]] = {}
     looked_at = 0
     for document in documents(experiment, _rows(experiment)):
@@ -620,8 +622,8 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
         except RoutecastError:
             continue
         looked_at += 1
-        for number in list(asked):
-            part, *entries = asked[number]
+        for number in list(wanted):
+            part, *entries = wanted[number]
             here: Sequence[str] = list(names.get(part, {}))
             for entry in entries:
                 if not (is_among(entry, here) if part in _LISTS else entry in here):
@@ -630,8 +632,8 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
                     break
                 here = names[part].get(entry, ())
             else:
-                del asked[number]
-        if not asked:
+                del wanted[number]
+        if not wanted:
             return ()
     where = f"any of the {looked_at:,} routers of the design" if looked_at > 1 else "the router"
     return tuple(
@@ -641,7 +643,7 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
             + did_you_mean(wrong[number][1], known[number])
             + _why_not(experiment, wrong[number][0]),
         )
-        for number in asked
+        for number in wanted
         if looked_at
     )
 
@@ -655,7 +657,11 @@ def only_trials_know(experiment: Experiment) -> tuple[str, ...]:
 
 def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
     """Return the part of a trial and the entries in it that each response names; those without entries are left out."""
-    found = {number: entries_of(one.of) for number, one in enumerate(experiment.responses) if one.of not in SOLVED}
+    found = {
+        number: entries_of(response.of)
+        for number, response in enumerate(experiment.responses)
+        if response.of not in SOLVED
+    }
     return {number: entries for number, entries in found.items() if len(entries) > 1}
 
 
@@ -674,7 +680,7 @@ def _rows(experiment: Experiment) -> Iterator[int]:
 def _names(experiment: Experiment, model: RouterModel, load: OfferedLoad) -> Mapping[str, Names]:
     if experiment.evaluator == "solve":
         return _solved(model, load, experiment.duration_s)
-    is_followed = experiment.is_steadied or any(one.read_at_s is not None for one in experiment.responses)
+    is_followed = experiment.is_steadied or any(response.read_at_s is not None for response in experiment.responses)
     return _simulated(model, load, is_followed=is_followed)
 
 
@@ -684,8 +690,8 @@ def _solved(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping
 
     trial = Solve(model=model).trial(load, duration_s)
     return {
-        "resources": {one.name: () for one in trial.resources},
-        "activity": {one.name: () for one in trial.activity},
+        "resources": {resource.name: () for resource in trial.resources},
+        "activity": {activity.name: () for activity in trial.activity},
         "queue_frames": dict.fromkeys(trial.queue_frames, ()),
         "drops_pps": dict.fromkeys(drop_places(trial), ()),
         "energy_j": {pool: tuple(states) for pool, states in trial.energy_j.items()},

@@ -72,17 +72,17 @@ def experiment(
     part = Shard.parse(shard) if shard else None
     if part and join:
         raise QuantityProblem(str(part), "--shard runs a part, --join puts the parts together: give one of them")
-    asked = read_experiment(file)
+    definition = read_experiment(file)
     if design_only:
-        _print_plan(asked, as_json=as_json)
+        _print_plan(definition, as_json=as_json)
         return
-    for of in only_trials_know(asked):
+    for of in only_trials_know(definition):
         remark(f"{of}: whether the wire has this entry only its trials can tell")
-    folder = out or Path(asked.name)
-    check_folder(folder, "experiment", asked.name)
+    folder = out or Path(definition.name)
+    check_folder(folder, "experiment", definition.name)
     if not join:
         make_out_folder(folder)
-    results = _results(asked, folder, executor=executor, workers=workers, shard=part, join=join)
+    results = _results(definition, folder, executor=executor, workers=workers, shard=part, join=join)
     if part:
         remark(f"Shard {part} is done: {len(results.runs)} runs in {folder}; --join puts the parts together")
         return
@@ -91,15 +91,17 @@ def experiment(
 
 
 def _results(
-    asked: Experiment, folder: Path, *, executor: str, workers: int | None, shard: Shard | None, join: bool
+    definition: Experiment, folder: Path, *, executor: str, workers: int | None, shard: Shard | None, join: bool
 ) -> Results:
     from routecast.experiment.run import join_experiment, run_experiment
 
     if join:
-        return join_experiment(asked, folder)
+        return join_experiment(definition, folder)
     try:
-        with progress_bar(f"experiment {asked.name}") as progress:
-            return run_experiment(asked, folder, executor=executor, workers=workers, shard=shard, progress=progress)
+        with progress_bar(f"experiment {definition.name}") as progress:
+            return run_experiment(
+                definition, folder, executor=executor, workers=workers, shard=shard, progress=progress
+            )
     except KeyboardInterrupt:
         remark(f"What is finished is in {folder}; the same command goes on from there.")
         raise
@@ -129,7 +131,11 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
     if results.resumed:
         remark(f"{results.resumed} runs were there already")
     if failed:
-        lack = "have no answer" if not any(one.problem and one.values for one in results.answers) else "lack answers"
+        lack = (
+            "have no answer"
+            if not any(answer.problem and answer.values for answer in results.answers)
+            else "lack answers"
+        )
         remark(f"{failed} of {len(results.answers)} runs {lack}; the others are analysed without them")
     remark(f"Report: {folder / 'report.html'}")
 
@@ -151,21 +157,21 @@ def _print(results: Results, analyses: dict[str, Analysis]) -> None:
         print_table(console, table)
 
 
-def _print_plan(asked: Experiment, *, as_json: bool) -> None:
+def _print_plan(definition: Experiment, *, as_json: bool) -> None:
     from routecast.experiment.run import design_json
     from routecast.experiment.runs import levels_of_row
     from routecast.experiment.views.page import MOST_ROWS, alias_lines, design_table
 
     if as_json:
         rows = [
-            {"row": row, "coded": list(coded), "levels": [level.label for level in levels_of_row(asked, row)]}
-            for row, coded in enumerate(asked.design.coded)
+            {"row": row, "coded": list(coded), "levels": [level.label for level in levels_of_row(definition, row)]}
+            for row, coded in enumerate(definition.design.coded)
         ]
-        print_json({"experiment": asked.name, "design": design_json(asked), "combinations": rows})
+        print_json({"experiment": definition.name, "design": design_json(definition), "combinations": rows})
         return
     console = data()
-    print_table(console, design_table(asked))
-    if aliases := alias_lines(asked):
+    print_table(console, design_table(definition))
+    if aliases := alias_lines(definition):
         console.print("\n".join(aliases), markup=False, end="\n\n")
-    if (count := len(asked.design.coded)) > MOST_ROWS:
+    if (count := len(definition.design.coded)) > MOST_ROWS:
         remark(f"{count - MOST_ROWS:,} more rows: --json has them all")

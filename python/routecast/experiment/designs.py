@@ -363,7 +363,7 @@ class Fraction:
         mask, sign = (0, 1) if effect == "I" else parse_word(effect, self.letters)
         others = sorted(
             ((mask ^ word, sign * its) for word, its in self.defining),
-            key=lambda one: (one[0].bit_count(), _alphabetic(one[0])),
+            key=lambda pair: (pair[0].bit_count(), _alphabetic(pair[0])),
         )
         return tuple(spelled(other, self.letters, its) for other, its in others)
 
@@ -392,10 +392,10 @@ class Fraction:
             if mask in seen:
                 continue
             coset = [(mask, 1), *((mask ^ word, sign) for word, sign in self.defining)]
-            seen |= {one for one, _ in coset}
-            short = [one for one in coset if one[0].bit_count() <= most_letters]
-            short.sort(key=lambda one: (one[0].bit_count(), _alphabetic(one[0])))
-            chains.append(tuple(spelled(one, self.letters, sign) for one, sign in short))
+            seen |= {word for word, _ in coset}
+            short = [word for word in coset if word[0].bit_count() <= most_letters]
+            short.sort(key=lambda pair: (pair[0].bit_count(), _alphabetic(pair[0])))
+            chains.append(tuple(spelled(word, self.letters, sign) for word, sign in short))
         return tuple(chains)
 
 
@@ -431,7 +431,7 @@ def _defining_words(letters: tuple[str, ...], generators: Sequence[str]) -> tupl
         except WordProblem as wrong:
             problems.append(Problem(place, str(wrong)))
             continue
-        if factor in {one for one, *_ in equations}:
+        if factor in {word for word, *_ in equations}:
             problems.append(Problem(place, f'"{letters[factor]}" has a generator already'))
         elif mask.bit_count() < 2:
             what = f'"{text}" gives two factors the same column: multiply at least two factors'
@@ -504,7 +504,7 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
     16
     """
     count = len(letters)
-    tabulated = {p: found for (k, p), found in STANDARD.items() if k == count}
+    tabulated = {p: words for (k, p), words in STANDARD.items() if k == count}
     fitting = [
         p for p, (reached, _) in tabulated.items() if runs in {None, 2 ** (count - p)} and reached >= (resolution or 3)
     ]
@@ -523,7 +523,7 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
     alphabet = letters_of(count)
     spelling = dict(zip(alphabet, letters, strict=True))
     generators = tabulated[max(fitting)][1].split()
-    return Fraction.of(letters, ["".join(spelling.get(one, one) for one in text) for text in generators])
+    return Fraction.of(letters, ["".join(spelling.get(letter, letter) for letter in text) for text in generators])
 
 
 Shape = Literal["rotatable", "face_centred", "inscribed"]
@@ -598,7 +598,7 @@ def plackett_burman(factors: int) -> tuple[tuple[float, ...], ...]:
     >>> "".join("+" if level > 0 else "-" for level in plackett_burman(11)[0])
     '++-+++---+-'
     """
-    runs = next((one for one in SIZES if one > factors), None)
+    runs = next((size for size in SIZES if size > factors), None)
     if runs is None:
         raise ValueError(f"{factors} factors: at most {SIZES[-1] - 1}")
     prime = runs - 1

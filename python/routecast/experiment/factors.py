@@ -31,7 +31,7 @@ def level_at(factor: Factor, coded: float) -> Level:
         if abs(level.coded - coded) < _SAME:
             return level
     if not factor.is_quantity:
-        known = ", ".join(f'{one.coded:g} ("{one.label}")' for one in factor.levels)
+        known = ", ".join(f'{level.coded:g} ("{level.label}")' for level in factor.levels)
         raise RoutecastError(f'factor "{factor.name}" has no level at {coded:g}: there are {known}')
     low, high = factor.levels[0].overrides, factor.levels[-1].overrides
     ends = tuple([(path, value, high[path]) for path, value in low.items()])
@@ -59,7 +59,7 @@ def settled(factor: Factor, coded: float) -> float:
 def lowest_of(factor: Factor, coded: float) -> float:
     """Return the number that a quantity has at a coded level, in whatever unit; the lowest of several paths."""
     amounts = [amount_of(value) for value in level_at(factor, coded).overrides.values()]
-    return min(one.number for one in amounts if one is not None)
+    return min(amount.number for amount in amounts if amount is not None)
 
 
 def coded_of(factor: Factor, value: object) -> float:
@@ -71,7 +71,7 @@ def coded_of(factor: Factor, value: object) -> float:
         The factor has no such level.
     """
     for level in factor.levels:
-        if value == level.label or all(value == one for one in level.overrides.values()):
+        if value == level.label or all(value == override for override in level.overrides.values()):
             return level.coded
     amount = amount_of(value)
     first, last = (amount_of(next(iter(factor.levels[at].overrides.values()))) for at in (0, -1))
@@ -93,9 +93,9 @@ def label_for(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        text = ", ".join(f"{key} = {label_for(one)}" for key, one in value.items())
+        text = ", ".join(f"{key} = {label_for(entry)}" for key, entry in value.items())
     elif isinstance(value, list | tuple):
-        text = ", ".join(label_for(one) for one in value)
+        text = ", ".join(label_for(entry) for entry in value)
     elif isinstance(value, float):
         text = f"{value:.6g}"
     else:

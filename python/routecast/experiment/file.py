@@ -351,7 +351,7 @@ def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...
             except ValueError as wrong:
                 problems.append(Problem(f"{place}.{name}", str(wrong)))
         missing = [factor.name for at, factor in enumerate(factors) if at not in row and factor.name not in point]
-        if missing and not any(one.place.startswith(place) for one in problems):
+        if missing and not any(problem.place.startswith(place) for problem in problems):
             problems.append(Problem(place, f"says nothing of {', '.join(missing)}"))
         rows.append(tuple(row.get(at, 0.0) for at in range(len(factors))))
     if problems:
@@ -407,7 +407,7 @@ def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseMode
         coded = [min(-1.0 + step * number, 1.0) for number in range(len(levels))]
     else:
         levels, amounts = _in_order(levels, amounts)
-        if table.log and any(one.number <= 0.0 for one in amounts):
+        if table.log and any(amount.number <= 0.0 for amount in amounts):
             raise ModelProblem("factor", [Problem(f"{place}.log", "needs levels > 0: logarithms are taken")])
         coded = coded_levels(amounts, is_log=table.log)
     return Factor(
@@ -493,21 +493,25 @@ def _amounts(levels: list[tuple[str, Mapping[str, Plain]]]) -> list[Amount] | No
     first = levels[0][1]
     if any(overrides.keys() != first.keys() for _, overrides in levels):
         return None
-    found: list[list[Amount]] = []
+    amounts_by_level: list[list[Amount]] = []
     for _, overrides in levels:
         amounts = [amount_of(value) for value in overrides.values()]
-        known = [one for one in amounts if one is not None]
+        known = [amount for amount in amounts if amount is not None]
         if not known or len(known) < len(amounts):
             return None
-        found.append(known)
-    if any(one.dimension != at.dimension for row in found for one, at in zip(row, found[0], strict=True)):
+        amounts_by_level.append(known)
+    if any(
+        amount.dimension != at.dimension
+        for row in amounts_by_level
+        for amount, at in zip(row, amounts_by_level[0], strict=True)
+    ):
         return None
     if any(
-        len({one.in_unit(row[0].unit) if one.dimension == row[0].dimension else None for one in row}) > 1
-        for row in found
+        len({amount.in_unit(row[0].unit) if amount.dimension == row[0].dimension else None for amount in row}) > 1
+        for row in amounts_by_level
     ):
-        return [row[0] for row in found] if len(found) == 2 else None
-    return [row[0] for row in found]
+        return [row[0] for row in amounts_by_level] if len(amounts_by_level) == 2 else None
+    return [row[0] for row in amounts_by_level]
 
 
 def _in_order(
@@ -515,7 +519,7 @@ def _in_order(
 ) -> tuple[list[tuple[str, Mapping[str, Plain]]], list[Amount]]:
     """Keep levels that rise or fall throughout as the file has them; put others into rising order."""
     unit = amounts[0].unit
-    numbers = [one.in_unit(unit) for one in amounts]
+    numbers = [amount.in_unit(unit) for amount in amounts]
     if numbers in (sorted(numbers), sorted(numbers, reverse=True)):
         return levels, amounts
     order = sorted(range(len(levels)), key=numbers.__getitem__)
@@ -540,7 +544,9 @@ def _is_whole(levels: list[tuple[str, Mapping[str, Plain]]], fields: type[BaseMo
 def _kinds(annotation: object) -> set[object]:
     """Return the types that a field may have, its wrappings taken off."""
     inner = get_args(annotation)
-    return {annotation} if not inner else {kind for one in inner for kind in _kinds(one) if isinstance(kind, type)}
+    return (
+        {annotation} if not inner else {kind for amount in inner for kind in _kinds(amount) if isinstance(kind, type)}
+    )
 
 
 SUFFIX = ".experiment.toml"
@@ -601,7 +607,7 @@ def experiment_of(
     try:
         document = vary(document, table.overrides, subject=kind, table=fields)
     except ModelProblem as wrong:
-        problems += [Problem(f"set.{one.place}", one.message) for one in wrong.problems]
+        problems += [Problem(f"set.{problem.place}", problem.message) for problem in wrong.problems]
     factors: list[Factor] = []
     for number, (letter, one) in enumerate(zip(letters_of(_MOST_FACTORS), table.factor, strict=False)):
         place = f"factor[{number}]"
@@ -619,7 +625,7 @@ def experiment_of(
         try:
             design = design_of(table.design, factors, seed=table.seed)
         except ModelProblem as wrong:
-            problems += [Problem(f"design.{one.place}", one.message) for one in wrong.problems]
+            problems += [Problem(f"design.{problem.place}", problem.message) for problem in wrong.problems]
     if problems or design is None:
         raise FileProblem(subject, problems)
     experiment = Experiment(
@@ -635,7 +641,8 @@ def experiment_of(
         factors=tuple(factors),
         design=design,
         responses=tuple(
-            Response(name=one.name, of=one.of, transform=one.transform, read_at_s=one.read_at) for one in table.response
+            Response(name=response.name, of=response.of, transform=response.transform, read_at_s=response.read_at)
+            for response in table.response
         ),
         folder=str(folder or ""),
     )
@@ -679,7 +686,7 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
         try:
             read_load(table.load, ports=2, folder=folder)
         except FileProblem as wrong:
-            placed = [Problem(f"load.{one.place}", one.message) for one in wrong.problems]
+            placed = [Problem(f"load.{problem.place}", problem.message) for problem in wrong.problems]
             raise FileProblem(subject, placed) from wrong
         return bed_document(source, table.load, folder), folder
     if isinstance(source, dict):
@@ -690,7 +697,7 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
     except (OSError, ValueError):  # no name that a file could have
         is_there = False
     if not is_there:
-        known = [one.name for one in sorted(folder.glob("*.router.toml"))]
+        known = [path.name for path in sorted(folder.glob("*.router.toml"))]
         what = f"there is no file {shown(source)} beside the experiment: {did_you_mean(source, known)}"
         raise FileProblem(subject, [Problem("router", what)])
     return parse_toml(read_text(path, kind="router file"), str(path)), path.parent
@@ -708,11 +715,15 @@ def _wrong_paths(
         try:
             varied = vary(document, level.overrides, subject=kind, table=fields)
             if "dut" in fields_at(fields, ()):
-                problems = [one for one in unknown_options(varied) if one.place in level.overrides]
+                problems = [
+                    unknown_option
+                    for unknown_option in unknown_options(varied)
+                    if unknown_option.place in level.overrides
+                ]
         except ModelProblem as wrong:
             problems = wrong.problems
-        for one in problems:
-            found.setdefault(one.place, Problem(f"{place}.path", f"{shown(one.place)}: {one.message}"))
+        for problem in problems:
+            found.setdefault(problem.place, Problem(f"{place}.path", f"{shown(problem.place)}: {problem.message}"))
     return list(found.values())
 
 
@@ -721,23 +732,23 @@ def _reading_contradictions(table: ExperimentTable, factors: Sequence[Factor]) -
     if len(table.factor) > _MOST_FACTORS:
         problems.append(Problem("factor", f"has {len(table.factor)} entries: at most {_MOST_FACTORS} have letters"))
     for key, entries in (("factor", table.factor), ("response", table.response)):
-        names = [one.name for one in entries]
+        names = [entry.name for entry in entries]
         problems += [
             Problem(f"{key}[{number}].name", f"{shown(name)} is taken")
             for number, name in enumerate(names)
             if name in names[:number]
         ]
-    for number, one in enumerate(table.response):
-        wrong = response_problem(one.of, table.evaluator)
+    for number, response in enumerate(table.response):
+        wrong = response_problem(response.of, table.evaluator)
         if wrong:
             problems.append(Problem(f"response[{number}].of", wrong))
-        wrong = reading_problem(one.of, table.evaluator, one.read_at, table.duration)
+        wrong = reading_problem(response.of, table.evaluator, response.read_at, table.duration)
         if wrong:
             problems.append(Problem(f"response[{number}].read_at", wrong))
     owners: dict[str, str] = {}
     for factor in factors:
         for path in dict.fromkeys(path for level in factor.levels for path in level.overrides):
-            hidden = [one for one in owners if one == path or one.startswith(f"{path}.")]
+            hidden = [owner for owner in owners if owner == path or owner.startswith(f"{path}.")]
             if hidden:
                 what = f'{shown(hidden[0])} is varied by "{owners[hidden[0]]}" already, which would do nothing'
                 problems.append(Problem(f'factor "{factor.name}"', what))
@@ -746,9 +757,9 @@ def _reading_contradictions(table: ExperimentTable, factors: Sequence[Factor]) -
         problems.append(Problem("steady", "solve answers for the steady state: leave it out"))
     factor_names = {factor.name for factor in factors}
     problems += [
-        Problem(f"response[{number}].name", f"{shown(one.name)} is the name of a factor: give it another")
-        for number, one in enumerate(table.response)
-        if one.name in factor_names
+        Problem(f"response[{number}].name", f"{shown(response.name)} is the name of a factor: give it another")
+        for number, response in enumerate(table.response)
+        if response.name in factor_names
     ]
     if table.design.common_random_numbers and table.evaluator != "simulate":
         what = f"{table.evaluator} draws no random numbers that runs could share: leave it out"

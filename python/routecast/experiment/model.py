@@ -146,7 +146,7 @@ class Results:
         RoutecastError
             There is no such response.
         """
-        names = [one.name for one in self.experiment.responses]
+        names = [response.name for response in self.experiment.responses]
         if response not in names:
             raise RoutecastError(f'no response "{response}": there are {", ".join(names)}')
         return tuple(answer.values.get(response, float("nan")) for answer in self.answers)

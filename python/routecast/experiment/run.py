@@ -181,7 +181,7 @@ def run_experiment(
         if experiment.evaluator == "measure":
             order = [runs[position] for position in wire_order(experiment.seed, len(runs))]
         found = sweep(order, answer, executor=crew, out=out, progress=progress, shard=shard)
-        by_key = {one.key: one for one in found}
+        by_key = {answer.key: answer for answer in found}
         answers = tuple(by_key[run.key] for run in mine)
     return Results(
         experiment=experiment, runs=mine, answers=answers, resumed=resumed, elapsed_s=time.monotonic() - started

@@ -64,7 +64,7 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
         "evaluator": experiment.evaluator,
         "duration_s": experiment.duration_s,
         "is_steadied": experiment.is_steadied,
-        "responses": [(one.name, one.of, one.read_at_s) for one in experiment.responses],
+        "responses": [(response.name, response.of, response.read_at_s) for response in experiment.responses],
     }
     head = hashlib.sha256(_text(shared))
     folder = Path(experiment.folder) if experiment.folder else Path()
@@ -128,13 +128,13 @@ class _LevelsByRow:
         ]
 
     def of(self, row: int) -> Sequence[Level]:
-        found = []
+        paths = []
         for factor, known, coded in zip(self._factors, self._known, self._rows[row], strict=True):
             level = known.get(coded)
             if level is None:
                 level = known[coded] = level_at(factor, coded)
-            found.append(level)
-        return found
+            paths.append(level)
+        return paths
 
 
 def _fields(experiment: Experiment) -> Any:
@@ -174,11 +174,11 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, int | float):
         return
     elif isinstance(value, dict | Mapping):
-        for one in value.values():
-            yield from _texts(one)
+        for entry in value.values():
+            yield from _texts(entry)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for entry in value:
+            yield from _texts(entry)
 
 
 @lru_cache(maxsize=1024)

@@ -137,10 +137,10 @@ class Shard:
         >>> Shard.parse("2/8")
         Shard(number=2, count=8)
         """
-        found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text)
-        if not found:
+        match = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text)
+        if not match:
             raise QuantityProblem(text, f'shard "{text}" is not written i/n: e.g. 2/8, the second of eight')
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     @property
     def table(self) -> str:
@@ -167,8 +167,8 @@ def answers_on_disk(out: Path) -> Mapping[str, Answer]:
     routecast.errors.FileProblem
         A table cannot be read.
     """
-    found = (_TABLE.fullmatch(path.name) for path in sorted(out.glob(f"{WHOLE}.*")))
-    tables = dict.fromkeys(match[0].rpartition(".")[0] for match in found if match)
+    matches = (_TABLE.fullmatch(path.name) for path in sorted(out.glob(f"{WHOLE}.*")))
+    tables = dict.fromkeys(match[0].rpartition(".")[0] for match in matches if match)
     rows = (row for table in tables for row in read_rows(out, COLUMNS, table=table))
     return {str(row["task"]): answer_of(row) for row in rows}
 
@@ -198,14 +198,14 @@ def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
     answers = answers_on_disk(out)
     missing = [run for run in runs if run.key not in answers]
     if missing:
-        counts = {int(found["count"]) for found in _shards(out)}
+        counts = {int(shard["count"]) for shard in _shards(out)}
         raise RoutecastError(f"{out}: {_told(missing, len(runs))}; {_remedy(runs, missing, counts)}")
     return tuple(answers[run.key] for run in runs)
 
 
 def _shards(out: Path) -> list[re.Match[str]]:
-    found = (_TABLE.fullmatch(path.name) for path in out.glob(f"{WHOLE}.*"))
-    return [match for match in found if match and match["count"]]
+    matches = (_TABLE.fullmatch(path.name) for path in out.glob(f"{WHOLE}.*"))
+    return [match for match in matches if match and match["count"]]
 
 
 def _told(missing: Sequence[Run], total: int) -> str:

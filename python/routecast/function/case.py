@@ -56,7 +56,10 @@ class Case:
         routecast.errors.ModelProblem
             The function has no such direction.
         """
-        return tuple(self.function.directions[one].name for one in chosen_directions(self.function, self.direction))
+        return tuple(
+            self.function.directions[chosen_direction].name
+            for chosen_direction in chosen_directions(self.function, self.direction)
+        )
 
     def estimate(self, direction: str | None, frames: FrameMix, remote_ratio: float = 0.0) -> Estimate:
         """Return the estimate of a direction, or of all together (None), at these frames."""
@@ -104,8 +107,8 @@ class Case:
                 "sockets": cpu.sockets,
                 "frequency_hz": cpu.frequency_hz,
             },
-            "estimates": [{"kind": one.kind, **one.estimate.to_json()} for one in self.estimates()],
-            "stated": [one.to_json() for one in self.stated()],
+            "estimates": [{"kind": estimate.kind, **estimate.estimate.to_json()} for estimate in self.estimates()],
+            "stated": [row.to_json() for row in self.stated()],
         }
 
 

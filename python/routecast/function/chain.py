@@ -78,8 +78,10 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
         title=", then ".join(function.title or function.name for function in functions),
         directions=tuple(directions),
         tables=tuple(tables),
-        flows_of=next((new[one.flows_of] for one, new in zip(functions, renamed, strict=True) if one.flows_of), ""),
-        chosen_in_sight="; ".join(one.chosen_in_sight for one in functions if one.chosen_in_sight),
+        flows_of=next(
+            (new[function.flows_of] for function, new in zip(functions, renamed, strict=True) if function.flows_of), ""
+        ),
+        chosen_in_sight="; ".join(function.chosen_in_sight for function in functions if function.chosen_in_sight),
         source="; ".join(dict.fromkeys(function.source for function in functions if function.source)),
     )
     check_function(chained)
@@ -92,12 +94,12 @@ def _read_part(part: str) -> NetworkFunction:
     if not slash or part.endswith(".toml") or (name not in function_names() and not name.endswith(".toml")):
         return read_function(part)
     function = read_function(name)
-    directions = {one.name: one for one in function.directions}
+    directions = {direction.name: direction for direction in function.directions}
     if direction not in directions:
         hint = did_you_mean(direction, directions)
         what = f'got "{direction}": is no direction of {function.name}; {hint}'
         raise ModelProblem("chain", [Problem(part, what)])
-    stated = tuple(one for one in function.stated if one.direction == direction)
+    stated = tuple(statement for statement in function.stated if statement.direction == direction)
     return replace(function, directions=(directions[direction],), stated=stated)
 
 
@@ -105,15 +107,16 @@ def _directions(functions: Sequence[NetworkFunction]) -> list[str]:
     several = [function for function in functions if len(function.directions) > 1]
     if not several:
         return [functions[0].directions[0].name]
-    names = [one.name for one in several[0].directions]
+    names = [direction.name for direction in several[0].directions]
     problems = [
         Problem(
             function.name,
-            f"has the directions {', '.join(one.name for one in function.directions)}, and {several[0].name} has "
+            f"has the directions {', '.join(direction.name for direction in function.directions)}, "
+            f"and {several[0].name} has "
             f'{", ".join(names)}: take one of each, such as "{function.name}/{function.directions[0].name}"',
         )
         for function in several[1:]
-        if [one.name for one in function.directions] != names
+        if [direction.name for direction in function.directions] != names
     ]
     if problems:
         raise ModelProblem("chain", problems)
@@ -123,14 +126,14 @@ def _directions(functions: Sequence[NetworkFunction]) -> list[str]:
 def _direction(function: NetworkFunction, name: str) -> Direction:
     if len(function.directions) == 1:
         return function.directions[0]
-    return next(one for one in function.directions if one.name == name)
+    return next(direction for direction in function.directions if direction.name == name)
 
 
 def _free_name(name: str, function: str, taken: Sequence[TableSize]) -> str:
     names = {table.name for table in taken}
     stem = re.sub(r"\W", "_", f"{function}_{name}")
     wanted = [name, stem, *(f"{stem}_{number}" for number in range(2, len(taken) + 3))]
-    return next(one for one in wanted if one not in names)
+    return next(function for function in wanted if function not in names)
 
 
 def _joined(name: str, parts: Sequence[Direction], renamed: Sequence[dict[str, str]]) -> Direction:

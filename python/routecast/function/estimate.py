@@ -147,7 +147,7 @@ def limits_of(
     if hardware.nics:
         wire_bytes = sum(share * size for size, share in frames.items()) + max(growth_bytes, 0.0)
         limits += _cards(hardware, wire_bytes)
-    return tuple(sorted(limits, key=lambda one: one.pps))
+    return tuple(sorted(limits, key=lambda limit: limit.pps))
 
 
 def memory_channels(hardware: Hardware, cores: int) -> int:
@@ -207,14 +207,14 @@ def chosen_directions(function: NetworkFunction, direction: str | None) -> dict[
     routecast.errors.ModelProblem
         The function has no such direction.
     """
-    names = [one.name for one in function.directions]
+    names = [direction.name for direction in function.directions]
     if direction is not None:
         if direction not in names:
             what = f'got "{direction}": is no direction; {did_you_mean(direction, names)}'
             raise ModelProblem(f"function {function.name!r}", [Problem("direction", what)])
         return {names.index(direction): 1.0}
-    total = sum(one.share for one in function.directions)
-    return {number: one.share / total for number, one in enumerate(function.directions)}
+    total = sum(direction.share for direction in function.directions)
+    return {number: direction.share / total for number, direction in enumerate(function.directions)}
 
 
 def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> dict[int, float]:
@@ -241,11 +241,12 @@ def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunct
     """
     left_out = "real" if hardware.stalls == "separate" else "model"
     directions = tuple(
-        replace(one, steps=tuple(step for step in one.steps if step.only != left_out)) for one in function.directions
+        replace(direction, steps=tuple(step for step in direction.steps if step.only != left_out))
+        for direction in function.directions
     )
     if hardware.stalls == "separate":
         return replace(function, directions=directions)
-    tables = tuple(replace(one, entry_bytes=one.held_bytes or one.entry_bytes) for one in function.tables)
+    tables = tuple(replace(table, entry_bytes=table.held_bytes or table.entry_bytes) for table in function.tables)
     return replace(function, directions=directions, tables=tables)
 
 
@@ -264,7 +265,7 @@ def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, as
     >>> operations_without_cost(read_function("l2_switch"), read_hardware("xeon-platinum-8180"))
     ('ht_lookup',)
     """
-    steps = [step for one in counted_steps(function, hardware).directions for step in one.steps]
+    steps = [step for direction in counted_steps(function, hardware).directions for step in direction.steps]
     known = hardware.operations.keys() | (ASSUMED.keys() if assumed else set())
     return tuple(sorted({step.operation for step in steps} - known))
 
@@ -296,12 +297,12 @@ class Estimate:
     @property
     def cycles(self) -> float:
         """Cycles of the operations per packet, data in L1, call not included."""
-        return sum(one.share * one.cycles for one in self.operations)
+        return sum(operation.share * operation.cycles for operation in self.operations)
 
     @property
     def stall_cycles(self) -> float:
         """Cycles per packet that a core waits for memory."""
-        return sum(one.share * one.stall_cycles for one in self.operations)
+        return sum(operation.share * operation.stall_cycles for operation in self.operations)
 
     @property
     def packet_cycles(self) -> float:
@@ -316,7 +317,7 @@ class Estimate:
     @property
     def dram_accesses(self) -> float:
         """Lines fetched from DRAM per packet."""
-        return sum(one.share * one.dram_accesses for one in self.operations)
+        return sum(operation.share * operation.dram_accesses for operation in self.operations)
 
     @property
     def core_pps(self) -> float:
@@ -335,7 +336,7 @@ class Estimate:
 
     def limit_pps(self, resource: str) -> float:
         """Return the limit of a resource; infinite where it is none."""
-        return next((one.pps for one in self.limits if one.resource == resource), math.inf)
+        return next((limit.pps for limit in self.limits if limit.resource == resource), math.inf)
 
     @property
     def cycles_range(self) -> tuple[float, float]:
@@ -344,10 +345,10 @@ class Estimate:
         Errors of one operation are the same wherever it occurs, those of different operations independent.
         """
         deviation: dict[str, float] = {}
-        for one in self.operations:
-            if math.isfinite(one.residual_ratio):
-                part = one.share * one.cycles * one.residual_ratio
-                deviation[one.operation] = deviation.get(one.operation, 0.0) + part
+        for operation in self.operations:
+            if math.isfinite(operation.residual_ratio):
+                part = operation.share * operation.cycles * operation.residual_ratio
+                deviation[operation.operation] = deviation.get(operation.operation, 0.0) + part
         if not deviation:
             return (math.nan, math.nan)
         half = _NORMAL_95 * math.hypot(*deviation.values())
@@ -503,7 +504,7 @@ def estimate(
 
 def _check(function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float) -> None:
     problems = []
-    if not function.directions or not all(one.steps for one in function.directions):
+    if not function.directions or not all(direction.steps for direction in function.directions):
         problems.append(Problem("function", f"{function.name} has no operations: give it steps"))
     if not (math.isfinite(hardware.cpu.frequency_hz) and hardware.cpu.frequency_hz > 0.0):
         what = f"got {hardware.cpu.frequency_hz:g}: {hardware.name} needs a finite clock > 0"

@@ -90,7 +90,7 @@ class Operation:
     @property
     def required(self) -> tuple[str, ...]:
         """Parameters that a function must give."""
-        return tuple(name for name, one in self.parameters.items() if one.default is None)
+        return tuple(name for name, parameter in self.parameters.items() if parameter.default is None)
 
 
 def _bytes(name: str, meaning: str, *, least: float = 0.0, most: float = _LONGEST_FRAME_BYTES) -> Parameter:
@@ -120,7 +120,7 @@ def _operation(name: str, meaning: str, *parameters: Parameter, row: int | None 
     return Operation(
         name=name,
         meaning=meaning,
-        parameters=MappingProxyType({one.name: one for one in parameters}),
+        parameters=MappingProxyType({parameter.name: parameter for parameter in parameters}),
         row=row,
         source=source or "Baldi & Sapio 2018, sec. 2.1",
     )
@@ -231,7 +231,7 @@ _ALL = (
     ),
 )
 
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for one in _ALL})
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.name: operation for operation in _ALL})
 """Every elementary operation by its name."""
 
 

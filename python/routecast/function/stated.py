@@ -111,7 +111,7 @@ def _rate_pps(stated: Stated, result: Estimate) -> float:
 def stated_reasons(rows: Iterable[Beside]) -> list[str]:
     """Return why values differ from the estimates or have none, each reason once after the values that it is for."""
     values: dict[str, dict[str, None]] = {}
-    for one in (row.stated for row in rows):
-        if reason := one.unknown or one.why:
-            values.setdefault(reason, {})[f"{one.value:.10g} {one.unit}"] = None
+    for statement in (row.stated for row in rows):
+        if reason := statement.unknown or statement.why:
+            values.setdefault(reason, {})[f"{statement.value:.10g} {statement.unit}"] = None
     return [f"{', '.join(of)}: {reason}." for reason, of in values.items()]

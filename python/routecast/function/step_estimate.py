@@ -48,12 +48,12 @@ def level_shares(
     if hardware.stalls == "separate" and popularity == Popularity():
         near_bytes = sum(level.size_bytes for level in hardware.levels if level.name in _NEAR)
         return {
-            one.name: {"L2" if one.kind == "table" and one.lines * LINE_BYTES <= near_bytes else "DRAM": 1.0}
-            for one in streams
+            stream.name: {"L2" if stream.kind == "table" and stream.lines * LINE_BYTES <= near_bytes else "DRAM": 1.0}
+            for stream in streams
         }
     shares = residency(hardware.levels, streams)
     if hardware.stalls == "separate":
-        return {**shares, **{one.name: {"DRAM": 1.0} for one in streams if one.kind == "frame"}}
+        return {**shares, **{stream.name: {"DRAM": 1.0} for stream in streams if stream.kind == "frame"}}
     return shares
 
 

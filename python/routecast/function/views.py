@@ -52,20 +52,20 @@ _LEVELS = ("L2", "L3", "DRAM")
 
 def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
     """Return what each step of a direction costs, per packet of that direction."""
-    steps = [one for one in estimate.operations if one.direction == direction]
-    waits = any(one.stall_cycles for one in steps)
-    total = sum(one.cycles + one.stall_cycles for one in steps) + estimate.call_cycles
+    steps = [operation for operation in estimate.operations if operation.direction == direction]
+    waits = any(step.stall_cycles for step in steps)
+    total = sum(step.cycles + step.stall_cycles for step in steps) + estimate.call_cycles
     levels = _LEVELS if waits else ("DRAM",)
     rows: list[tuple[str | float | None, ...]] = [
         (
-            one.operation if one.times == 1.0 else f"{one.operation} x {one.times:g}",
-            _parameters(one),
-            one.cycles,
-            *([one.stall_cycles] if waits else []),
-            *[one.lines_by_level.get(level, 0.0) or None for level in levels],  # type: ignore[call-overload]
-            (one.cycles + one.stall_cycles) / total,
+            step.operation if step.times == 1.0 else f"{step.operation} x {step.times:g}",
+            _parameters(step),
+            step.cycles,
+            *([step.stall_cycles] if waits else []),
+            *[step.lines_by_level.get(level, 0.0) or None for level in levels],  # type: ignore[call-overload]
+            (step.cycles + step.stall_cycles) / total,
         )
-        for one in steps
+        for step in steps
     ]
     if estimate.call_cycles:
         blank = [None] * (len(levels) + waits)
@@ -74,8 +74,8 @@ def operations_table(estimate: Estimate, direction: str, title: str) -> Table:
         (
             "sum",
             "",
-            sum(one.cycles for one in steps) + estimate.call_cycles,
-            *([sum(one.stall_cycles for one in steps)] if waits else []),
+            sum(step.cycles for step in steps) + estimate.call_cycles,
+            *([sum(step.stall_cycles for step in steps)] if waits else []),
             *[_level_sum(steps, level) or None for level in levels],
             1.0,
         )
@@ -159,13 +159,13 @@ def _words(row: Beside, first: Mapping[str, Beside]) -> str:
     return f"“{row.stated.quote}”" if first[row.stated.quote] is row else "the same words"
 
 
-def _quantity(one: Stated) -> str:
+def _quantity(stated: Stated) -> str:
     parts = [
-        _QUANTITIES.get(one.quantity, one.quantity),
-        one.direction,
-        f"{one.frame_bytes} B" if one.frame_bytes != 64 else "",
-        cores_said(one.cores) if one.cores > 1 else "",
-        "measured" if one.measured else "",
+        _QUANTITIES.get(stated.quantity, stated.quantity),
+        stated.direction,
+        f"{stated.frame_bytes} B" if stated.frame_bytes != 64 else "",
+        cores_said(stated.cores) if stated.cores > 1 else "",
+        "measured" if stated.measured else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -175,14 +175,14 @@ def _ours(value: float) -> str:
 
 
 def _level_sum(steps: Sequence[StepEstimate], level: str) -> float:
-    return sum(lines for one in steps for name, lines in one.lines_by_level.items() if name == level)
+    return sum(lines for step in steps for name, lines in step.lines_by_level.items() if name == level)
 
 
 def _parameters(step: StepEstimate) -> str:
     """Write the parameters that a step gives; those that are as always are left out."""
     from routecast.function.operations import OPERATIONS
 
-    usual = {name: one.default for name, one in OPERATIONS[step.operation].parameters.items()}
+    usual = {name: parameter.default for name, parameter in OPERATIONS[step.operation].parameters.items()}
     return ", ".join(f"{name} {_number(value)}" for name, value in step.parameters.items() if value != usual[name])
 
 
@@ -220,8 +220,8 @@ def functions_table(functions: Sequence[NetworkFunction]) -> Table:
         functions,
         Column.text("Name", "name"),
         Column.text("What it is", "title"),
-        Column.text("Directions", lambda one: ", ".join(direction.name for direction in one.directions)),
-        Column.text("Real", lambda one: "yes" if one.runs_as else ""),
+        Column.text("Directions", lambda row: ", ".join(direction.name for direction in row.directions)),
+        Column.text("Real", lambda row: "yes" if row.runs_as else ""),
         name="functions",
         title="Network functions",
         caption="Several in a row: `acl_firewall,nat44`. An own one: a *.function.toml. Real: --run runs it.",
@@ -231,15 +231,15 @@ def functions_table(functions: Sequence[NetworkFunction]) -> Table:
 def registry_table(operations: Iterable[Operation]) -> Table:
     """Return the elementary operations."""
 
-    def parameters(one: Operation) -> str:
-        given = ((name, parameter.default is None) for name, parameter in one.parameters.items())
+    def parameters(operation: Operation) -> str:
+        given = ((name, parameter.default is None) for name, parameter in operation.parameters.items())
         return ", ".join(name if needed else f"[{name}]" for name, needed in given)
 
     return Table.of(
         operations,
         Column.text("Operation", "name"),
         Column.text("Parameters", parameters),
-        Column("Row", getter=lambda one: "–" if one.row is None else str(one.row)),
+        Column("Row", getter=lambda row: "–" if row.row is None else str(row.row)),
         Column.text("What it does", "meaning"),
         name="registry",
         title="Elementary operations",
@@ -252,14 +252,14 @@ def functions_json(functions: Iterable[NetworkFunction]) -> dict[str, object]:
     return {
         "functions": [
             {
-                "name": one.name,
-                "title": one.title,
-                "directions": [direction.name for direction in one.directions],
-                "tables": {table.name: table.entries for table in one.tables},
-                "runs_as": one.runs_as or None,
-                "source": one.source,
+                "name": function.name,
+                "title": function.title,
+                "directions": [direction.name for direction in function.directions],
+                "tables": {table.name: table.entries for table in function.tables},
+                "runs_as": function.runs_as or None,
+                "source": function.source,
             }
-            for one in functions
+            for function in functions
         ]
     }
 
@@ -269,15 +269,15 @@ def registry_json(operations: Iterable[Operation]) -> dict[str, object]:
     return {
         "operations": [
             {
-                "name": one.name,
-                "meaning": one.meaning,
-                "table_1_row": one.row,
-                "source": one.source,
+                "name": operation.name,
+                "meaning": operation.meaning,
+                "table_1_row": operation.row,
+                "source": operation.source,
                 "parameters": [
                     {**asdict(parameter), "most": parameter.most if math.isfinite(parameter.most) else None}
-                    for parameter in one.parameters.values()
+                    for parameter in operation.parameters.values()
                 ],
             }
-            for one in operations
+            for operation in operations
         ]
     }

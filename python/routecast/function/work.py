@@ -79,7 +79,9 @@ def _evaluated(
         if name not in step.parameters
     ]
     variables = variables_of(tables, frame_bytes)
-    values = {name: one.default for name, one in operation.parameters.items() if one.default is not None}
+    values = {
+        name: parameter.default for name, parameter in operation.parameters.items() if parameter.default is not None
+    }
     for name, formula in step.parameters.items():
         here = f"{place}.with.{name}"
         parameter = operation.parameters.get(name)
@@ -209,10 +211,10 @@ def direction_work(
                 if cost.remote is None or remote_ratio == 0.0
                 else ((cost, 1.0 - remote_ratio, False), (cost.remote, remote_ratio, True))
             )
-            for one, weight, remote in sockets:
+            for socket, weight, remote in sockets:
                 times = step.times * share * weight
-                work.cycles += times * one.factor * _value(one, hardware, values)
-                for entry, access in enumerate(one.accesses):
+                work.cycles += times * socket.factor * _value(socket, hardware, values)
+                for entry, access in enumerate(socket.accesses):
                     touch = _touch(step, access, values, hardware, tables, f"{place}/{entry}", remote)
                     if touch.lines > 0.0:
                         work.touches.append(replace(touch, lines=touch.lines * times))
@@ -262,7 +264,7 @@ def _touch(
         raise _placed(problem, hardware, f"operation.{step.operation}.access") from problem
     if access.of == "frame":
         return Touch(stream="frames", kind="frame", pattern=access.pattern, distinct=0.0, lines=lines, remote=remote)
-    table = next((one for one in tables if one.name == step.table), None)
+    table = next((table for table in tables if table.name == step.table), None)
     if access.table_lines is None:
         distinct = table.entries * table.entry_bytes / LINE_BYTES if table else lines
     # The same table in another layout (another operation's slots) is other memory only where its size differs.

@@ -27,7 +27,7 @@ from routecast.hardware.model import (
 from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Cycles, FrameCount, Length, Name, Number, Size, TransferRate
-from routecast.quantity.schema import extended, field, said, schema_of, value
+from routecast.quantity.schema import extended, field, file_fields, schema_of, value
 from routecast.quantity.toml_file import parse_toml, place_of, validated
 
 __all__ = [
@@ -273,7 +273,7 @@ def _document(hardware: Hardware) -> dict[str, Any]:
         **{name: getattr(hardware, name) for name in same}, memory=memory, frames=frames, operations={}, facts=facts
     )
     costs = {name: _written(cost) for name, cost in hardware.operations.items()}
-    return said(file) | ({"operation": costs} if costs else {})
+    return file_fields(file) | ({"operation": costs} if costs else {})
 
 
 def _written(cost: OperationCost) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _written(cost: OperationCost) -> dict[str, Any]:
         *(["factor"] if cost.factor == 1.0 else []),
         *([] if cost.samples else ["samples"]),
     }
-    table = {key: entry for key, entry in said(cost).items() if key not in left_out}
+    table = {key: entry for key, entry in file_fields(cost).items() if key not in left_out}
     return table if cost.remote is None else {**table, "remote": _written(cost.remote)}
 
 

@@ -42,7 +42,7 @@ from routecast.multistage.wiring import (
 from routecast.quantity.toml_file import validated
 from routecast.testbed import netns, state
 from routecast.testbed.checks import FOR_NAMESPACES, require
-from routecast.testbed.tester import said as said_by
+from routecast.testbed.tester import error_text
 
 __all__ = ["FAULTS", "Appliance"]
 
@@ -87,7 +87,7 @@ class Appliance:
     outside : Outside, optional
         Interfaces of its outside networks that are there already; without them each network gets a host. Such a router
         does not stand without its process.
-    said : callable, optional
+    on_remark : callable, optional
         Told what the user should know, line by line.
 
     Raises
@@ -102,12 +102,12 @@ class Appliance:
         *,
         subject: str = "multistage router",
         outside: Outside | None = None,
-        said: Callable[[str], None] = lambda _: None,
+        on_remark: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.file = parse_multistage(text, subject=subject) if isinstance(text, str) else text
         self.layout = Layout(self.file, outside)
         self.name = self.file.name
-        self.said = said
+        self.on_remark = on_remark
         self._text = text if isinstance(text, str) else ""
         self._lock = threading.RLock()
         self._bed_lock: state.BedLock | None = None
@@ -150,7 +150,7 @@ class Appliance:
                 self._take_over(left)
             else:
                 if left is not None:
-                    self.said(f"removing what process {left.pid} left of {self.name!r}")
+                    self.on_remark(f"removing what process {left.pid} left of {self.name!r}")
                     state.clean(left)
                 self._make()
         except BaseException:
@@ -262,7 +262,7 @@ class Appliance:
         left.pid, left.pid_start_ticks = self._state.pid, state.start_ticks(self._state.pid)
         self._state = left
         self._note()
-        self.said(f"taking over {self.name!r}, whose process has ended")
+        self.on_remark(f"taking over {self.name!r}, whose process has ended")
         self._open()
         for name in [*self._membership.members]:
             member = self._membership.members[name]
@@ -293,7 +293,7 @@ class Appliance:
                         balancer.plane.add_own(address.partition("/")[0])
                 self._heard[balancer.name] = NeighbourSocket(balancer.netns)
         except TesterError as problem:
-            raise EnvironmentProblem(f"the eBPF programs cannot be used: {said_by(problem)}") from problem
+            raise EnvironmentProblem(f"the eBPF programs cannot be used: {error_text(problem)}") from problem
 
     def _open_member(self, member: Member) -> None:
         place = self.layout.netns(member.name)
@@ -372,7 +372,7 @@ class Appliance:
             time.sleep(_TICK_S)
             self._listen()
         for address in sorted(wanted - self._neighbours.keys()):
-            self.said(f"{address} does not answer")
+            self.on_remark(f"{address} does not answer")
 
     # What goes on while it stands.
 
@@ -386,9 +386,9 @@ class Appliance:
                 try:
                     self._tick()
                 except (EnvironmentProblem, OSError) as problem:
-                    self.said(f"{self.name}: {problem}")
+                    self.on_remark(f"{self.name}: {problem}")
                 except TesterError as problem:
-                    self.said(f"{self.name}: {said_by(problem)}")
+                    self.on_remark(f"{self.name}: {error_text(problem)}")
 
     def _is_due(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
@@ -456,7 +456,7 @@ class Appliance:
                     if watched.differs
                     else "is as the others"
                 )
-                self.said(f"{member.name} {what}")
+                self.on_remark(f"{member.name} {what}")
             for balancer in self._balancers.values():
                 # One that stands by learns from the one that works.
                 is_silent = watched.is_silent or (balancer is not active and status["is_dead"])
@@ -469,7 +469,7 @@ class Appliance:
             balancer.call(active)
             if max(balancer.missed) >= MISSED_CALLS and self._can_work(balancer):
                 place = balancer.interfaces[balancer.missed.index(max(balancer.missed))]
-                self.said(f"{active.name} does not answer on {place}: {balancer.name} takes over")
+                self.on_remark(f"{active.name} does not answer on {place}: {balancer.name} takes over")
                 self._activate(balancer.name)
                 return
 

@@ -56,7 +56,7 @@ def up(
     from routecast.quantity.bounded_file import read_text
 
     text = read_text(file, kind="multistage router")
-    router = Appliance(text, subject=str(file), said=remark)
+    router = Appliance(text, subject=str(file), on_remark=remark)
     if background:
         _in_the_background(file, router.name, prometheus)
         return

@@ -15,7 +15,7 @@ from routecast._core import TesterError
 from routecast.errors import EnvironmentProblem, QuantityProblem, RoutecastError
 from routecast.multistage.appliance import Appliance
 from routecast.testbed import state
-from routecast.testbed.tester import said
+from routecast.testbed.tester import error_text
 
 __all__ = ["ControlServer", "ask", "standing", "the_only_one"]
 
@@ -131,6 +131,6 @@ def _answered(line: bytes, calls: dict[str, Callable[..., Any]], on_down: Callab
     except RoutecastError as problem:
         return {"refused": str(problem), "exit_code": problem.exit_code}
     except TesterError as problem:
-        return {"refused": said(problem), "exit_code": EnvironmentProblem.exit_code}
+        return {"refused": error_text(problem), "exit_code": EnvironmentProblem.exit_code}
     except (KeyError, TypeError, ValueError) as problem:
         return {"refused": f"not understood: {problem}", "exit_code": EnvironmentProblem.exit_code}

@@ -111,7 +111,7 @@ def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
     try:
         refuse_no_figure_file(path)
     except FileProblem as problem:
-        raise FileProblem(problem.subject, [Problem(option, one.message) for one in problem.problems]) from problem
+        raise FileProblem(problem.subject, [Problem(option, fault.message) for fault in problem.problems]) from problem
 
 
 def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:
@@ -163,32 +163,32 @@ def compare(
         case = read_noc(file, change=change, progress=progress)
     make_out_folder(out)
     with progress_bar(f"compare {case.name}") as progress:
-        found = compared(case, progress=progress)
-    for note in found.notes:
+        comparison = compared(case, progress=progress)
+    for note in comparison.notes:
         remark(note)
     if as_json:
-        print_json(found.to_json())
+        print_json(comparison.to_json())
     else:
         console = data()
-        for number, line in enumerate(comparison_headline(found)):
+        for number, line in enumerate(comparison_headline(comparison)):
             console.print(line, style="" if number else "bold", markup=False)
         console.print()
-        tables = [power_table(found.power), watts_table(found.power)]
-        if found.highest is not None:
-            tables += [optima_table(found.optimum), beside_table(found.optimum, found.highest)]
-        if found.simulation is not None:
-            tables.append(simulation_table(found.simulation))
+        tables = [power_table(comparison.power), watts_table(comparison.power)]
+        if comparison.highest is not None:
+            tables += [optima_table(comparison.optimum), beside_table(comparison.optimum, comparison.highest)]
+        if comparison.simulation is not None:
+            tables.append(simulation_table(comparison.simulation))
         for table in tables:
             if table is not None:
                 print_table(console, table)
     if figure is not None:
         from routecast.noc.views.pictures import power_by_load
 
-        write_figure(power_by_load(found.power, found.optimum), figure)
+        write_figure(power_by_load(comparison.power, comparison.optimum), figure)
     if out is not None:
         from routecast.noc.views.write import write_comparison
 
-        remark(f"Report: {write_comparison(found, out)}")
+        remark(f"Report: {write_comparison(comparison, out)}")
 
 
 def optimum(
@@ -215,23 +215,23 @@ def optimum(
     with progress_bar(f"read {file}") as progress:
         case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"optimum of {case.name}") as progress:
-        found = optimum_answer(case, progress=progress)
-    for note in found.power.notes:
+        answer = optimum_answer(case, progress=progress)
+    for note in answer.power.notes:
         remark(note)
-    highest = found.rows[-1]
+    highest = answer.rows[-1]
     if as_json:
-        print_json(found.to_json())
+        print_json(answer.to_json())
     else:
         console = data()
-        print_table(console, optima_table(found))
-        for line in optimum_lines(found, highest):
+        print_table(console, optima_table(answer))
+        for line in optimum_lines(answer, highest):
             console.print(line, markup=False)
         console.print()
-        print_table(console, beside_table(found, highest))
+        print_table(console, beside_table(answer, highest))
     if figure is not None:
         from routecast.noc.views.pictures import optimum_map
 
-        write_map(optimum_map(found, highest), figure, "--figure")
+        write_map(optimum_map(answer, highest), figure, "--figure")
 
 
 def power(
@@ -259,27 +259,27 @@ def power(
     with progress_bar(f"read {file}") as progress:
         case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"power of {case.name}") as progress:
-        found = power_answer(case, progress=progress)
-    for note in found.notes:
+        answer = power_answer(case, progress=progress)
+    for note in answer.notes:
         remark(note)
     if as_json:
-        print_json(found.to_json())
+        print_json(answer.to_json())
     else:
         console = data()
-        for number, line in enumerate(power_headline(found)):
+        for number, line in enumerate(power_headline(answer)):
             console.print(line, style="" if number else "bold", markup=False)
         console.print()
-        print_table(console, power_table(found))
-        watts = watts_table(found)
+        print_table(console, power_table(answer))
+        watts = watts_table(answer)
         if watts is not None:
             print_table(console, watts)
     if figure is not None or link_map is not None:
         from routecast.noc.views.pictures import power_by_load, power_map
 
         if figure is not None:
-            write_figure(power_by_load(found), figure)
+            write_figure(power_by_load(answer), figure)
         if link_map is not None:
-            write_map(power_map(found, case.loads[-1]), link_map)
+            write_map(power_map(answer, case.loads[-1]), link_map)
 
 
 def simulate(
@@ -307,21 +307,21 @@ def simulate(
     with progress_bar(f"read {file}") as progress:
         case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"simulate {case.name}") as progress:
-        found = simulation_answer(case, progress=progress)
-    for note in found.notes:
+        answer = simulation_answer(case, progress=progress)
+    for note in answer.notes:
         remark(note)
     if as_json:
-        print_json(found.to_json())
+        print_json(answer.to_json())
     else:
         console = data()
-        for number, line in enumerate(simulation_headline(found)):
+        for number, line in enumerate(simulation_headline(answer)):
             console.print(line, style="" if number else "bold", markup=False)
         console.print()
-        print_table(console, simulation_table(found))
+        print_table(console, simulation_table(answer))
     if figure is not None or link_map is not None:
         from routecast.noc.views.pictures import latency_by_load, simulation_map
 
         if figure is not None:
-            write_figure(latency_by_load(found), figure)
+            write_figure(latency_by_load(answer), figure)
         if link_map is not None:
-            write_map(simulation_map(found), link_map)
+            write_map(simulation_map(answer), link_map)

@@ -227,8 +227,8 @@ def parse_lengths(value: object) -> tuple[int, ...]:
     if isinstance(value, str):
         match = _RANGE.fullmatch(value)
         entries = [*range(int(match[1]), min(int(match[2]), _MOST_FLITS + 1) + 1)] if match else [value]
-    lengths = [one for one in entries if isinstance(one, int) and not isinstance(one, bool)]
-    if not entries or len(lengths) < len(entries) or not all(1 <= one <= _MOST_FLITS for one in lengths):
+    lengths = [entry for entry in entries if isinstance(entry, int) and not isinstance(entry, bool)]
+    if not entries or len(lengths) < len(entries) or not all(1 <= length <= _MOST_FLITS for length in lengths):
         what = 'lengths are whole flits from 1: 8, "5-10" (each as likely), or [1, 5]'
         raise QuantityProblem(str(value), f"got {value!r}: {what}")
     return tuple(lengths)

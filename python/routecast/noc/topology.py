@@ -147,8 +147,8 @@ class Topology:
 
     def link_name(self, link: int) -> str:
         """Return a link's name in messages, ``(x, y)->(x, y)``."""
-        one = links(self)[link]
-        return f"{self.router_name(one.source)}->{self.router_name(one.target)}"
+        link_ = links(self)[link]
+        return f"{self.router_name(link_.source)}->{self.router_name(link_.target)}"
 
 
 def _ways(offset: int, size: int, is_ring: bool) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from routecast.power.port import PortPower
 from routecast.power.software_router import SoftwareRouterPower
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.schema import bare, extended, field, key_of, said, schema_of
+from routecast.quantity.schema import extended, field, file_fields, key_of, schema_of, without_file_fields
 from routecast.quantity.toml_file import parse_toml, validated
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def power_model_document(model: PowerModel, *, name: str = "", source: str = "")
     kind = next((kind for kind, declared in _KINDS.items() if isinstance(model, declared)), None)
     if kind is None:
         raise ModelProblem("power model", [Problem("", f"a {type(model).__name__} has no file")])
-    table = said(model)
+    table = file_fields(model)
     head = {"name": name or table.pop("name", ""), "scope": table.pop("scope"), "source": source}
     head["source"] = table.pop("source", "") or source
     document = {"model": kind, **{key: value for key, value in head.items() if value}, **table}
@@ -188,7 +188,7 @@ def parse_power_model(text: str, *, suffix: str = ".toml", subject: str = "power
     declared = _KINDS[kind]
     keys = {named.name: named.metadata.get("alias", key_of(named.name)) for named in dataclasses.fields(declared)}
     try:
-        model: Any = bare(validated(_table(kind), data, subject), declared)
+        model: Any = without_file_fields(validated(_table(kind), data, subject), declared)
     except ModelProblem as problem:
         problems = [Problem(keys.get(fault.place, fault.place), fault.message) for fault in problem.problems]
         raise FileProblem(subject, problems) from problem

@@ -304,7 +304,7 @@ def measured_table(
     )
     lengths = f"{format_duration(settings.stabilise_s)} and {format_duration(settings.measure_s)}"
     on_remark(f"{meter.name}, scope {meter.scope}: each line is stabilised and measured for {lengths}")
-    with open_testbed(testbed, **bed, said=on_remark, power=power, seed=seed, retries=_RETRIES) as measure:
+    with open_testbed(testbed, **bed, on_remark=on_remark, power=power, seed=seed, retries=_RETRIES) as measure:
         return wire_power_table(measure, load, settings=settings, report=report)
 
 

@@ -46,13 +46,13 @@ def amount_of(value: object) -> Amount | None:
 
 @lru_cache(maxsize=4096)
 def _written_amount(text: str) -> Amount | None:
-    found = _TEXT.fullmatch(text)
-    if not found:
+    match = _TEXT.fullmatch(text)
+    if not match:
         return None
-    kind = dimension(found[2])
+    kind = dimension(match[2])
     if kind is None:
         return None
-    return Amount(float(found[1].replace(",", "")), found[2], kind)
+    return Amount(float(match[1].replace(",", "")), match[2], kind)
 
 
 def between(
@@ -84,7 +84,7 @@ def between(
     share = (coded + 1.0) / 2.0
     value = first * (last / first) ** share if is_log else first + (last - first) * share
     if is_whole:
-        base = next((one for one in _COUNTED if low.dimension == dimension_of(one)), low.unit)
+        base = next((unit for unit in _COUNTED if low.dimension == dimension_of(unit)), low.unit)
         scale = factor(low.unit, base) if base != low.unit else 1.0
         rounded = round(value * scale)
         if not low.unit:
@@ -110,6 +110,6 @@ def _coded(value: float, first: float, last: float, *, is_log: bool) -> float:
 def coded_levels(amounts: list[Amount], *, is_log: bool) -> list[float]:
     """Return the coded levels of quantities, the first at -1 and the last at +1."""
     unit = amounts[0].unit
-    numbers = [one.in_unit(unit) for one in amounts]
-    inner = [_coded(one, numbers[0], numbers[-1], is_log=is_log) for one in numbers[1:-1]]
+    numbers = [amount.in_unit(unit) for amount in amounts]
+    inner = [_coded(number, numbers[0], numbers[-1], is_log=is_log) for number in numbers[1:-1]]
     return [-1.0, *inner, 1.0]

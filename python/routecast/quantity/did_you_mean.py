@@ -20,10 +20,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only for messages
 
     names = list(dict.fromkeys(known))
-    close = get_close_matches(name[:100].lower(), [one.lower() for one in names], n=1, cutoff=0.6)
+    close = get_close_matches(name[:100].lower(), [name.lower() for name in names], n=1, cutoff=0.6)
     if close:
-        meant = next(one for one in names if one.lower() == close[0])
+        meant = next(name for name in names if name.lower() == close[0])
         return f'did you mean "{meant}"?'
     if not names:
         return "there is none"
-    return "known are " + ", ".join(f'"{one}"' for one in names)
+    return "known are " + ", ".join(f'"{name}"' for name in names)

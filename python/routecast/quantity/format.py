@@ -130,7 +130,7 @@ def prefixed(values: Iterable[float], unit: str) -> tuple[float, str]:
     greatest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if not unit or greatest == 0.0:
         return 1.0, unit
-    step, prefix = next((one for one in _STEPS if greatest >= one[0]), _STEPS[-1])
+    step, prefix = next((step for step in _STEPS if greatest >= step[0]), _STEPS[-1])
     return step, prefix + unit
 
 

@@ -45,15 +45,15 @@ __all__ = [
     "Known",
     "OrBase",
     "adapter",
-    "bare",
     "extended",
     "field",
+    "file_fields",
     "key_of",
     "keys_of",
-    "over",
-    "said",
+    "merged",
     "schema_of",
     "value",
+    "without_file_fields",
 ]
 
 _SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)(?=[.\[]|$)")
@@ -111,10 +111,10 @@ def keys_of(declared: Any) -> dict[str, Known]:
     """Return the keys that a file may give a value."""
     types = get_type_hints(declared, include_extras=True)
     return {
-        one.metadata.get("alias", key_of(one.name)): Known(
-            one.metadata.get("description", ""), types[one.name], _range_of(one.metadata)
+        entry.metadata.get("alias", key_of(entry.name)): Known(
+            entry.metadata.get("description", ""), types[entry.name], _range_of(entry.metadata)
         )
-        for one in dataclasses.fields(declared)
+        for entry in dataclasses.fields(declared)
     }
 
 
@@ -130,12 +130,14 @@ def extended(declared: type, fields: Iterable[tuple[str, Any, Any]]) -> type:
     )
 
 
-def bare(made: Any, declared: type[_T]) -> _T:
+def without_file_fields(made: Any, declared: type[_T]) -> _T:
     """Return a value without the fields that only its file has."""
-    return declared(**{one.name: getattr(made, one.name) for one in dataclasses.fields(declared)})  # type: ignore[arg-type]
+    return declared(
+        **{entry.name: getattr(made, entry.name) for entry in dataclasses.fields(declared)}  # type: ignore[arg-type]
+    )
 
 
-def said(one: Any) -> dict[str, Any]:
+def file_fields(one: Any) -> dict[str, Any]:
     """Return what a file says of a value, key by key, as plain data.
 
     Left out is what says nothing: None, what is infinite or not a number, empty texts, lists and tables. Two fields of
@@ -172,7 +174,7 @@ def _said(one: Any, annotation: Any) -> Any:
         return {key: _said(each, inner[-1]) for key, each in one.items()}
     if isinstance(one, tuple):
         return [_said(each, inner[0]) for each in one]
-    return said(one) if dataclasses.is_dataclass(one) else one
+    return file_fields(one) if dataclasses.is_dataclass(one) else one
 
 
 _NAMED: list[tuple[Any, str]] = []
@@ -187,7 +189,7 @@ class Kinds:
 
     def __init__(self, kinds: Mapping[str, type], otherwise: str, *, known: Mapping[str, Any] | None = None) -> None:
         self.kinds, self.otherwise, self.known = kinds, otherwise, known or {}
-        _NAMED.extend((one, name) for name, one in self.known.items())
+        _NAMED.extend((kind, name) for name, kind in self.known.items())
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -195,7 +197,7 @@ class Kinds:
         def read(kind: str, declared: type) -> Any:
             table = extended(declared, [("kind", Literal[kind], field("Which kind"))])
             return core_schema.no_info_after_validator_function(
-                lambda made: bare(made, declared), handler.generate_schema(table)
+                lambda made: without_file_fields(made, declared), handler.generate_schema(table)
             )
 
         names = {name: core_schema.literal_schema([name]) for name in self.known}
@@ -222,7 +224,7 @@ class Kinds:
         kind = next((kind for kind, declared in self.kinds.items() if isinstance(one, declared)), None)
         if kind is None:
             raise ModelProblem("value", [Problem("", f"a {type(one).__name__} has no file")])
-        return {"kind": kind, **said(one)}
+        return {"kind": kind, **file_fields(one)}
 
 
 def adapter(declared: Any) -> TypeAdapter[Any]:
@@ -251,7 +253,7 @@ def schema_of(declared: Any) -> dict[str, Any]:
             return made
 
         def encode_default(self, dft: Any) -> Any:
-            name = next((name for one, name in _NAMED if one is dft), None)
+            name = next((name for unit_type, name in _NAMED if unit_type is dft), None)
             if name is not None:
                 return name
             if dataclasses.is_dataclass(dft):
@@ -309,26 +311,26 @@ class OrBase:
 def _partial(declared: type, needs: Collection[str]) -> type:
     types = get_type_hints(declared, include_extras=True)
     left_out = [
-        (one.name, types[one.name], dataclasses.field(default=None, metadata=one.metadata))
-        for one in dataclasses.fields(declared)
-        if one.name not in needs and one.default is one.default_factory is dataclasses.MISSING
+        (entry.name, types[entry.name], dataclasses.field(default=None, metadata=entry.metadata))
+        for entry in dataclasses.fields(declared)
+        if entry.name not in needs and entry.default is entry.default_factory is dataclasses.MISSING
     ]
     return extended(declared, left_out)
 
 
 def _given(made: Any, said: Any) -> dict[str, Any]:
     """Return the fields of a value that a table gives, by their names."""
-    keys = {one.name: one.metadata.get("alias", key_of(one.name)) for one in dataclasses.fields(made)}
+    keys = {entry.name: entry.metadata.get("alias", key_of(entry.name)) for entry in dataclasses.fields(made)}
     return {name: getattr(made, name) for name, key in keys.items() if not isinstance(said, dict) or key in said}
 
 
-def over(base: _T, said: Mapping[str, Any]) -> _T:
+def merged(base: _T, said: Mapping[str, Any]) -> _T:
     """Return a value with what a table gives (:class:`Given`) in the place of its own, parts of parts likewise.
 
     What the table gives besides, such as where values come from, is left out.
     """
     changed: dict[str, Any] = {}
-    for name in said.keys() & {one.name for one in dataclasses.fields(cast("Any", base))}:
+    for name in said.keys() & {entry.name for entry in dataclasses.fields(cast("Any", base))}:
         before, one = getattr(base, name), said[name]
-        changed[name] = over(before, one) if dataclasses.is_dataclass(before) and isinstance(one, dict) else one
+        changed[name] = merged(before, one) if dataclasses.is_dataclass(before) and isinstance(one, dict) else one
     return cast("_T", dataclasses.replace(cast("Any", base), **changed))

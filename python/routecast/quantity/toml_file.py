@@ -129,7 +129,8 @@ def _is_short(values: Sequence[object]) -> bool:
     if len(values) > _SHOWN_CHARACTERS:
         return False
     return all(
-        isinstance(one, str | float) or (isinstance(one, int) and one.bit_length() <= _LONGEST_BITS) for one in values
+        isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= _LONGEST_BITS)
+        for value in values
     )
 
 
@@ -163,8 +164,8 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             last = location[-1] if location else ""
             message = f"is one table, but a list is wanted: write [[{last}]] for [{last}], or [{{ … }}] in a line"
         else:
-            said = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
-            message = f"got {shown(fault['input'])}: {said}"
+            text = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            message = f"got {shown(fault['input'])}: {text}"
         problems.append(Problem(place_of(location), message))
     return list(dict.fromkeys(problems))  # two fields may be read from one key
 
@@ -185,7 +186,9 @@ def names_own_keys(model: type, location: Sequence[int | str]) -> bool:
     owner = _table_in(here)
     if owner is not None and getattr(owner, "model_config", {}).get("extra") == "allow":
         return True
-    return not {dict, Mapping}.isdisjoint(typing.get_origin(_read_as(one)) for one in (here, *typing.get_args(here)))
+    return not {dict, Mapping}.isdisjoint(
+        typing.get_origin(_read_as(get_arg)) for get_arg in (here, *typing.get_args(here))
+    )
 
 
 def _annotation_at(model: type, location: Sequence[int | str]) -> object:
@@ -199,14 +202,14 @@ def _inside(annotation: object, step: int | str) -> object:
     """Return the annotation of what stands at a key or index of a value of ``annotation``."""
     annotation = _read_as(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is typing.Annotated and any(getattr(one, "tag", None) == step for one in arguments[1:]):
+    if origin is typing.Annotated and any(getattr(argument, "tag", None) == step for argument in arguments[1:]):
         return arguments[0]  # pydantic names the member of a tagged union in the path
     for note in arguments[1:] if origin is typing.Annotated else ():
         if step in getattr(note, "kinds", {}):
             return note.kinds[step]
     if origin in {typing.Union, types.UnionType, typing.Annotated}:
         inner = (_inside(argument, step) for argument in arguments if argument is not type(None))
-        return next((one for one in inner if one is not None), None)
+        return next((inner_type for inner_type in inner if inner_type is not None), None)
     if origin in {list, tuple} and isinstance(step, int):
         return arguments[0]
     if origin in {dict, Mapping} and isinstance(step, str):
@@ -233,7 +236,7 @@ def _read_as(annotation: object) -> object:
     from routecast.quantity.schema import Given
 
     notes = typing.get_args(annotation)
-    return next((one.of for one in notes if isinstance(one, Given) and one.of is not None), annotation)
+    return next((note.of for note in notes if isinstance(note, Given) and note.of is not None), annotation)
 
 
 def _table_in(annotation: object) -> Any:
@@ -241,6 +244,6 @@ def _table_in(annotation: object) -> Any:
     if dataclasses.is_dataclass(annotation) or hasattr(annotation, "model_fields"):
         return annotation
     if typing.get_origin(annotation) in {typing.Union, types.UnionType, typing.Annotated}:
-        found = (_table_in(argument) for argument in typing.get_args(annotation))
-        return next((one for one in found if one is not None), None)
+        tables = (_table_in(argument) for argument in typing.get_args(annotation))
+        return next((table for table in tables if table is not None), None)
     return None

@@ -105,12 +105,16 @@ class Bed:
         What to make.
     device : Device
         What is tested.
-    said : callable, optional
+    on_remark : callable, optional
         Told what the user should know, line by line.
     """
 
     def __init__(
-        self, file: NamespacesFile | InterfacesFile, device: Device, *, said: Callable[[str], None] = lambda _: None
+        self,
+        file: NamespacesFile | InterfacesFile,
+        device: Device,
+        *,
+        on_remark: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.name = file.name
         self.device = device
@@ -121,7 +125,7 @@ class Bed:
         self.power = file.power
         self.encapsulation = file.encapsulation
         self.ports: tuple[TesterPort, ...] = ()
-        self.said = said
+        self.on_remark = on_remark
         self.beside = ""
         """Name of a bed that stands on the same cores and waits while this one works; empty if there is none."""
         self.share_cores = False
@@ -160,7 +164,7 @@ class Bed:
         self._require()
         lacking = self.device.missing()
         if lacking:
-            needs = "; ".join(str(one) for one in lacking)
+            needs = "; ".join(str(capability) for capability in lacking)
             raise EnvironmentProblem(f"device {self.device.name} needs {needs}")
         self._lock = state.BedLock(self.name)
         try:
@@ -181,7 +185,7 @@ class Bed:
             )
             self._state.write()
             for text in self.neighbours():
-                self.said(
+                self.on_remark(
                     f"{text}: each disturbs the other; wait for it or take it down, or give this bed other cores "
                     "([cores] of its file)"
                 )
@@ -359,12 +363,14 @@ class Bed:
                 f"`routecast testbed down {self.name}`; {state.BESIDE}"
             )
         if mine is not None:
-            self.said(f"removing what process {mine.pid} left of test bed {self.name!r}")
+            self.on_remark(f"removing what process {mine.pid} left of test bed {self.name!r}")
             state.clean(mine)
-        state.clean_dead(said=self.said)
+        state.clean_dead(on_remark=self.on_remark)
         there = [name for name in self._namespaces() if name in netns.named()]
         if there:
-            self.said(f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(there)}")
+            self.on_remark(
+                f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(there)}"
+            )
             state.clean(state.BedState(bed=self.name, namespaces=there))
 
     def _undo(self) -> None:
@@ -386,7 +392,7 @@ class Bed:
                 self._lock.release()
                 self._lock = None
             for text in problems:
-                self.said(text)
+                self.on_remark(text)
         self._return_signals()
 
     def _take_signals(self) -> None:

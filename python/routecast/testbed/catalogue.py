@@ -38,8 +38,8 @@ def devices() -> tuple[DeviceEntry, ...]:
     entries = []
     for device in (make_device(name, {}) for name in DEVICES):
         options = tuple(
-            OptionEntry(name=one.name, default=one.default, meaning=str(one.metadata.get("text", "")))
-            for one in dataclasses.fields(device.options)
+            OptionEntry(name=field.name, default=field.default, meaning=str(field.metadata.get("text", "")))
+            for field in dataclasses.fields(device.options)
         )
         entries.append(
             DeviceEntry(

@@ -189,10 +189,10 @@ def lost_to_others(trial: Trial) -> bool:
 def disturbances(trial: Trial) -> tuple[str, ...]:
     """Return what a trial says that other work on the machine did to it; of the device it tells nothing then."""
     return tuple(
-        said
+        sentence
         for sentences, words in ((trial.invalid, _REASONS_OF_OTHERS), (trial.notes, _NOTES_OF_OTHERS))
-        for said in sentences
-        if any(word in said for word in words)
+        for sentence in sentences
+        if any(word in sentence for word in words)
     )
 
 

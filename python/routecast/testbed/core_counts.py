@@ -43,7 +43,7 @@ def possible_counts(
         message = f"--cores {written}: the device has the option cores = {file.dut.options[_OPTION]}: give one of them"
         raise QuantityProblem(written, message)
     if max(counts) > 1 and not _takes_cores(name):
-        able = ", ".join(sorted(one for one in DEVICES if _takes_cores(one)))
+        able = ", ".join(sorted(device for device in DEVICES if _takes_cores(device)))
         message = f"--cores {written}: the device {name} forwards on one core here; several can be given to {able}"
         raise QuantityProblem(written, message)
     possible, refusals = [], []

@@ -186,8 +186,8 @@ def run_command(
     except OSError as problem:
         raise EnvironmentProblem(f"{command[0]}: cannot be run: {problem.strerror}") from problem
     if check and done.returncode != 0:
-        said = (done.stderr or done.stdout).strip() or "it says nothing"
-        raise EnvironmentProblem(f"{' '.join(command)}: leaves with {done.returncode}: {said}")
+        message = (done.stderr or done.stdout).strip() or "it says nothing"
+        raise EnvironmentProblem(f"{' '.join(command)}: leaves with {done.returncode}: {message}")
     return done.stdout
 
 

@@ -79,7 +79,7 @@ def parse_encapsulation(text: str) -> Encapsulation:
         raise QuantityProblem(repr(text), f"got {text!r}: write a text, {_ALLOWED}")
     for part in text.replace(" ", "").lower().split("+"):
         match = _PART.fullmatch(part)
-        ids = [int(one) for one in (match["ids"] or "").split(".") if one] if match else []
+        ids = [int(tag) for tag in (match["ids"] or "").split(".") if tag] if match else []
         kind = match["kind"] if match else ""
         if kind == "vlan" and not tags and not tunnel and len(ids) in {1, 2} and _all_within(ids, 1, _LAST_VLAN):
             tags = tuple(ids)

@@ -184,7 +184,7 @@ def _evaluator(case: Case, direction: str) -> InMemory:
     """Return what runs a direction of the function on the first processors of this process."""
     function = case.function
     if not function.runs_as:
-        real = ", ".join(one.name for one in FUNCTIONS.all() if one.runs_as)
+        real = ", ".join(function.name for function in FUNCTIONS.all() if function.runs_as)
         what = f"is an estimate only; those that run for real are {real}"
         raise ModelProblem(f"function {function.name!r}", [Problem("runs_as", what)])
     processors = sorted(os.sched_getaffinity(0))

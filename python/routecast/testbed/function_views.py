@@ -21,10 +21,10 @@ def runs_table(case: Case, runs: Sequence[FunctionRun]) -> Table:
         Column("Estimate", "Mpps", scaled(1e-6, ".2f"), "estimated_pps"),
         Column("Run", "Mpps", scaled(1e-6, ".2f"), "trial.forwarded_pps"),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column("Estimate", "ns", ".1f", lambda one: 1e9 * case.cores / one.estimated_pps),
+        Column("Estimate", "ns", ".1f", lambda row: 1e9 * case.cores / row.estimated_pps),
         Column("Run", "ns", ".1f", "run_ns"),
         Column("Hand", "ns", ".1f", "hand_ns"),
-        Column("Alone", "ns", ".1f", lambda one: 1e9 * one.alone_s),
+        Column("Alone", "ns", ".1f", lambda row: 1e9 * row.alone_s),
         name="runs",
         title=f"{case.function.label}: estimate and run, {cores_said(case.cores)}, {case.popularity}",
         caption="Hand: the same work as one loop by hand. Alone: what the table's lines alone take if each is waited "

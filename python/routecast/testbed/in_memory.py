@@ -236,7 +236,7 @@ class InMemory:
             )
             for core, pps in zip(self.cores, each, strict=True)
         )
-        return tuple(sorted(resources, key=lambda one: one.margin_ratio))
+        return tuple(sorted(resources, key=lambda resource: resource.margin_ratio))
 
     def _invalid(self, intended_pps: float, offered_pps: float) -> tuple[str, ...]:
         if offered_pps < (1.0 - _SHORT_RATIO) * intended_pps:
@@ -265,12 +265,12 @@ def _packet_s(core: Mapping[str, Any]) -> float:
     return float(core["cycles_per_packet"]) / float(core["core_hz"])
 
 
-def _latency(found: Mapping[str, Any] | None) -> Delay | None:
-    if not found or not found.get("count", 1):
+def _latency(latency: Mapping[str, Any] | None) -> Delay | None:
+    if not latency or not latency.get("count", 1):
         return None
     return Delay(
-        mean_s=float(found["mean_s"]),
-        **{name: float(found[name]) for name in _QUANTILES if found.get(name) is not None},
+        mean_s=float(latency["mean_s"]),
+        **{name: float(latency[name]) for name in _QUANTILES if latency.get(name) is not None},
         method="HDR histogram, from the frame's turn to arrive to the end of its batch",
-        hdr_base64=str(found.get("hdr_base64") or ""),
+        hdr_base64=str(latency.get("hdr_base64") or ""),
     )

@@ -132,8 +132,8 @@ def _addresses(netns: str | None, interface: str) -> list[str]:
 
 def _ip(netns: str | None, *words: str) -> list[dict[str, Any]]:
     text = run_command(["ip", *(["-n", netns] if netns else []), "-json", *words], check=False)
-    found: list[dict[str, Any]] = json.loads(text) if text.strip() else []
-    return found
+    objects: list[dict[str, Any]] = json.loads(text) if text.strip() else []
+    return objects
 
 
 def link_bps(netns: str | None, interface: str) -> float | None:
@@ -172,7 +172,7 @@ class Interfaces(Bed):
     device : Device
     own_network : bool
         The user says that the network is theirs: see :func:`routecast.testbed.interfaces.inspect_ports`.
-    said : callable, optional
+    on_remark : callable, optional
         Told what the user should know.
     """
 
@@ -182,9 +182,9 @@ class Interfaces(Bed):
         device: Device,
         *,
         own_network: bool = False,
-        said: Callable[[str], None] = lambda _: None,
+        on_remark: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(file, device, said=said)
+        super().__init__(file, device, on_remark=on_remark)
         self._file = file
         self._own_network = own_network
         self._facts: tuple[PortFacts, ...] = ()

@@ -46,8 +46,8 @@ def queue_drops(socket: Socket, interface: str) -> Mapping[int, int]:
             return {}
         answer = _asked(socket, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
         for name, count in zip(names, struct.unpack_from(f"={len(names)}Q", answer, 8), strict=True):
-            if found := _DROPS.fullmatch(name):
-                drops[int(found[1])] = drops.get(int(found[1]), 0) + count
+            if match := _DROPS.fullmatch(name):
+                drops[int(match[1])] = drops.get(int(match[1]), 0) + count
     return drops
 
 
@@ -110,11 +110,11 @@ class LinkReader:
     def read(self) -> dict[str, Link]:
         """Return all interfaces of the namespace by name."""
         self._socket.send(message(_GET_LINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), REQUEST | DUMP))
-        found = {}
+        counters = {}
         for body in answers(self._socket, _NEW_LINK):
             link = _link(body)
-            found[link.name] = link
-        return found
+            counters[link.name] = link
+        return counters
 
     def queue_drops(self, interface: str) -> Mapping[int, int]:
         """Return the frames that each receive queue of an interface dropped; empty where it does not say."""
@@ -145,17 +145,17 @@ def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *,
 
 def _link(body: bytes) -> Link:
     flags = struct.unpack_from("I", body, 8)[0]
-    found = attributes(body[16:])
-    counts = struct.unpack_from("10Q", found[_STATISTICS])
-    missed = struct.unpack_from("15Q", found[_STATISTICS])[14]
+    fields = attributes(body[16:])
+    counts = struct.unpack_from("10Q", fields[_STATISTICS])
+    missed = struct.unpack_from("15Q", fields[_STATISTICS])[14]
     return Link(
-        name=found[_NAME].rstrip(b"\0").decode(),
-        mac=":".join(f"{byte:02x}" for byte in found.get(_ADDRESS, b"")),
-        mtu=struct.unpack("I", found[_MTU])[0],
+        name=fields[_NAME].rstrip(b"\0").decode(),
+        mac=":".join(f"{byte:02x}" for byte in fields.get(_ADDRESS, b"")),
+        mtu=struct.unpack("I", fields[_MTU])[0],
         is_up=bool(flags & _IFF_UP),
-        has_carrier=bool(found.get(_CARRIER, b"\1")[0]),
-        carrier_changes=struct.unpack("I", found.get(_CARRIER_CHANGES, bytes(4)))[0],
-        is_member=_MASTER in found,
+        has_carrier=bool(fields.get(_CARRIER, b"\1")[0]),
+        carrier_changes=struct.unpack("I", fields.get(_CARRIER_CHANGES, bytes(4)))[0],
+        is_member=_MASTER in fields,
         rx_frames=counts[0],
         tx_frames=counts[1],
         rx_errors=counts[4],

@@ -27,7 +27,7 @@ from routecast.testbed.measured import trial_of
 from routecast.testbed.meters.attaching import MeteredTrial
 from routecast.testbed.meters.meter import PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
-from routecast.testbed.tester import BACK_ENDS, Tester, notes_of, open_tester, said
+from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
 from routecast.testbed.watch import Reading, Watch
 
 __all__ = ["Measure", "Phases"]
@@ -170,14 +170,14 @@ class Sender:
             "trial_id": next(self._marks) % _TRIAL_IDS,
         }
         try:
-            found: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))
+            outcome: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))
         except RoutecastError:
             raise
         except Exception as problem:
             if type(problem).__name__ != "TesterError":
                 raise
-            raise EnvironmentProblem(f"the tester failed: {said(problem)}") from problem
-        return found
+            raise EnvironmentProblem(f"the tester failed: {error_text(problem)}") from problem
+        return outcome
 
     def learn(self, streams: Streams, phases: Phases, *, seed: int) -> None:
         """Send learning frames, unless the device has just had the same ones and no pause is to follow them."""
@@ -440,17 +440,17 @@ class Measure:
 
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
         """Return in words what will be sent where."""
-        found = []
+        lines = []
         load = as_recorded(load)
         streams = streams_of(load, self.bed.ports, self._addressing)
         for stream, rate in zip(streams.streams, streams.wanted_pps, strict=True):
             port, flow = self.bed.ports[stream["port"]], stream["flows"][0]
-            found.append(
+            lines.append(
                 f"sending from {port.interface} ({flow['source_mac']}, {flow['source_address']}) to "
                 f"{flow['destination_mac']}, {flow['destination_address']}"
                 f"{' and others' if len(stream['flows']) > 1 else ''}: {load.frames.name}, {rate:,.0f} frames/s"
             )
-        return tuple(found)
+        return tuple(lines)
 
     def _view(self, addressing: Addressing) -> Measure:
         self.open()
@@ -586,11 +586,11 @@ _SHORT_RATIO = 0.01
 
 def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
     """Say how many broadcast frames were sent beside the test frames; a trial with too few of them is no result."""
-    found = [stream for part in slices for stream in part.outcome["beside"]]
-    sent, intended = (sum(int(stream[name]) for stream in found) for name in ("sent_frames", "intended_frames"))
+    streams = [stream for part in slices for stream in part.outcome["beside"]]
+    sent, intended = (sum(int(stream[name]) for stream in streams) for name in ("sent_frames", "intended_frames"))
     share = sent / (sent + (trial.offered_frames or 0)) if sent else 0.0
     note = f"{sent:,} broadcast frames were sent besides ({share:.2%} of all; RFC 2544 sec. 11.1); they are not counted"
-    few = intended - sent > max(float(len(found)), _SHORT_RATIO * intended)
+    few = intended - sent > max(float(len(streams)), _SHORT_RATIO * intended)
     reasons = (f"the tester sent {sent:,} of {intended:,} broadcast frames",) if few else ()
     # Where nothing is lost, what the device dropped are the broadcast frames.
     places = trial.drops_pps if trial.dropped_frames else {}

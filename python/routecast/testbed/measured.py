@@ -40,13 +40,13 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
     tuple of Moment
         Empty where the tester did not count by parts: nobody asked, or a slice began too late.
     """
-    found = [one for part in slices if (one := part.outcome.get("over_time")) is not None]
-    if not found or len(found) < len(slices):
+    slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
+    if not slices_over_time or len(slices_over_time) < len(slices):
         return ()
-    together = len(found)
+    together = len(slices_over_time)
     counts: dict[str, list[int]] = {}
     for rate, name in _RATES.items():
-        parts = [int(count) for one in found for count in one[name]]
+        parts = [int(count) for over_time in slices_over_time for count in over_time[name]]
         counts[rate] = [sum(parts[at : at + together]) for at in range(0, len(parts), together)]
     number = len(counts["offered_pps"])
     part_s = duration_s / number
@@ -125,18 +125,18 @@ def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
 def _drops(seen: Seen, duration_s: float) -> Mapping[str, float]:
     """Return losses by place: what the device's own counters know of, and the rest."""
     lost = seen.counted.lost_frames
-    found: dict[str, float] = {}
+    drops: dict[str, float] = {}
     known = 0
     for name in seen.after.device:
         if name == "drop" or not _DROP.search(name):
             continue  # "drop" is the sum
         count = seen.after.device.get(name, 0) - seen.before.device.get(name, 0)
         if count > 0:
-            found[name] = count / duration_s
+            drops[name] = count / duration_s
             known += count
     if lost > known:
-        found["place unknown"] = (lost - known) / duration_s
-    return found
+        drops["place unknown"] = (lost - known) / duration_s
+    return drops
 
 
 def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Resource, ...]:
@@ -179,7 +179,7 @@ def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Res
 
 def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
     """Return frames and their mean size into the device and out of it at a port, as the tester counted them."""
-    found = []
+    carried = []
     streams = [
         (part.outcome["ports"][number], part.outcome["to_ports"][number], stream)
         for part in seen.slices
@@ -191,8 +191,8 @@ def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
         frames = sum(int(stream[count]) for stream in some)
         received = sum(int(stream["received_frames"]) for stream in some)
         if frames and received:
-            found.append((direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received))
-    return found
+            carried.append((direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received))
+    return carried
 
 
 def _full_ring(seen: Seen) -> tuple[str, int] | None:
@@ -205,7 +205,7 @@ def _full_ring(seen: Seen) -> tuple[str, int] | None:
         if name.endswith(_RX_DROPPED):
             interface, count = name.removesuffix(_RX_DROPPED), now - seen.before.device.get(name, 0)
             dropped[interface] = max(dropped.get(interface, 0), count)
-    name = max(dropped, key=lambda one: dropped[one], default="")
+    name = max(dropped, key=lambda reason: dropped[reason], default="")
     if not name or 2 * dropped[name] <= seen.counted.lost_frames:
         return _full_queue(seen)
     queue = _full_queue(seen)
@@ -267,8 +267,16 @@ def _squeezed(before: Core, after: Core) -> str:
 
 def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
     counts = seen.counted
-    busiest = max((one for one in resources if one.kind == "pool"), key=lambda one: one.utilisation_ratio, default=None)
-    full = max((one for one in resources if one.kind == "link"), key=lambda one: one.utilisation_ratio, default=None)
+    busiest = max(
+        (resource for resource in resources if resource.kind == "pool"),
+        key=lambda resource: resource.utilisation_ratio,
+        default=None,
+    )
+    full = max(
+        (resource for resource in resources if resource.kind == "link"),
+        key=lambda resource: resource.utilisation_ratio,
+        default=None,
+    )
     if full is not None and full.utilisation_ratio >= _AT_LINE_RATE_RATIO:
         return Bottleneck(name=full.name, kind="link", reason="is at its line rate")
     if counts.lost_frames == 0:

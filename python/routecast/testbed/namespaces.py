@@ -40,14 +40,16 @@ End = tuple[str, str, str]
 class Namespaces(Bed):
     """The test bed of a ``kind = "namespaces"`` file; see :class:`routecast.testbed.bed.Bed`."""
 
-    def __init__(self, file: NamespacesFile, device: Device, *, said: Callable[[str], None] = lambda _: None) -> None:
-        super().__init__(file, device, said=said)
+    def __init__(
+        self, file: NamespacesFile, device: Device, *, on_remark: Callable[[str], None] = lambda _: None
+    ) -> None:
+        super().__init__(file, device, on_remark=on_remark)
         self._file = file
         self._bound: tuple[int, ...] = ()
         self._receiving: tuple[int, ...] = ()
         self._addresses = tuple(port_addresses(side, networks=file.networks) for side in (0, 1))
         self._gen, self._dut, self._sink = (f"rc-{file.name}-{part}" for part in ("gen", "dut", "sink"))
-        self.ports = tuple(self._tester_port(side, found) for side, found in enumerate(self._addresses))
+        self.ports = tuple(self._tester_port(side, addresses) for side, addresses in enumerate(self._addresses))
 
     def settle(self) -> None:
         """Bind the kernel thread of the device's receiving port, and the receiver's where it has a core of its own."""
@@ -78,18 +80,18 @@ class Namespaces(Bed):
 
     def beside_generator(self) -> Mapping[str, bool]:
         """Return who else works on the generator's core, and of each whether it is known to go before the generator."""
-        found = {}
+        states = {}
         if self.placement.is_shared and self.site.cpu is not None:
             is_bound = bool(self._bound) and self.device_threads() == self._bound
-            found["device"] = self.priority > 0 and is_bound
+            states["device"] = self.priority > 0 and is_bound
         if self.placement.receiver == self.placement.tester:
-            found["receiver"] = self.priority > 0 and bool(self._receiving)
-        return found
+            states["receiver"] = self.priority > 0 and bool(self._receiving)
+        return states
 
     def device_threads(self) -> tuple[int, ...]:
         """Return the thread that polls the device's receiving port, where the kernel forwards."""
-        found = napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
-        return tuple(filter(napi.visible, found))
+        threads = napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
+        return tuple(filter(napi.visible, threads))
 
     def facts(self) -> Mapping[str, object]:
         """Return what the bed is, as plain data."""

@@ -55,7 +55,7 @@ def message(kind: int, body: bytes, flags: int) -> bytes:
     return struct.pack("IHHII", 16 + len(body), kind, flags, 1, 0) + body
 
 
-def answers(handle: socket.socket, kind: int, *, one: bool = False) -> Iterator[bytes]:
+def answers(handle: socket.socket, kind: int, *, is_single: bool = False) -> Iterator[bytes]:
     """Yield the bodies of the answers of a kind: the first datagram's, or all until the kernel says that it is done."""
     while True:
         data = handle.recv(_RECEIVE_BYTES)
@@ -67,21 +67,21 @@ def answers(handle: socket.socket, kind: int, *, one: bool = False) -> Iterator[
             if got == kind:
                 yield data[place + 16 : place + length]
             place += (length + 3) & ~3
-        if one:
+        if is_single:
             return
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Split attributes by their kind."""
-    found = {}
+    attributes_ = {}
     place = 0
     while place + 4 <= len(data):
         length, kind = struct.unpack_from("HH", data, place)
         if length < 4:
             break
-        found[kind & _NESTED_AND_ORDER_BITS] = data[place + 4 : place + length]
+        attributes_[kind & _NESTED_AND_ORDER_BITS] = data[place + 4 : place + length]
         place += (length + 3) & ~3
-    return found
+    return attributes_
 
 
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
@@ -106,8 +106,8 @@ def threads(netns: str | None, interface: str) -> tuple[int, ...]:
     """
 
     def look() -> list[int]:
-        found = _asked(interface)
-        return _named(interface) if found is None else found
+        answer = _asked(interface)
+        return _named(interface) if answer is None else answer
 
     return tuple(dict.fromkeys(inside(netns, look)))
 
@@ -150,7 +150,7 @@ def _asked(interface: str) -> list[int] | None:
     with open_netlink(GENERIC) as handle:
         name = struct.pack("BBH", _GET_FAMILY, 1, 0) + attribute(_FAMILY_NAME, b"netdev\0")
         handle.send(message(GENERIC, name, REQUEST))
-        family = next((attributes(body[4:])[_FAMILY_ID] for body in answers(handle, GENERIC, one=True)), None)
+        family = next((attributes(body[4:])[_FAMILY_ID] for body in answers(handle, GENERIC, is_single=True)), None)
         if family is None:
             return None
         number = struct.unpack("H", family)[0]
@@ -161,7 +161,7 @@ def _asked(interface: str) -> list[int] | None:
 
 
 def _named(interface: str) -> list[int]:
-    found = []
+    names = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -169,5 +169,5 @@ def _named(interface: str) -> list[int]:
             except OSError:
                 continue
             if name.startswith(f"napi/{interface}-"):
-                found.append(int(folder.name))
-    return sorted(found, reverse=True)[:1]
+                names.append(int(folder.name))
+    return sorted(names, reverse=True)[:1]

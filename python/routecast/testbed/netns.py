@@ -80,7 +80,7 @@ def process_ids(netns: str) -> tuple[int, ...]:
         wanted = (FOLDER / netns).stat()
     except OSError:
         return ()
-    found = []
+    ids = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -89,5 +89,5 @@ def process_ids(netns: str) -> tuple[int, ...]:
         except OSError:
             continue  # it has just ended, or is another user's
         if (there.st_dev, there.st_ino) == (wanted.st_dev, wanted.st_ino):
-            found.append(int(folder.name))
-    return tuple(found)
+            ids.append(int(folder.name))
+    return tuple(ids)

@@ -37,13 +37,13 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     >>> pairs(["rules=100", "ipv6=true"])
     {'rules': '100', 'ipv6': 'true'}
     """
-    found = {}
+    options = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise QuantityProblem(text, f"--dut-option {text!r}: write key=value, such as rules=100")
-        found[key.strip()] = value.strip()
-    return found
+        options[key.strip()] = value.strip()
+    return options
 
 
 def make_bed(
@@ -54,7 +54,7 @@ def make_bed(
     encapsulation: str | None = None,
     own_network: bool = False,
     share_cores: bool = False,
-    said: Callable[[str], None] = lambda _: None,
+    on_remark: Callable[[str], None] = lambda _: None,
 ) -> Bed:
     """Return the test bed of a file, or the built-in ``"namespaces"``; it is up while its context lasts.
 
@@ -71,7 +71,7 @@ def make_bed(
         Send on interfaces that carry other traffic or addresses as well.
     share_cores : bool
         Use cores on which another test bed measures.
-    said : callable, optional
+    on_remark : callable, optional
         Told what the user should know, line by line.
 
     Raises
@@ -83,9 +83,9 @@ def make_bed(
     under_test = make_device(file.dut.device, file.dut.options)
     bed: Bed
     if isinstance(file, NamespacesFile):
-        bed = Namespaces(file, under_test, said=said)
+        bed = Namespaces(file, under_test, on_remark=on_remark)
     else:
-        bed = Interfaces(file, under_test, own_network=own_network, said=said)
+        bed = Interfaces(file, under_test, own_network=own_network, on_remark=on_remark)
     bed.share_cores = share_cores
     return bed
 
@@ -99,7 +99,7 @@ def open_testbed(
     encapsulation: str | None = None,
     own_network: bool = False,
     share_cores: bool = False,
-    said: Callable[[str], None] = lambda _: None,
+    on_remark: Callable[[str], None] = lambda _: None,
     power: str | None = None,
     **measure: Any,
 ) -> Iterator[Measure]:
@@ -120,7 +120,7 @@ def open_testbed(
         encapsulation=encapsulation,
         own_network=own_network,
         share_cores=share_cores,
-        said=said,
+        on_remark=on_remark,
     )
     meter, no_power = meter_for(bed.power, power)
     with bed, measure_of(bed)(bed, meter=meter, no_power=no_power, **measure) as evaluator:

@@ -116,11 +116,11 @@ def _siblings(core: int | None) -> frozenset[int]:
         text = (_CPUS / f"cpu{core}" / "topology" / "thread_siblings_list").read_text(encoding="utf-8")
     except OSError:
         return frozenset({core})
-    found: set[int] = set()
+    siblings: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+        siblings.update(range(int(first), int(last or first) + 1))
+    return frozenset(siblings)
 
 
 def _text(cores: list[int]) -> str:

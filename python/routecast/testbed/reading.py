@@ -150,7 +150,10 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
         make_device(bed.dut.device, bed.dut.options)
     except FileProblem as problem:
         places = {"name": "device"}
-        return [Problem(place_of(["dut", places.get(one.place, one.place)]), one.message) for one in problem.problems]
+        return [
+            Problem(place_of(["dut", places.get(fault.place, fault.place)]), fault.message)
+            for fault in problem.problems
+        ]
     return []
 
 
@@ -163,7 +166,7 @@ def _power_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
     try:
         meter_of(bed.power.meter, settings_of(bed.power))
     except FileProblem as problem:
-        return [Problem("power.meter", one.message) for one in problem.problems]
+        return [Problem("power.meter", fault.message) for fault in problem.problems]
     except EnvironmentProblem:
         return []  # credentials are a matter of the run, not of the file
     return []

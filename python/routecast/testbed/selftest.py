@@ -119,7 +119,7 @@ class SelfTest:
 def self_test(
     file: NamespacesFile,
     *,
-    said: Callable[[str], None] = lambda _: None,
+    on_remark: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[int, int, str], None] = lambda *_: None,
 ) -> SelfTest:
     """Measure the tester's own limits on a veth pair.
@@ -128,7 +128,7 @@ def self_test(
     ----------
     file : NamespacesFile
         Name, cores and priority are taken from it.
-    said, on_progress : callable
+    on_remark, on_progress : callable
         Told what the user should know, and how far the test is.
 
     Raises
@@ -140,21 +140,25 @@ def self_test(
     apart = BackToBack(unlimited, Wire()).placement
     beside = unlimited.model_copy(update={"cores": file.cores.model_copy(update={"receiver": apart.dut})})
     steps = list(_steps(two_cores=apart.dut != apart.tester))
-    found: list[Check] = []
+    checks: list[Check] = []
     facts: Mapping[str, Any] = {}
     for place, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
-        with BackToBack(beside if place == "other core" else unlimited, Wire(), said=said) as bed:
+        with BackToBack(beside if place == "other core" else unlimited, Wire(), on_remark=on_remark) as bed:
             bed.begin_measuring()
             measure = Measure(bed, back_end=back_end, retries=1, phases=Phases(learning_frames=0))
             try:
                 with measure:
-                    for step in (one for one in steps if (one.where, one.back_end) == (place, back_end)):
-                        on_progress(len(found), len(steps), f"{back_end}, {step.frame_bytes} B")
-                        found.append(_run(measure, step))
+                    for step in (step for step in steps if (step.where, step.back_end) == (place, back_end)):
+                        on_progress(len(checks), len(steps), f"{back_end}, {step.frame_bytes} B")
+                        checks.append(_run(measure, step))
                     facts = measure.facts()
             except EnvironmentProblem as problem:
-                done = {(one.name, one.frame_bytes) for one in found if (one.where, one.back_end) == (place, back_end)}
-                found += [
+                done = {
+                    (check.name, check.frame_bytes)
+                    for check in checks
+                    if (check.where, check.back_end) == (place, back_end)
+                }
+                checks += [
                     Check(
                         name=step.name,
                         back_end=back_end,
@@ -166,7 +170,7 @@ def self_test(
                     for step in steps
                     if (step.where, step.back_end) == (place, back_end) and (step.name, step.frame_bytes) not in done
                 ]
-    return SelfTest(checks=tuple(found), facts=facts)
+    return SelfTest(checks=tuple(checks), facts=facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,12 +227,12 @@ def beds() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json"))) if FOLDER.is_dir() else ()
 
 
-def clean_dead(*, said: Callable[[str], None], every: bool = False) -> list[str]:
+def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list[str]:
     """Remove what dead owners left behind; return the names of the beds that were removed.
 
     Parameters
     ----------
-    said : callable
+    on_remark : callable
         Told a line for each bed that is removed.
     every : bool
         Remove all beds that are not in use, those that were put up to stay as well.
@@ -244,7 +244,7 @@ def clean_dead(*, said: Callable[[str], None], every: bool = False) -> list[str]
             if state is None or (state.is_kept and not every):
                 continue
             if not state.is_kept:
-                said(f"removing what process {state.pid} left of test bed {bed!r}")
+                on_remark(f"removing what process {state.pid} left of test bed {bed!r}")
             clean(state)
             removed.append(bed)
     return removed
@@ -312,7 +312,7 @@ def clean(state: BedState) -> None:
     from routecast.testbed.settings import restore
 
     problems = []
-    _end([int(one["pid"]) for one in state.processes if _is_same(one)])
+    _end([int(process["pid"]) for process in state.processes if _is_same(process)])
     for name in state.namespaces:
         _end(list(netns.process_ids(name)))
     for setting in reversed(state.settings):

@@ -97,7 +97,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
         what = f"join {len(groups)} pairs of ports: at most {_MOST_STREAMS}"
         raise ModelProblem("offered load", [Problem("flows", what)])
     recorded = {pair: _recorded(load.arrivals, of_pair) for pair, of_pair in numbers.items()} if is_recorded else {}
-    shares = {pair: math.fsum(one.weight for one in flows) for pair, flows in groups.items()}
+    shares = {pair: math.fsum(flow.weight for flow in flows) for pair, flows in groups.items()}
     shares |= {pair: share for pair, (_, share) in recorded.items()}
     total = math.fsum(shares.values())
     notes: list[str] = []
@@ -162,12 +162,12 @@ def _broadcast(stream: Mapping[str, Any], ports: Sequence[TesterPort], addressin
 def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: int, rate_pps: float) -> list[Any]:
     """Return learning frames (RFC 2544 sec. 23 b): a few from each port that receives to the one that sends to it."""
     pairs = dict.fromkeys((stream["to_port"], stream["port"]) for stream in streams.streams)
-    found = []
+    streams_ = []
     for sender, receiver in pairs:
-        there = next(one for one in streams.streams if (one["to_port"], one["port"]) == (sender, receiver))
+        there = next(stream for stream in streams.streams if (stream["to_port"], stream["port"]) == (sender, receiver))
         flow = there["flows"][0]
         is_routed = flow["destination_mac"] == ports[receiver].device_mac
-        found.append(
+        streams_.append(
             {
                 "port": sender,
                 "to_port": receiver,
@@ -187,7 +187,7 @@ def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: i
                 ],
             }
         )
-    return found
+    return streams_
 
 
 def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Problem]:
@@ -350,8 +350,8 @@ def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:
         what = f"{addressing.networks} networks: port {receiver.name} has {1 + len(further)}"
         raise ModelProblem("offered load", [Problem("networks", f"{what}; give more in the test bed's file")])
     behind = [str(ipaddress.ip_network(text)[2]) for text in further[: addressing.networks]]
-    found = [*behind, here] if addressing.are_learnt else [here, *behind]
-    return found[: addressing.networks]
+    networks = [*behind, here] if addressing.are_learnt else [here, *behind]
+    return networks[: addressing.networks]
 
 
 def _repeats(weights: Sequence[float], notes: list[str]) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from routecast.errors import EnvironmentProblem
 from routecast.quantity.schema import field, value
 
-__all__ = ["BACK_ENDS", "BackEnd", "Tester", "back_ends", "notes_of", "open_tester", "said"]
+__all__ = ["BACK_ENDS", "BackEnd", "Tester", "back_ends", "error_text", "notes_of", "open_tester"]
 
 BACK_ENDS = ("auto", "live", "af_xdp", "af_packet")
 """How frames are sent; auto takes the fastest that a port has for a load."""
@@ -58,7 +58,7 @@ def open_tester(configuration: Mapping[str, Any]) -> Tester:
         is_live = any(port.get("send") == "live" for port in configuration["ports"])
         needs_ebpf = is_live and problem.args[0] in {"rights", "no_programs", "bpf"}
         instead = "; back end auto takes one that needs no eBPF" if needs_ebpf else ""
-        raise EnvironmentProblem(f"the tester cannot be opened: {said(problem)}{instead}") from problem
+        raise EnvironmentProblem(f"the tester cannot be opened: {error_text(problem)}{instead}") from problem
     return tester
 
 
@@ -66,7 +66,7 @@ def back_ends() -> tuple[BackEnd, ...]:
     """Return the tester's back ends, tried as far as that goes without an interface."""
     from routecast import _core
 
-    return tuple(BackEnd(**one) for one in json.loads(_core.back_ends()))
+    return tuple(BackEnd(**load) for load in json.loads(_core.back_ends()))
 
 
 def notes_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -75,12 +75,12 @@ def notes_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if not why:
         return ()
     ports = facts["ports"]
-    sent = dict.fromkeys(one["back_end"] for port in ports for one in port["send"])
+    sent = dict.fromkeys(port_["back_end"] for port in ports for port_ in port["send"])
     received = dict.fromkeys(port["receive"]["back_end"] for port in ports if port["receive"])
     ways = f"sent through {', '.join(sent)} and received through {', '.join(received)}"
     return (f"frames were {ways}: {why}",)
 
 
-def said(problem: Exception) -> str:
+def error_text(problem: Exception) -> str:
     """Return the message of the extension's error, whose arguments are a kind and a message."""
     return str(problem.args[1] if len(problem.args) > 1 else problem)

@@ -35,9 +35,9 @@ MARKS = {"fine": ("✓", "green"), "distorts": ("▲", "yellow"), "missing": ("�
 """Of each state of a finding: sign and colour."""
 
 
-def selftest_tables(found: SelfTest) -> tuple[Table, ...]:
+def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     """Return highest rates, latency floors and accuracy of the rate, as far as they were tested."""
-    of = {name: [one for one in found.checks if one.name == name] for name in ("maximum", "latency", "rate")}
+    of = {name: [check for check in result.checks if check.name == name] for name in ("maximum", "latency", "rate")}
     left = (Column.text("Back end", "back_end"), Column.text("Receiver", "where"))
 
     def delay(title: str, name: str) -> Column:
@@ -50,14 +50,14 @@ def selftest_tables(found: SelfTest) -> tuple[Table, ...]:
         of["maximum"],
         *left,
         Column("Frame", "B", "d", "frame_bytes"),
-        Column("Received", "", format_pps, lambda one: one.trial.forwarded_pps if one.trial else None),
-        Column("Lost", "", ".2%", lambda one: one.trial.loss_ratio if one.trial else None),
-        Column("On the wire", "Gbit/s", ".1f", lambda one: one.trial.l1_bps / 1e9 if one.trial else None),
+        Column("Received", "", format_pps, lambda row: row.trial.forwarded_pps if row.trial else None),
+        Column("Lost", "", ".2%", lambda row: row.trial.loss_ratio if row.trial else None),
+        Column("On the wire", "Gbit/s", ".1f", lambda row: row.trial.l1_bps / 1e9 if row.trial else None),
         name="maxima",
         title="Highest rate, gen to sink without a device, time stamp in every frame",
     )
     floors = Table.of(
-        [one for one in of["latency"] if one.trial is not None and one.trial.latency is not None],
+        [latency for latency in of["latency"] if latency.trial is not None and latency.trial.latency is not None],
         *left,
         delay("Least", "min"),
         delay("Median", "p50"),
@@ -68,8 +68,8 @@ def selftest_tables(found: SelfTest) -> tuple[Table, ...]:
         caption="What a wire between generator and receiver takes: no device can be measured below it.",
     )
     rates = Table.of(
-        [one for one in of["rate"] if one.trial is not None],
-        Column.text("Intended", lambda one: format_pps(one.trial.intended_pps)),
+        [rate for rate in of["rate"] if rate.trial is not None],
+        Column.text("Intended", lambda row: format_pps(row.trial.intended_pps)),
         Column("Error", "", "+.4%", error),
         Column("Attempts", "", "d", "trial.attempts"),
         name="rates",
@@ -144,10 +144,10 @@ def beds_table(beds: Sequence[Mapping[str, Any]]) -> Table:
     """Return the test beds that stand."""
     return Table.of(
         beds,
-        Column.text("Name", lambda one: one["name"]),
-        Column.text("State", lambda one: one["state"]),
-        Column.text("Process", lambda one: str(one["pid"])),
-        Column.text("Namespaces", lambda one: ", ".join(map(str, one["namespaces"]))),
+        Column.text("Name", lambda row: row["name"]),
+        Column.text("State", lambda row: row["state"]),
+        Column.text("Process", lambda row: str(row["pid"])),
+        Column.text("Namespaces", lambda row: ", ".join(map(str, row["namespaces"]))),
         name="beds",
         title="Test beds",
     )
@@ -159,8 +159,8 @@ def devices_table(devices: Sequence[DeviceEntry]) -> Table:
         devices,
         Column.text("Name", "name"),
         Column.text("What", "title"),
-        Column.text("Is a", lambda one: "router" if one.layer == 3 else "bridge"),
-        Column.text("Missing", lambda one: "; ".join(map(str, one.missing)) or "nothing"),
+        Column.text("Is a", lambda row: "router" if row.layer == 3 else "bridge"),
+        Column.text("Missing", lambda row: "; ".join(map(str, row.missing)) or "nothing"),
         name="devices",
         title="Devices under test",
         caption="Options: routecast testbed devices --json",
@@ -173,7 +173,7 @@ def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
         back_ends,
         Column.text("Name", "name"),
         Column.text("To", "task"),
-        Column.text("Missing", lambda one: one.why_not or "nothing"),
+        Column.text("Missing", lambda row: row.why_not or "nothing"),
         name="back-ends",
         title="Back ends of the tester",
     )
@@ -182,8 +182,8 @@ def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
 def meters_table(meters: Sequence[FoundMeter]) -> Table:
     """Return the power meters: what each covers, and whether it can be read here."""
 
-    def readable(one: FoundMeter) -> str:
-        return "yes" if one.is_readable else "if told where" if one.needs_address else "no"
+    def readable(meter: FoundMeter) -> str:
+        return "yes" if meter.is_readable else "if told where" if meter.needs_address else "no"
 
     return Table.of(
         meters,

@@ -83,7 +83,7 @@ class Watch:
         """Read everything now."""
         links = {}
         for name, reader in self._readers.items():
-            links.update({(name, one.name): one for one in reader.read().values()})
+            links.update({(name, value.name): value for value in reader.read().values()})
         times = {pid: spent for pid in threads if (spent := _thread_s(pid)) is not None}
         return Reading(
             at_s=time.monotonic(),
@@ -117,7 +117,7 @@ def _realtime_offset_s() -> float:
 
 
 def _cores() -> dict[int, Core]:
-    found = {}
+    cores = {}
     backlogs = _backlogs()
     with contextlib.suppress(OSError):
         for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
@@ -127,7 +127,7 @@ def _cores() -> dict[int, Core]:
                 # user nice system idle iowait irq softirq steal; guest time is part of user time.
                 total, idle, steal = sum(ticks[:8]), ticks[3] + ticks[4], ticks[7]
                 dropped, squeezes = backlogs.get(int(name[3:]), (0, 0))
-                found[int(name[3:])] = Core(
+                cores[int(name[3:])] = Core(
                     total_s=total / _TICKS_PER_S,
                     busy_s=(total - idle - steal) / _TICKS_PER_S,
                     steal_s=steal / _TICKS_PER_S,
@@ -136,20 +136,20 @@ def _cores() -> dict[int, Core]:
                     dropped_frames=dropped,
                     squeezes=squeezes,
                 )
-    return found
+    return cores
 
 
 def _backlogs() -> dict[int, tuple[int, int]]:
     """Return by core how many frames its backlog had no room for, and how often its polling was cut short."""
-    found = {}
+    backlogs = {}
     with contextlib.suppress(OSError):
         lines = Path("/proc/net/softnet_stat").read_text(encoding="utf-8").splitlines()
         for place, line in enumerate(lines):
             counts = [int(text, 16) for text in line.split()]
             # Rows are of the cores that are online, and name them since Linux 5.10.
             core = counts[12] if len(counts) > 12 else place
-            found[core] = (counts[1], counts[2])
-    return found
+            backlogs[core] = (counts[1], counts[2])
+    return backlogs
 
 
 def _thread_s(pid: int) -> tuple[float, float] | None:

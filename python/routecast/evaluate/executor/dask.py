@@ -259,14 +259,14 @@ def _check_versions(client: Any, address: str) -> None:
 
     there = _asked(client, address, members)
     mine = version("routecast")
-    others = [f"{where} has {_called(found)}" for where, found in there.items() if found != mine]
+    others = [f"{where} has {_called(worker)}" for where, worker in there.items() if worker != mine]
     if others:
         message = f"dask://{address}: all need routecast {mine}, as here; but {', '.join(others)}"
         raise EnvironmentProblem(message)
 
 
-def _called(found: object) -> str:
-    return found if isinstance(found, str) else "none"
+def _called(result: object) -> str:
+    return result if isinstance(result, str) else "none"
 
 
 @contextmanager
@@ -288,7 +288,7 @@ def _told(error: BaseException) -> str:
     while cause is not None:
         causes.append(cause)
         cause = cause.__cause__
-    told = [each for each in causes if not isinstance(each, TimeoutError | CancelledError | asyncio.CancelledError)]
-    if not told:
+    causes_ = [each for each in causes if not isinstance(each, TimeoutError | CancelledError | asyncio.CancelledError)]
+    if not causes_:
         return f"nothing within {CONNECTS_WITHIN_S:g} s"
-    return str(told[-1]) or type(told[-1]).__name__
+    return str(causes_[-1]) or type(causes_[-1]).__name__

@@ -32,8 +32,8 @@ def check_executor(spec: str) -> None:
     """
     if spec in ("threads", "processes"):
         return
-    found = _DASK.fullmatch(spec)
-    if found and 0 < int(found["port"]) < 65536:
+    match = _DASK.fullmatch(spec)
+    if match and 0 < int(match["port"]) < 65536:
         return
     if spec.startswith("dask"):
         message = f'executor "{spec}": a Dask scheduler is written dask://HOST:PORT, e.g. dask://127.0.0.1:8786'
@@ -103,10 +103,10 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
         raise QuantityProblem(str(workers), f"{workers} workers: at least one is needed")
     if workers is not None and workers > MOST_WORKERS:
         raise QuantityProblem(str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine")
-    if found := _DASK.fullmatch(spec):
+    if match := _DASK.fullmatch(spec):
         from routecast.evaluate.executor.dask import open_dask
 
-        with open_dask(found["address"]) as dask:
+        with open_dask(match["address"]) as dask:
             yield dask
         return
     executor: Workers = Threads(workers) if spec == "threads" else Processes(workers)

@@ -70,10 +70,10 @@ class WorkerProcess:
             answer = self._pipe.recv_bytes()
         except (EOFError, OSError) as gone:  # nothing, or half a message
             raise BrokenProcessPool(_LOST) from gone
-        is_value, found, told = ForkingPickler.loads(answer)
+        is_value, result, traceback_text = ForkingPickler.loads(answer)
         if is_value:
-            return found
-        raise found from _There(told)
+            return result
+        raise result from _There(traceback_text)
 
     def kill(self) -> None:
         """End it, whatever it is doing, even if it is stopped."""
@@ -107,9 +107,9 @@ def _answer_one(pipe: Connection) -> None:
     try:
         message = ForkingPickler.dumps(answer)
     except Exception as error:
-        is_value, found, told = answer
-        what = "what it returns" if is_value else f"what it raises, {type(found).__name__}: {found},"
-        message = ForkingPickler.dumps((False, TypeError(f"{what} cannot be sent: {error}"), told))
+        is_value, result, traceback_text = answer
+        what = "what it returns" if is_value else f"what it raises, {type(result).__name__}: {result},"
+        message = ForkingPickler.dumps((False, TypeError(f"{what} cannot be sent: {error}"), traceback_text))
     pipe.send_bytes(message)
 
 
@@ -208,8 +208,8 @@ class Processes(Workers):
         """Let the process of this thread answer a call."""
         process = self._of_this_thread()
         try:
-            found: Value = process.call(fn, args, kwargs)
-            return found
+            result: Value = process.call(fn, args, kwargs)
+            return result
         except BrokenProcessPool:
             self._of_thread.process = None
             with self._lock:

@@ -69,10 +69,10 @@ def transform_advice(
     """
     if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
         return []
-    found = []
+    advice = []
     ratio = float(np.max(y)) / float(np.min(y))
     if ratio >= _LARGE_RATIO:
-        found.append(
+        advice.append(
             f"the largest response is {ratio:.3g} times the smallest: effects that multiply look like interactions "
             'here; analyse the logarithm as well (transform = "log")'
         )
@@ -81,11 +81,11 @@ def transform_advice(
         if not low <= 1.0 <= high:
             power = min(_NAMED, key=lambda named: (not low <= named <= high, abs(named - best)))
             if low <= power <= high:
-                found.append(
+                advice.append(
                     f"by the method of Box and Cox the model fits {_NAMED[power]} of the response better than the "
                     f"response (power {best:.2g}, {confidence:.0%} interval {low:.2g} to {high:.2g})"
                 )
-    return found
+    return advice
 
 
 def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
@@ -99,9 +99,9 @@ def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst
     error_df : int
     sst : float
     """
-    found = []
+    advice = []
     if sst > 0 and error_df == 0 and not seen.is_exact and not seen.is_replicated:
-        found.append(
+        advice.append(
             "run every combination at least twice (replications = 2): only then are there intervals that say what is "
             "noise"
         )
@@ -115,8 +115,8 @@ def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst
                 if seen.missing
                 else "add the runs of another part of the full design to tell them apart"
             )
-            found.append(f"{effect.name} explains much but may in truth be {named}{more}: {mend}")
-    return found
+            advice.append(f"{effect.name} explains much but may in truth be {named}{more}: {mend}")
+    return advice
 
 
 def box_cox(y: Floats, columns: Sequence[Floats], confidence: float) -> tuple[float, float, float]:

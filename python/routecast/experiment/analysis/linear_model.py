@@ -289,9 +289,9 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
     seen: dict[bytes, tuple[str, float]] = {}
     distinct = np.unique(rows)
     basis = _Basis(len(distinct))
-    one = np.ones(len(distinct))
-    basis.takes(one)
-    seen[one.tobytes()] = ("I", 1.0)
+    intercept = np.ones(len(distinct))
+    basis.takes(intercept)
+    seen[intercept.tobytes()] = ("I", 1.0)
     mixed: list[Term] = []
     for term in terms:
         columns = term.columns[distinct]
@@ -447,14 +447,14 @@ def _polynomial(kind: DesignKind, seen: Observations, order: int | None) -> Choi
 
 def _factorial(seen: Observations, highest: int) -> Estimable:
     terms: Iterable[Term] = factorial_terms(seen.factors, seen.design, seen.rows)
-    found = estimable_terms(takewhile(lambda term: len(term.letters) <= highest, terms), seen.rows)
+    estimable = estimable_terms(takewhile(lambda term: len(term.letters) <= highest, terms), seen.rows)
     if highest == len(seen.factors):
-        return found
+        return estimable
     # Aliases reach beyond the order of the model: what a main effect stands for is said in full.
     everything = estimable_terms(factorial_terms(seen.factors, seen.design, seen.rows), seen.rows)
-    names = {term.name for term in found.terms}
+    names = {term.name for term in estimable.terms}
     chains = {name: others for name, others in everything.aliases.items() if name in names | {"I"}}
-    return Estimable(terms=found.terms, aliases=chains, sentences=found.sentences)
+    return Estimable(terms=estimable.terms, aliases=chains, sentences=estimable.sentences)
 
 
 def _error_df(estimable: Estimable, seen: Observations) -> int:
@@ -666,9 +666,9 @@ def _means(seen: Observations, coded: Floats, columns: tuple[int, ...], half: fl
         reach = None if half is None else half / float(count) ** 0.5
         points.append(
             Mean(
-                coded=tuple(float(one) for one in level),
+                coded=tuple(float(code) for code in level),
                 labels=tuple(
-                    label_of(seen.factors[column], float(one)) for column, one in zip(columns, level, strict=True)
+                    label_of(seen.factors[column], float(code)) for column, code in zip(columns, level, strict=True)
                 ),
                 value=value,
                 count=int(count),
@@ -770,12 +770,12 @@ def effects_of(estimable: Estimable, fit: Fit, margins: Lenth | None, confidence
     margins : Lenth or None
     confidence : float
     """
-    found = [
+    effects = [
         _effect(term, estimable.aliases.get(term.name, ()), fit, number, margins, confidence)
         for number, term in enumerate(estimable.terms)
     ]
     # Those that only rounding tells apart keep the order of the terms.
-    return tuple(sorted(found, key=lambda effect: -float(f"{effect.ss:.9g}")))
+    return tuple(sorted(effects, key=lambda effect: -float(f"{effect.ss:.9g}")))
 
 
 def _effect(

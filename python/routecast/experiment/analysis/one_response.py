@@ -122,7 +122,7 @@ def interval_of_further_runs(analysis: Analysis, row: int, runs: int = 1) -> tup
     runs : int
         How many more runs.
     """
-    cell = next(one for one in analysis.cells if one.row == row)
+    cell = next(cell for cell in analysis.cells if cell.row == row)
     if analysis.s_e is None or cell.predicted is None or cell.low is None:
         return None
     quantile = _quantile(analysis)
@@ -174,9 +174,9 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
     """
     if not all(factor.is_quantity for factor in seen.factors):
         return None
-    asked = list(polynomial_terms(seen.factors, seen.design, seen.rows, order))
-    terms = estimable_terms(asked, seen.rows).terms
-    if len(terms) < len(asked) or (order == 2 and len(terms) < _full_size(len(seen.factors))):
+    candidate_terms = list(polynomial_terms(seen.factors, seen.design, seen.rows, order))
+    terms = estimable_terms(candidate_terms, seen.rows).terms
+    if len(terms) < len(candidate_terms) or (order == 2 and len(terms) < _full_size(len(seen.factors))):
         return None
     points = seen.design[seen.rows]
     columns = [term.columns[seen.rows] for term in terms]
@@ -184,20 +184,20 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
     if fit.sst == 0:
         return None
     letters = tuple(factor.letter for factor in seen.factors)
-    found = _terms(terms, letters, fit, confidence)
+    surface_terms = _terms(terms, letters, fit, confidence)
     return Surface(
         order=order,
         letters=letters,
-        terms=found,
+        terms=surface_terms,
         r2_ratio=fit.r2_ratio,
         adjusted_r2_ratio=fit.adjusted_r2_ratio,
         predicted_r2_ratio=fit.predicted_r2_ratio,
         s_e=fit.s_e,
         error_df=fit.error_df,
         confidence=confidence,
-        inverse=tuple(tuple(float(one) for one in row) for row in fit.inverse),
+        inverse=tuple(tuple(float(entry) for entry in row) for row in fit.inverse),
         lack_of_fit=lack_of_fit(fit, seen.design[seen.rows], seen.y, confidence),
-        stationary=_stationary(found, seen.design[seen.rows]) if order == 2 else None,
+        stationary=_stationary(surface_terms, seen.design[seen.rows]) if order == 2 else None,
     )
 
 
@@ -243,12 +243,12 @@ def _terms(terms: tuple[Term, ...], letters: tuple[str, ...], fit: Fit, confiden
 
     s_e = fit.s_e
     quantile = float(student.ppf(0.5 + confidence / 2, fit.error_df)) if s_e is not None else 0.0
-    found = []
+    surface_terms = []
     for number in range(len(terms) + 1):
         term = terms[number - 1] if number else None
         value = float(fit.coefficients[number])
         error = None if s_e is None else s_e * float(fit.inverse[number, number]) ** 0.5
-        found.append(
+        surface_terms.append(
             SurfaceTerm(
                 name=term.name if term else "1",
                 powers=_powers(term, letters),
@@ -259,7 +259,7 @@ def _terms(terms: tuple[Term, ...], letters: tuple[str, ...], fit: Fit, confiden
                 p_value=None if error is None else 2 * float(student.sf(abs(value) / error, fit.error_df)),
             )
         )
-    return tuple(found)
+    return tuple(surface_terms)
 
 
 def _powers(term: Term | None, letters: tuple[str, ...]) -> tuple[int, ...]:
@@ -301,11 +301,11 @@ def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | 
     )
     constant = next(term.value for term in terms if not any(term.powers))
     return Stationary(
-        coded=tuple(float(one) for one in at),
+        coded=tuple(float(coded) for coded in at),
         response=float(constant + at @ linear / 2),
         kind=kind,
-        eigenvalues=tuple(float(one) for one in eigenvalues),
-        axes=tuple(tuple(float(one) for one in axes[:, column]) for column in range(size)),
+        eigenvalues=tuple(float(eigenvalue) for eigenvalue in eigenvalues),
+        axes=tuple(tuple(float(ax) for ax in axes[:, column]) for column in range(size)),
         is_inside=is_inside,
     )
 
@@ -542,7 +542,7 @@ def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tu
     if seen.missing:
         notes.append(
             f"{len(seen.missing)} of {len(results.runs)} runs {'is' if len(seen.missing) == 1 else 'are'} missing: "
-            f"{_some([one.why for one in seen.missing])}"
+            f"{_some([missing.why for missing in seen.missing])}"
         )
     for column, lost in seen.lost_levels(is_polynomial=choice.is_polynomial):
         factor = seen.factors[column]

@@ -365,7 +365,7 @@ class Analysis:
         for effect in self.effects:
             if effect.name == name:
                 return effect
-        raise KeyError(f'no effect "{name}": there are {", ".join(one.name for one in self.effects)}')
+        raise KeyError(f'no effect "{name}": there are {", ".join(effect.name for effect in self.effects)}')
 
     def to_json(self) -> object:
         """Return the analysis as dicts and lists."""

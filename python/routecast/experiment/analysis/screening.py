@@ -79,16 +79,16 @@ def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> Chaos | 
     for norm in _NORMS:
         worse, best = 0, -np.inf
         for degree in range(1, _HIGHEST_DEGREE + 1):
-            degrees = _degrees(len(functions), degree, norm, [one.shape[1] - 1 for one in functions])
+            degrees = _degrees(len(functions), degree, norm, [function.shape[1] - 1 for function in functions])
             if degrees is None or _RUNS_PER_TERM * len(degrees) > len(y):
                 break
-            found = _fit([one[some] for one in functions], y[some], degrees)
-            if found is None:
+            chaos = _fit([function[some] for function in functions], y[some], degrees)
+            if chaos is None:
                 break
-            if chosen is None or found.quality_ratio > chosen[0]:
-                chosen = (found.quality_ratio, degrees, degree)
-            worse = 0 if found.quality_ratio > best + _NO_BETTER else worse + 1
-            best = max(best, found.quality_ratio)
+            if chosen is None or chaos.quality_ratio > chosen[0]:
+                chosen = (chaos.quality_ratio, degrees, degree)
+            worse = 0 if chaos.quality_ratio > best + _NO_BETTER else worse + 1
+            best = max(best, chaos.quality_ratio)
             if worse == _TRIES or best > 1 - _NO_BETTER:
                 break
         if chosen is not None and chosen[0] > 1 - _NO_BETTER:
@@ -99,8 +99,8 @@ def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> Chaos | 
 def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int = 0) -> Chaos | None:
     """Fit the given terms by least squares; None where the runs cannot tell them apart."""
     basis = np.ones((len(y), len(degrees)))
-    for column, one in enumerate(functions):
-        basis *= one[:, degrees[:, column]]
+    for column, function in enumerate(functions):
+        basis *= function[:, degrees[:, column]]
     try:
         factor = np.linalg.cholesky(basis.T @ basis)
     except np.linalg.LinAlgError:
@@ -122,15 +122,15 @@ def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int 
     )
 
 
-def indices(found: Chaos) -> tuple[Floats, Floats]:
+def indices(chaos: Chaos) -> tuple[Floats, Floats]:
     """Return the first-order and total indices of each factor, as shares of the whole variance.
 
     What the errors of the coefficients add to their squares is taken off.
     """
-    return _shares(found, found.coefficients, 1.0)
+    return _shares(chaos, chaos.coefficients, 1.0)
 
 
-def resampled_indices(found: Chaos, resamples: int, seed: int) -> tuple[Floats, Floats]:
+def resampled_indices(chaos: Chaos, resamples: int, seed: int) -> tuple[Floats, Floats]:
     """Return first-order and total indices of expansions refitted to new errors, each (resamples, k).
 
     The errors are drawn from a normal distribution with the mean square of those of left-out runs.
@@ -138,22 +138,22 @@ def resampled_indices(found: Chaos, resamples: int, seed: int) -> tuple[Floats, 
     random = np.random.default_rng(seed)
     first, total = [], []
     for _ in range(resamples):
-        moved = found.spread.T @ random.standard_normal(len(found.coefficients))
+        moved = chaos.spread.T @ random.standard_normal(len(chaos.coefficients))
         # Drawn around estimates that have errors already: theirs count twice.
-        alone, whole = _shares(found, found.coefficients + found.unexplained**0.5 * moved, 2.0)
+        alone, whole = _shares(chaos, chaos.coefficients + chaos.unexplained**0.5 * moved, 2.0)
         first.append(alone)
         total.append(whole)
     return np.array(first), np.array(total)
 
 
-def _shares(found: Chaos, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
-    squares = coefficients**2 - errors * found.unexplained * np.sum(found.spread**2, axis=0)
+def _shares(chaos: Chaos, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
+    squares = coefficients**2 - errors * chaos.unexplained * np.sum(chaos.spread**2, axis=0)
     squares[0] = 0.0
-    whole = max(float(squares.sum()), 0.0) + found.unexplained
-    in_it = found.degrees > 0
+    whole = max(float(squares.sum()), 0.0) + chaos.unexplained
+    in_it = chaos.degrees > 0
     alone = in_it & (in_it.sum(axis=1, keepdims=True) == 1)
     if whole == 0:
-        nothing = np.zeros(found.degrees.shape[1])
+        nothing = np.zeros(chaos.degrees.shape[1])
         return nothing, nothing
     return np.clip((squares @ alone) / whole, 0.0, 1.0), np.clip((squares @ in_it) / whole, 0.0, 1.0)
 
@@ -173,7 +173,7 @@ def _empirical(x: Floats) -> Floats:
 
 def _degrees(count: int, degree: int, norm: float, highest: Sequence[int]) -> Integers | None:
     """Return the degrees of the terms, the constant first; None where there would be too many."""
-    found: list[tuple[int, ...]] = []
+    degrees_: list[tuple[int, ...]] = []
     for members in (
         chosen for size in range(count + 1) for chosen in combinations(range(count), size) if size <= degree
     ):
@@ -183,10 +183,10 @@ def _degrees(count: int, degree: int, norm: float, highest: Sequence[int]) -> In
             term = [0] * count
             for member, power in zip(members, powers, strict=True):
                 term[member] = power
-            found.append(tuple(term))
-            if len(found) > _MOST_TERMS:
+            degrees_.append(tuple(term))
+            if len(degrees_) > _MOST_TERMS:
                 return None
-    return np.array(found, dtype=np.intp)
+    return np.array(degrees_, dtype=np.intp)
 
 
 def _powers(size: int, degree: int, norm: float, spent: float = 0.0) -> Iterator[tuple[int, ...]]:
@@ -229,12 +229,12 @@ def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *
     has_aliases : bool
         Whether effects stand for others as well.
     """
-    found = []
+    effects = []
     for factor in seen.factors:
         alone = sum(share for letters, share in shares.items() if letters == (factor.letter,))
         total = sum(share for letters, share in shares.items() if factor.letter in letters)
-        found.append((total, alone, factor))
-    found.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
+        effects.append((total, alone, factor))
+    effects.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
     return Screening(
         factors=tuple(
             Screened(
@@ -245,7 +245,7 @@ def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *
                 first_order_ratio=alone,
                 total_ratio=total,
             )
-            for rank, (total, alone, factor) in enumerate(found, start=1)
+            for rank, (total, alone, factor) in enumerate(effects, start=1)
         ),
         method="shares of the variation among the runs of the design",
         notes=("each effect stands for its aliases as well: the ranks hold if those are small",) if has_aliases else (),
@@ -339,8 +339,8 @@ def _standardised(x: Floats, y: Floats) -> Floats:
     centred = y - y.mean()
     size = float(np.linalg.norm(centred))
     scaled = moved / scale
-    found = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ (centred / (size or 1.0)), rcond=None)[0]
-    return np.asarray(found, dtype=float)
+    coefficients = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ (centred / (size or 1.0)), rcond=None)[0]
+    return np.asarray(coefficients, dtype=float)
 
 
 def _resampled(x: Floats, y: Floats, seed: int) -> Floats:

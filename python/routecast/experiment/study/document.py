@@ -161,15 +161,15 @@ class ExperimentsStudy(StudyDocument):
     def groups(self) -> Sequence[Group]:
         """Return what the study compares."""
         groups: list[Group] = []
-        for one in self.experiment:
-            facts = [fact for fact in self.fact if fact.experiment == one.name]
+        for experiment in self.experiment:
+            facts = [fact for fact in self.fact if fact.experiment == experiment.name]
             fitted = [fact for fact in facts if fact.fitted or fact.calibrates]
             paths = dict.fromkeys(path for fact in fitted if fact.calibrates for path in fact.calibrates.set)
             by = " and ".join(paths) or "what another fact names"
-            expected = sum(expectation.experiment == one.name for expectation in self.expectation)
-            groups += group_of(f"{one.name}: facts that calibrate", (len(fitted), "fact"), calibrates=by)
-            groups += group_of(f"{one.name}: facts", (len(facts) - len(fitted), "fact"))
-            groups += group_of(f"{one.name}: expectations", (expected, "expectation"))
+            expected = sum(expectation.experiment == experiment.name for expectation in self.expectation)
+            groups += group_of(f"{experiment.name}: facts that calibrate", (len(fitted), "fact"), calibrates=by)
+            groups += group_of(f"{experiment.name}: facts", (len(facts) - len(fitted), "fact"))
+            groups += group_of(f"{experiment.name}: expectations", (expected, "expectation"))
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
@@ -205,14 +205,16 @@ def _facts(study: ExperimentsStudy, experiments: Mapping[str, Experiment]) -> It
         yield from fact.quotation_problems(place)
         for name in fact.calibrates.routers if fact.calibrates else ():
             yield from _known(f"{place}.calibrates.routers", name, study.router, "router document")
-    for number, one in enumerate(study.expectation):
+    for number, expectation in enumerate(study.expectation):
         place = f"expectation[{number}]"
-        yield from one.quotation_problems(place)
-        yield from _named(place, experiments, one.experiment, one.response, one.at, one.factor)
-        if one.kind in {"below", "reaches"} and one.value is None:
-            yield Problem(f"{place}.value", f'is missing: "{one.kind}" needs a value')
-        if one.kind != "below" and not one.factor:
-            yield Problem(f"{place}.factor", f'is missing: "{one.kind}" is said of a factor')
+        yield from expectation.quotation_problems(place)
+        yield from _named(
+            place, experiments, expectation.experiment, expectation.response, expectation.at, expectation.factor
+        )
+        if expectation.kind in {"below", "reaches"} and expectation.value is None:
+            yield Problem(f"{place}.value", f'is missing: "{expectation.kind}" needs a value')
+        if expectation.kind != "below" and not expectation.factor:
+            yield Problem(f"{place}.factor", f'is missing: "{expectation.kind}" is said of a factor')
 
 
 def _fact(place: str, fact: Fact) -> Iterator[Problem]:
@@ -241,11 +243,11 @@ def _lines(study: ExperimentsStudy, experiments: Mapping[str, Experiment]) -> It
 
 
 def _over_time(study: ExperimentsStudy) -> Iterator[Problem]:
-    for number, one in enumerate(study.over_time):
-        yield from _known(f"over_time[{number}].router", one.router, study.router, "router document")
-        for index, at_s in enumerate(one.read_at):
-            if at_s > one.duration:
-                what = f"is after the end: the trial lasts {format_duration(one.duration)}"
+    for number, over_time in enumerate(study.over_time):
+        yield from _known(f"over_time[{number}].router", over_time.router, study.router, "router document")
+        for index, at_s in enumerate(over_time.read_at):
+            if at_s > over_time.duration:
+                what = f"is after the end: the trial lasts {format_duration(over_time.duration)}"
                 yield Problem(f"over_time[{number}].read_at[{index}]", what)
 
 
@@ -256,8 +258,8 @@ def _named(
         yield from _known(f"{place}.experiment", name, experiments, "experiment")
         return
     experiment = experiments[name]
-    responses = [one.name for one in experiment.responses]
-    factors = {one.name: [level.label for level in one.levels] for one in experiment.factors}
+    responses = [response.name for response in experiment.responses]
+    factors = {factor.name: [level.label for level in factor.levels] for factor in experiment.factors}
     yield from _known(f"{place}.response", response, responses, "response")
     if factor:
         yield from _known(f"{place}.factor", factor, factors, "factor")

@@ -130,11 +130,11 @@ def calibrate(study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]) ->
         nonlocal trials
         trials += 1
         tell(f"trial {trials} of the calibrated values")
-        found = found_at(logs.tolist())
-        if not all(math.isfinite(value) for value in found):
+        residuals = found_at(logs.tolist())
+        if not all(math.isfinite(value) for value in residuals):
             what = "the calibrating experiments have runs without an answer: see their problems"
             raise FitProblem(study.name, what)
-        return [value / stated - 1.0 for value, (_, stated) in zip(found, fitted, strict=True)]
+        return [value / stated - 1.0 for value, (_, stated) in zip(residuals, fitted, strict=True)]
 
     answer = least_squares(
         misses,
@@ -153,7 +153,7 @@ def calibrate(study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]) ->
             value=float(round(math.exp(log)) if how.whole else math.exp(log)),
             unit=how.unit,
             fact=fact.name,
-            fitted_to=tuple(one.name for one in facts if one.fitted) or (fact.name,),
+            fitted_to=tuple(fact.name for fact in facts if fact.fitted) or (fact.name,),
         )
         for (fact, how), log in zip(sets, answer.x, strict=True)
     ), setting
@@ -175,14 +175,14 @@ class Followed:
 
     def blocks(self) -> tuple[Figure, Table]:
         """Return the figure and the table of the readings."""
-        one = self.over_time
+        course = self.over_time
         figure = over_time_figure(
-            self.moments, one.duration, self.verdict, self.readings, title=one.title, name=one.name
+            self.moments, course.duration, self.verdict, self.readings, title=course.title, name=course.name
         )
         return figure, readings_table(self.readings, self.verdict)
 
 
-def followed(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: Path) -> Followed:
+def followed(study: ExperimentsStudy, over_time: OverTime, setting: Setting, folder: Path) -> Followed:
     """Simulate a router of the study and look at its throughput over time.
 
     Raises
@@ -190,18 +190,20 @@ def followed(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: P
     routecast.errors.RoutecastError
         The router cannot be built, or its file has no load.
     """
-    subject = f'over_time "{one.name}"'
-    document = vary(study.router[one.router], {**setting.get(one.router, {}), **one.set}, subject=subject)
+    subject = f'over_time "{over_time.name}"'
+    document = vary(
+        study.router[over_time.router], {**setting.get(over_time.router, {}), **over_time.set}, subject=subject
+    )
     model, load = build_router(document, subject=subject, folder=folder)
     if load is None:
         raise ModelProblem(subject, [Problem("load", "is missing in the router document")])
-    trial = Simulate(model, over_time=True, steady_state=False).trial(load, one.duration)
-    moments = _merged(trial.over_time, one.parts)
+    trial = Simulate(model, over_time=True, steady_state=False).trial(load, over_time.duration)
+    moments = _merged(trial.over_time, over_time.parts)
     return Followed(
-        over_time=one,
+        over_time=over_time,
         moments=moments,
         verdict=steadiness_of(trial),
-        readings=tuple(_read(trial.over_time, moments, one.duration, at_s) for at_s in one.read_at),
+        readings=tuple(_read(trial.over_time, moments, over_time.duration, at_s) for at_s in over_time.read_at),
     )
 
 
@@ -219,9 +221,9 @@ def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
     return tuple(
         Moment(
             time_s=group[0].time_s,
-            offered_pps=fmean(one.offered_pps for one in group),
-            forwarded_pps=fmean(one.forwarded_pps for one in group),
-            dropped_pps=fmean(one.dropped_pps for one in group),
+            offered_pps=fmean(run.offered_pps for run in group),
+            forwarded_pps=fmean(run.forwarded_pps for run in group),
+            dropped_pps=fmean(run.dropped_pps for run in group),
         )
         for group in groups
     )
@@ -284,9 +286,9 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
                         {
                             **pick(run, "row", "replication"),
                             "levels": results.experiment.design.coded[run.row],
-                            **pick(found, "values", "problem", "unsteady", "bottleneck"),
+                            **pick(answer, "values", "problem", "unsteady", "bottleneck"),
                         }
-                        for run, found in zip(results.runs, results.answers, strict=True)
+                        for run, answer in zip(results.runs, results.answers, strict=True)
                     ],
                 }
                 for name, results in self.results.items()
@@ -371,12 +373,12 @@ def series(results: Results, response: str, factor: str, at: Mapping[str, str]) 
     routecast.errors.RoutecastError
         As :func:`cells`; a label does not begin with a number.
     """
-    one = next((each for each in results.experiment.factors if each.name == factor), None)
-    if one is None:
+    chosen = next((each for each in results.experiment.factors if each.name == factor), None)
+    if chosen is None:
         names = [each.name for each in results.experiment.factors]
         raise RoutecastError(f'{results.experiment.name}: no factor "{factor}"; {did_you_mean(factor, names)}')
     points = []
-    for level in one.levels:
+    for level in chosen.levels:
         try:
             x = float(level.label.split()[0])
         except (ValueError, IndexError):
@@ -396,18 +398,18 @@ def facts_found(study: ExperimentsStudy, results: Mapping[str, Results]) -> tupl
 
 def criteria(facts: Sequence[Found]) -> tuple[Criterion, ...]:
     """Return what the study asks for: by how much a fact lies outside its range, in its unit."""
-    asked = []
-    for one in facts:
-        if one.fact.between is not None:
-            low, high = one.fact.between
-            outside = max(low - one.found, one.found - high, 0.0) if math.isfinite(one.found) else math.nan
-            asked.append((f"{one.fact.name} from {low:g} to {high:g}", 0.0, outside))
-    return criteria_of(*asked)
+    criteria = []
+    for fact in facts:
+        if fact.fact.between is not None:
+            low, high = fact.fact.between
+            outside = max(low - fact.found, fact.found - high, 0.0) if math.isfinite(fact.found) else math.nan
+            criteria.append((f"{fact.fact.name} from {low:g} to {high:g}", 0.0, outside))
+    return criteria_of(*criteria)
 
 
 def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[Judged, ...]:
     """Return every expectation, confirmed or refuted by the model."""
-    return tuple(_judged(one, results[one.experiment]) for one in study.expectation)
+    return tuple(_judged(expectation, results[expectation.experiment]) for expectation in study.expectation)
 
 
 def _judged(expectation: Expectation, results: Results) -> Judged:
@@ -459,7 +461,7 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
 
 def _said(value: float, expectation: Expectation, results: Results) -> str:
     """Write a value of the response with its unit."""
-    path = next(one.of for one in results.experiment.responses if one.name == expectation.response)
+    path = next(response.of for response in results.experiment.responses if response.name == expectation.response)
     unit = unit_of(path)
     if unit == "%":
         return f"{100.0 * value:.4g} %"
@@ -485,11 +487,11 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
         run.step(experiment.title or experiment.name)
         results[experiment.name] = sweeps.results(experiment, setting)
     analyses = {
-        name: {response.name: analyse(one, response.name) for response in one.experiment.responses}
-        for name, one in results.items()
+        name: {response.name: analyse(result, response.name) for response in result.experiment.responses}
+        for name, result in results.items()
     }
     facts = facts_found(study, results)
-    courses = tuple(followed(study, one, setting, run.folder) for one in study.over_time)
+    courses = tuple(followed(study, over_time, setting, run.folder) for over_time in study.over_time)
     return ExperimentsResult(
         study=study,
         out=run.out,

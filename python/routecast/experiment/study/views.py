@@ -30,10 +30,10 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
 
 
-def _stated(one: Found) -> tuple[str, str]:
+def _stated(statement: Found) -> tuple[str, str]:
     """Return the stated value and the value found; shares in percent."""
-    is_share = one.fact.of == "share"
-    values = (one.fact.value, one.found)
+    is_share = statement.fact.of == "share"
+    values = (statement.fact.value, statement.found)
     first, second = (
         "–" if value is None or math.isnan(value) else f"{100.0 * value:.1f}" if is_share else _number(value)
         for value in values
@@ -45,9 +45,9 @@ def calibrated_table(result: ExperimentsResult) -> Table:
     """Return the values that were calibrated, and on what."""
     return Table.of(
         result.calibrated,
-        Column.text("Value of", lambda one: ", ".join(one.paths), wrap=True),
-        Column.text("Set to", lambda one: f"{one.value:.4g} {one.unit}".strip()),
-        Column.text("By", lambda one: "; ".join(one.fitted_to), wrap=True),
+        Column.text("Value of", lambda row: ", ".join(row.paths), wrap=True),
+        Column.text("Set to", lambda row: f"{row.value:.4g} {row.unit}".strip()),
+        Column.text("By", lambda row: "; ".join(row.fitted_to), wrap=True),
         name="calibrated",
         title="Calibrated values",
         caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
@@ -68,25 +68,25 @@ def facts_table(result: ExperimentsResult) -> Table:
     """Return every stated fact beside what is found."""
     fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
 
-    def says(one: Found) -> str:
+    def says(statement: Found) -> str:
         # What is stated in words only stands in words.
-        in_words = one.fact.value is None and one.fact.says
-        return f"{one.fact.name}: “{one.fact.says}”" if in_words else one.fact.name
+        in_words = statement.fact.value is None and statement.fact.says
+        return f"{statement.fact.name}: “{statement.fact.says}”" if in_words else statement.fact.name
 
-    def allowed(one: Found) -> str:
-        factor = 100.0 if one.fact.of == "share" else 1.0
-        return " to ".join(_number(factor * end) for end in one.fact.between or ())
+    def allowed(statement: Found) -> str:
+        factor = 100.0 if statement.fact.of == "share" else 1.0
+        return " to ".join(_number(factor * end) for end in statement.fact.between or ())
 
     return Table.of(
         result.facts,
         Column.text("Fact", says, wrap=True),
         Column.text("Experiment", "fact.experiment", wide=True),
-        Column("Stated", getter=lambda one: _stated(one)[0]),
-        Column("Found", getter=lambda one: _stated(one)[1]),
-        Column.text("Unit", lambda one: "%" if one.fact.of == "share" else one.fact.unit),
+        Column("Stated", getter=lambda row: _stated(row)[0]),
+        Column("Found", getter=lambda row: _stated(row)[1]),
+        Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
-        Column.text("Within", lambda one: {None: "–", True: "yes", False: "NO"}[one.is_met]),
-        Column.text("", lambda one: _role(one.fact, fitted)),
+        Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
+        Column.text("", lambda row: _role(row.fact, fitted)),
         Column.text("Where", "fact.place", wrap=True, wide=True),
         name="facts",
         title="Stated and found",
@@ -101,7 +101,7 @@ def expectations_table(result: ExperimentsResult) -> Table:
         result.judged,
         Column.text("Expectation", "expectation.says", wrap=True),
         Column.text("Where", "expectation.place", wrap=True, wide=True),
-        Column.text("Model", lambda one: "confirms" if one.holds else "refutes"),
+        Column.text("Model", lambda row: "confirms" if row.holds else "refutes"),
         Column.text("Found", "here", wrap=True),
         name="expectations",
         title="Expected, confirmed or refuted",
@@ -189,15 +189,15 @@ def page(result: ExperimentsResult) -> Page:
 
 
 def _answer(result: ExperimentsResult) -> str:
-    met = sum(one.is_met for one in result.criteria)
+    met = sum(criterion.is_met for criterion in result.criteria)
     parts = []
     if result.criteria:
         parts.append(f"**{met} of {len(result.criteria)}** criteria are met")
     if result.judged:
-        confirmed = sum(one.holds for one in result.judged)
+        confirmed = sum(judged.holds for judged in result.judged)
         parts.append(f"{confirmed} of {len(result.judged)} expectations are confirmed")
     if result.calculated:
-        agreeing = sum(one.agrees for one in result.calculated)
+        agreeing = sum(calculation.agrees for calculation in result.calculated)
         parts.append(f"{agreeing} of {len(result.calculated)} calculations agree")
     return "; ".join(parts) + "." if parts else ""
 

@@ -95,14 +95,15 @@ def terminal_effects(results: Results, analysis: Analysis) -> Table:
         return None if value is None else scale.analysed(value)
 
     rows: list[tuple[str, str, float | None, float | None, str]] = [
-        (f"q_{one.name}", one.label, one.share_ratio, amount(one.value), interval(one.low, one.high)) for one in effects
+        (f"q_{effect.name}", effect.label, effect.share_ratio, amount(effect.value), interval(effect.low, effect.high))
+        for effect in effects
     ]
     if analysis.mean is not None:
         rows.insert(0, ("q_0", "mean", None, amount(analysis.mean), interval(analysis.mean_low, analysis.mean_high)))
     if analysis.error_df:
         what = "what the model leaves" if analysis.s_e is None else "noise, and what the model leaves"
         rows.append(("e", what, analysis.error_share_ratio, None, ""))
-    strong = {f"q_{one.name}" for one in effects if one.is_significant is True}
+    strong = {f"q_{effect.name}" for effect in effects if effect.is_significant is True}
     return Table.of(
         rows,
         Column.text("", lambda row: row[0]),
@@ -122,23 +123,23 @@ def terminal_effects(results: Results, analysis: Analysis) -> Table:
 def analysis_lines(results: Results, analysis: Analysis) -> list[str]:
     """Return in words what the effects on one response mean, and what must be known beside them."""
     scale = scale_of(results, analysis.response)
-    said = [answer_said(results, analysis, scale), surface_said(results.experiment, analysis, scale)]
-    lines = dict.fromkeys([*said, *_remarks(results.experiment, analysis)])
+    sentences = [answer_said(results, analysis, scale), surface_said(results.experiment, analysis, scale)]
+    lines = dict.fromkeys([*sentences, *_remarks(results.experiment, analysis)])
     return [line.replace("**", "") for line in lines if line]
 
 
 def _remarks(experiment: Experiment, analysis: Analysis) -> list[str]:
     """Return what must be known beside the effects: the noise, what is confounded, what to do next."""
-    confounded = [one for one in analysis.effects if one.aliases]
-    together = [f"q_{one.name} = {_summed(one)}" for one in confounded[:MOST_NAMED]]
+    confounded = [effect for effect in analysis.effects if effect.aliases]
+    together = [f"q_{alias.name} = {_summed(alias)}" for alias in confounded[:MOST_NAMED]]
     more = "; …" if len(confounded) > MOST_NAMED else ""
     lines = [f"These runs cannot tell apart: {'; '.join(together)}{more}."] if together else []
     lines += [f"Noise: {analysis.noise}."] if analysis.noise else []
     lines += _first(analysis.not_told_apart) if analysis.missing else _confounded(experiment, analysis)
     if analysis.residuals is not None:
-        lines += [f"Doubt: {one.verdict}." for one in analysis.residuals.checks if one.is_doubtful]
-    lines += [f"Note: {one}." for one in analysis.notes]
-    return lines + [f"Next: {one}." for one in analysis.advice]
+        lines += [f"Doubt: {check.verdict}." for check in analysis.residuals.checks if check.is_doubtful]
+    lines += [f"Note: {note}." for note in analysis.notes]
+    return lines + [f"Next: {advice}." for advice in analysis.advice]
 
 
 def _confounded(experiment: Experiment, analysis: Analysis) -> list[str]:
@@ -172,18 +173,18 @@ def missing_tables(results: Results) -> Iterator[Table]:
 
     for title, key in ((without, "problem"), ("Runs that are not steady", "unsteady")):
         pairs = zip(results.runs, results.answers, strict=True)
-        found = [(run, getattr(answer, key)) for run, answer in pairs if getattr(answer, key)]
-        if not found:
+        lacking = [(run, getattr(answer, key)) for run, answer in pairs if getattr(answer, key)]
+        if not lacking:
             continue
-        more = len(found) - MOST_NAMED
+        more = len(lacking) - MOST_NAMED
         yield Table.of(
-            found[:MOST_NAMED],
-            Column("Row", "", "d", lambda one: one[0].row + 1),
-            Column("Run", "", "d", lambda one: one[0].replication + 1),
-            Column.text("Levels", lambda one: levels(one[0].row)),
-            Column.text("Why", lambda one: " ".join(str(one[1]).split())),
+            lacking[:MOST_NAMED],
+            Column("Row", "", "d", lambda row: row[0].row + 1),
+            Column("Run", "", "d", lambda row: row[0].replication + 1),
+            Column.text("Levels", lambda row: levels(row[0].row)),
+            Column.text("Why", lambda row: " ".join(str(row[1]).split())),
             name=key,
-            title=f"{title}: {len(found)} of {len(results.runs)}",
+            title=f"{title}: {len(lacking)} of {len(results.runs)}",
             caption=f"{more} more: results.parquet has them all." if more > 0 else "",
         )
 
@@ -215,25 +216,25 @@ def factors_table(experiment: Experiment) -> Table:
 
 def effects_table(analysis: Analysis, scale: Scale) -> Table:
     """Return the effects with their shares, the largest first; those told from noise are strong."""
-    has_aliases = any(one.aliases for one in analysis.effects)
-    has_value = any(one.value is not None for one in analysis.effects)
-    has_interval = any(one.low is not None for one in analysis.effects)
+    has_aliases = any(effect.aliases for effect in analysis.effects)
+    has_value = any(effect.value is not None for effect in analysis.effects)
+    has_interval = any(effect.low is not None for effect in analysis.effects)
     step, unit, nothing = _amounts(analysis, scale)
     level = f"{100.0 * analysis.confidence:.3g} %"
     rows: list[tuple[Cell, ...]] = []
-    for one in analysis.effects:
+    for effect in analysis.effects:
         numbers = [
             None if value is None else 0.0 if abs(value) < nothing else value / step
-            for value in (one.value, one.low, one.high)
+            for value in (effect.value, effect.low, effect.high)
         ]
         rows.append(
             (
-                one.name,
-                one.label,
-                one.share_ratio,
+                effect.name,
+                effect.label,
+                effect.share_ratio,
                 *(numbers[: 3 if has_interval else 1] if has_value else ()),
-                *((", ".join(one.aliases),) if has_aliases else ()),
-                one.verdict,
+                *((", ".join(effect.aliases),) if has_aliases else ()),
+                effect.verdict,
             )
         )
     what = "An effect is what going from the middle to the high level adds; from low to high is twice that. "
@@ -248,7 +249,7 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
         title=f"Effects on {scale.name}",
         caption=(
             f"{q0}{what}Share: how much of the variation it explains."
-            + (" Shaded rows are told from noise." if any(one.is_significant for one in analysis.effects) else "")
+            + (" Shaded rows are told from noise." if any(effect.is_significant for effect in analysis.effects) else "")
         ),
         columns=(
             Column.text(""),
@@ -267,7 +268,7 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
             Column.text("Verdict", wrap=True),
         ),
         rows=tuple(rows),
-        strong=frozenset(number for number, one in enumerate(analysis.effects) if one.is_significant is True),
+        strong=frozenset(number for number, effect in enumerate(analysis.effects) if effect.is_significant is True),
     )
 
 
@@ -275,11 +276,11 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
     """Return how far each level of the factors with more than two lies from the mean; None without such factors."""
     step, unit, _ = _amounts(analysis, scale)
     rows = [
-        (one.name, one.label, level.label, *(
+        (effect.name, effect.label, level.label, *(
             None if value is None else value / step for value in (level.value, level.low, level.high)
         ))
-        for one in analysis.effects if len(one.letters) == 1
-        for level in one.levels
+        for effect in analysis.effects if len(effect.letters) == 1
+        for level in effect.levels
     ]  # fmt: skip
     if not rows:
         return None
@@ -301,8 +302,8 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
 
 def _amounts(analysis: Analysis, scale: Scale) -> tuple[float, str, float]:
     """Return what to divide effects by, their unit, and below what they are nothing but rounding."""
-    values = [one.value for one in analysis.effects if one.value is not None]
-    values += [level.value for one in analysis.effects for level in one.levels]
+    values = [effect.value for effect in analysis.effects if effect.value is not None]
+    values += [level.value for effect in analysis.effects for level in effect.levels]
     greatest = max((abs(value) for value in values), default=0.0)
     return (*scale.for_amounts(values), 1e-9 * greatest)
 
@@ -420,21 +421,21 @@ def missing_table(experiment: Experiment, missing: Sequence[Missing], *, title: 
         ),
         rows=tuple(
             (
-                one.run + 1,
+                run.run + 1,
                 *(
                     label_of(factor, at)
-                    for factor, at in zip(experiment.factors, experiment.design.coded[one.row], strict=True)
+                    for factor, at in zip(experiment.factors, experiment.design.coded[run.row], strict=True)
                 ),
-                one.why,
+                run.why,
             )
-            for one in missing[:_MOST_ROWS]
+            for run in missing[:_MOST_ROWS]
         ),
     )
 
 
 def screening_table(screening: Screening) -> Table:
     """Return the factors of a sample by how much they matter."""
-    has_shares = any(one.first_order_ratio is not None for one in screening.factors)
+    has_shares = any(factor.first_order_ratio is not None for factor in screening.factors)
     shares = (Column("Alone", "%", percent), Column("With interactions", "%", percent)) if has_shares else ()
     return Table(
         name="screening",
@@ -445,8 +446,13 @@ def screening_table(screening: Screening) -> Table:
         ),
         columns=(Column("Rank", "", "d"), Column.text("Factor"), *shares, Column("Direction", "", "+.2f")),
         rows=tuple(
-            (one.rank, one.name, *((one.first_order_ratio, one.total_ratio) if has_shares else ()), one.srrc)
-            for one in screening.factors
+            (
+                factor.rank,
+                factor.name,
+                *((factor.first_order_ratio, factor.total_ratio) if has_shares else ()),
+                factor.srrc,
+            )
+            for factor in screening.factors
         ),
     )
 
@@ -486,7 +492,7 @@ def experiment_sections(
         pictures = {name: pictures_of(results, analysis, scales[name]) for name, analysis in analyses.items()}
     lead = f"{prefix}: " if prefix else ""
     anchor = _anchor(prefix) + "-" if prefix else ""
-    found = [
+    sections = [
         _response(results, analysis, scales[name], pictures[name], anchor=anchor, lead=lead, number=number)
         for number, (name, analysis) in enumerate(analyses.items())
     ]
@@ -496,7 +502,7 @@ def experiment_sections(
     ]
     return (
         _asked(results, analyses, anchor=anchor, lead=lead),
-        *(section for pair in zip(found, trust, strict=True) for section in pair),
+        *(section for pair in zip(sections, trust, strict=True) for section in pair),
         Section.of(
             f"{anchor}runs",
             f"{lead}Every run",
@@ -515,8 +521,8 @@ def _anchor(text: str) -> str:
 
 def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, lead: str) -> Section:
     experiment = results.experiment
-    answered = sum(1 for one in results.answers if one.values)
-    unsteady = sum(1 for one in results.answers if one.unsteady)
+    answered = sum(1 for answer in results.answers if answer.values)
+    unsteady = sum(1 for answer in results.answers if answer.unsteady)
     tiles = [
         Tile(f"{len(experiment.design.coded):,}", "combinations of levels"),
         Tile(
@@ -530,7 +536,7 @@ def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, l
     who = f"{_ANSWERS[experiment.evaluator]} answered each"
     if experiment.evaluator != "solve":
         who += f", {format_duration(experiment.duration_s)} long"
-    read = ", ".join(f"{one.name} ({_path_said(one)})" for one in experiment.responses)
+    read = ", ".join(f"{response.name} ({_path_said(response)})" for response in experiment.responses)
     return Section.of(
         f"{anchor}asked",
         f"{lead}What was asked",
@@ -542,20 +548,20 @@ def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, l
     )
 
 
-def _path_said(one: Response) -> str:
-    said = f"`{one.of}`"
-    if one.read_at_s is not None:
-        said += f" as one look at {format_duration(one.read_at_s)} had shown it"
-    if one.transform != "none":
-        said += f", its {'logarithm' if one.transform == 'log' else 'reciprocal'} is analysed"
-    return said
+def _path_said(response: Response) -> str:
+    text = f"`{response.of}`"
+    if response.read_at_s is not None:
+        text += f" as one look at {format_duration(response.read_at_s)} had shown it"
+    if response.transform != "none":
+        text += f", its {'logarithm' if response.transform == 'log' else 'reciprocal'} is analysed"
+    return text
 
 
 def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list[Block]:
     """Return what the analysis has to do without, and what to do about it."""
     blocks: list[Block] = []
-    failed = sum(1 for one in results.answers if one.problem)
-    first = next((one for one in analyses.values() if one.missing), None)
+    failed = sum(1 for answer in results.answers if answer.problem)
+    first = next((analyse for analyse in analyses.values() if analyse.missing), None)
     if first is not None:
         count = len(first.missing)
         text = "There is nothing to analyse."
@@ -577,7 +583,7 @@ def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list
                 caption=f"{failed} failed." if failed else "Their answers cannot be analysed.",
             ),
         ]
-    drifting = next((one for one in analyses.values() if one.unsteady), None)
+    drifting = next((analyse for analyse in analyses.values() if analyse.unsteady), None)
     if drifting is not None:
         count = len(drifting.unsteady)
         blocks += [
@@ -610,7 +616,7 @@ def _response(
     shared = shared_said(experiment, analysis)
     if shared:
         blocks.append(Notice(mood="fair", title="Some effects share their numbers", text=shared))
-    blocks += [_drawing(one) for one in pictures if one.is_finding]
+    blocks += [_drawing(picture) for picture in pictures if picture.is_finding]
     if analysis.screening is not None and is_sample(experiment):
         blocks.append(screening_table(analysis.screening))
     if analysis.effects and analysis.sst > 0.0:
@@ -630,12 +636,12 @@ def _response(
             else Folded(summary=f"The answers of all {len(analysis.cells):,} combinations", table=table)
         )
     name = f"{scale.name[:1].upper()}{scale.name[1:]}"
-    said = answer_said(results, analysis, scale)
+    sentence = answer_said(results, analysis, scale)
     flat = surface_said(experiment, analysis, scale)
     return Section(
         anchor=f"{anchor}found-{number}",
         title=f"{lead}{name}: what was found",
-        lead=f"{said} {flat}".strip(),
+        lead=f"{sentence} {flat}".strip(),
         blocks=tuple(blocks),
     )
 
@@ -699,7 +705,7 @@ def _trust(
             for check in doubtful
         ],
         Prose(tuple(paragraphs)),
-        *[_drawing(one) for one in pictures if not one.is_finding],
+        *[_drawing(picture) for picture in pictures if not picture.is_finding],
         bool(checks) and Listing(title="What the analysis assumes", entries=checks),
         bool(notes) and Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))),
         bool(analysis.advice) and Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))),

@@ -104,7 +104,7 @@ _MEAN = "#9aa1ab"
 
 def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return one small figure for each factor, all on one scale, those that explain most first."""
-    by_letter = {one.letters[0]: one for one in _fair(experiment, analysis) if len(one.letters) == 1}
+    by_letter = {means.letters[0]: means for means in _fair(experiment, analysis) if len(means.letters) == 1}
     order = _by_share(analysis, [(letter,) for letter in by_letter])
     factors = {factor.letter: factor for factor in experiment.factors}
     chosen = [by_letter[letters[0]] for letters in order]
@@ -113,7 +113,7 @@ def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
     y = _axis(chosen, scale)
     width = panel_px(columns_for(len(chosen)))
     mean = scale.back(analysis.mean) if analysis.mean is not None else float("nan")
-    return tuple(_main_effect(factors[one.letters[0]], one, scale, y, mean, width) for one in chosen)
+    return tuple(_main_effect(factors[means.letters[0]], means, scale, y, mean, width) for means in chosen)
 
 
 def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
@@ -127,10 +127,10 @@ def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
         return analysis.means
     columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
     modelled = {effect.letters for effect in analysis.effects}
-    found = []
+    means_ = []
     for means in analysis.means:
         if len(means.letters) > 1 and means.letters not in modelled:
-            found.append(means)
+            means_.append(means)
             continue
         at = [columns[letter] for letter in means.letters]
         points = []
@@ -144,8 +144,8 @@ def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
             shift = sum(mine) / len(mine) - point.value
             low, high = (None if end is None else end + shift for end in (point.low, point.high))
             points.append(replace(point, value=point.value + shift, low=low, high=high))
-        found.append(replace(means, points=tuple(points)))
-    return found
+        means_.append(replace(means, points=tuple(points)))
+    return means_
 
 
 def _main_effect(factor: Factor, means: Means, scale: Scale, y: Axis, mean: float, width: int) -> Figure:
@@ -174,15 +174,19 @@ def _main_effect(factor: Factor, means: Means, scale: Scale, y: Axis, mean: floa
 
 def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return one small figure for each pair of factors, a line for each level of the second; the strongest first."""
-    pairs = {tuple(one.letters): one for one in _fair(experiment, analysis) if len(one.letters) == 2}
+    pairs = {tuple(means.letters): means for means in _fair(experiment, analysis) if len(means.letters) == 2}
     factors = {factor.letter: factor for factor in experiment.factors}
     chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MOST_PAIRS]]
     if not chosen:
         return ()
     y = _axis(chosen, scale)
-    letters = max(len(_line_name(factors[one.letters[1]], point.coded[1])) for one in chosen for point in one.points)
+    letters = max(
+        len(_line_name(factors[means.letters[1]], point.coded[1])) for means in chosen for point in means.points
+    )
     width = panel_px(columns_for(len(chosen), letters=letters))
-    return tuple(_interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y, width) for one in chosen)
+    return tuple(
+        _interaction(factors[means.letters[0]], factors[means.letters[1]], means, scale, y, width) for means in chosen
+    )
 
 
 def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: Axis, width: int) -> Figure:
@@ -193,9 +197,9 @@ def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: A
     marks: list[Mark] = []
     for level, colour in zip(levels, palette(len(levels)), strict=True):
         mine = tuple(point for point in means.points if point.coded[1] == level)
-        one = Means(letters=means.letters, points=mine)
+        line = Means(letters=means.letters, points=mine)
         name = _line_name(second, level)
-        marks += _trace(name, one, [point.coded[0] for point in mine], scale, colour, legend=True)
+        marks += _trace(name, line, [point.coded[0] for point in mine], scale, colour, legend=True)
     return Figure(
         name=f"interaction-{first.letter}{second.letter}",
         title=f"{first.letter}{second.letter}: {first.name} x {second.name}",
@@ -237,9 +241,9 @@ def _trace(
 
 
 def _axis(chosen: Sequence[Means], scale: Scale) -> Axis:
-    values = [scale.back(point.value) for one in chosen for point in one.points]
-    for one in chosen:
-        for point in one.points:
+    values = [scale.back(point.value) for means in chosen for point in means.points]
+    for means in chosen:
+        for point in means.points:
             values += scale.ends(point.low, point.high) or ()
     low, high = linear_ends(min(values), max(values))
     return Axis(title=scale.axis, ticks=few_ticks(low, high), low=low, high=high)
@@ -277,9 +281,9 @@ class Bar:
 def effect_bars(analysis: Analysis, *, rest: str = "errors (noise)") -> tuple[Bar, ...]:
     """Return the shares of the variation by effect; none where nothing varies."""
     rows = [
-        (one.label, one.share_ratio, QUIET if one.is_significant is False else STRONG)
-        for one in analysis.effects
-        if one.share_ratio is not None
+        (effect.label, effect.share_ratio, QUIET if effect.is_significant is False else STRONG)
+        for effect in analysis.effects
+        if effect.share_ratio is not None
     ]
     if not rows:
         return ()
@@ -291,25 +295,25 @@ def effect_bars(analysis: Analysis, *, rest: str = "errors (noise)") -> tuple[Ba
     bars, so_far = [], 0.0
     for number, (label, share, colour) in enumerate(shown):
         so_far += share
-        said = f"{100.0 * share:.1f} %"
+        text = f"{100.0 * share:.1f} %"
         if analysis.is_balanced and number and share > 0.0005:
-            said += f" ({100.0 * so_far:.1f} % so far)"
-        bars.append(Bar(label=label, ratio=share, colour=colour, said=said))
+            text += f" ({100.0 * so_far:.1f} % so far)"
+        bars.append(Bar(label=label, ratio=share, colour=colour, said=text))
     return tuple(bars)
 
 
 def screening_bars(screening: Screening) -> tuple[Bar, ...]:
     """Return each factor's share of the variance alone, and behind it the share that it has a part in."""
     bars = []
-    for one in screening.factors[:_MOST]:
-        if one.first_order_ratio is None:
+    for factor in screening.factors[:_MOST]:
+        if factor.first_order_ratio is None:
             return ()
-        alone = max(one.first_order_ratio, 0.0)
-        total = max(one.total_ratio or 0.0, alone)
-        said = f"{100.0 * total:.1f} %"
+        alone = max(factor.first_order_ratio, 0.0)
+        total = max(factor.total_ratio or 0.0, alone)
+        text = f"{100.0 * total:.1f} %"
         if total - alone > 0.001:
-            said += f" ({100.0 * alone:.1f} % by itself)"
-        bars.append(Bar(label=one.name, ratio=alone, behind_ratio=total, said=said))
+            text += f" ({100.0 * alone:.1f} % by itself)"
+        bars.append(Bar(label=factor.name, ratio=alone, behind_ratio=total, said=text))
     return tuple(bars)
 
 
@@ -364,9 +368,10 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
         return None
     from scipy.special import ndtri
 
-    step, unit = scale.for_amounts(one.value for one in analysis.effects if one.value is not None)
+    step, unit = scale.for_amounts(effect.value for effect in analysis.effects if effect.value is not None)
     sized = sorted(
-        ((abs(one.value / step), one) for one in analysis.effects if one.value is not None), key=lambda pair: pair[0]
+        ((abs(effect.value / step), effect) for effect in analysis.effects if effect.value is not None),
+        key=lambda pair: pair[0],
     )
     count = len(sized)
     scores = [float(ndtri(0.5 + 0.5 * (rank - 0.5) / count)) for rank in range(1, count + 1)]
@@ -389,7 +394,9 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
         marks.append(Line(name="margin (among all)", x=(sure, sure), y=(0.0, top), colour="#c8524a", dashed=True))
     for name, is_out, colour in (("stands out", True, STRONG), ("does not", False, QUIET)):
         mine = [
-            (size, score, one) for (size, one), score in zip(sized, scores, strict=True) if (size > margin) is is_out
+            (size, score, label)
+            for (size, label), score in zip(sized, scores, strict=True)
+            if (size > margin) is is_out
         ]
         if mine:
             marks.append(
@@ -398,7 +405,7 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
                     x=tuple(size for size, _, _ in mine),
                     y=tuple(score for _, score, _ in mine),
                     colour=colour,
-                    labels=tuple(one.label if is_out else one.name for _, _, one in mine),
+                    labels=tuple(label.label if is_out else label.name for _, _, label in mine),
                     is_labelled=True,
                 )
             )
@@ -436,16 +443,16 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
         return ()
     kept = thinned(len(left.residuals))
     step, unit = scale.for_amounts(left.residuals)
-    residuals = [left.residuals[one] / step for one in kept]
-    predicted = [scale.analysed(left.predicted[one]) for one in kept]
-    observed = [scale.analysed(left.observed[one]) for one in kept]
+    residuals = [left.residuals[residual] / step for residual in kept]
+    predicted = [scale.analysed(left.predicted[residual]) for residual in kept]
+    observed = [scale.analysed(left.observed[residual]) for residual in kept]
     order = _order(results)
-    runs = [float(order[left.runs[one]]) for one in kept]
-    said = [_said(results.experiment, results, left, one, is_long=len(kept) <= MOST_TOLD) for one in kept]
+    runs = [float(order[left.runs[residual]]) for residual in kept]
+    labels = [_said(results.experiment, results, left, residual, is_long=len(kept) <= MOST_TOLD) for residual in kept]
     low, high = linear_ends(min(residuals), max(residuals))
     y = Axis(title=f"residual{_unit(scale, unit)}", ticks=few_ticks(low, high), low=low, high=high)
     spread = (sum(value * value for value in residuals) / len(residuals)) ** 0.5
-    scores = [left.normal_scores[one] for one in kept]
+    scores = [left.normal_scores[residual] for residual in kept]
     ends = linear_ends(min([*predicted, *observed]), max([*predicted, *observed]))
     axis = scale.analysed_axis
     against = _cloud(
@@ -454,24 +461,24 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
         f"predicted {axis}",
         (predicted, observed),
         Axis(title=f"answered{_unit(scale, scale.unit)}", ticks=few_ticks(*ends), low=ends[0], high=ends[1]),
-        said,
+        labels,
         line=(ends, ends),
     )
-    over = _cloud("over-prediction", "Residual over prediction", f"predicted {axis}", (predicted, residuals), y, said)
+    over = _cloud("over-prediction", "Residual over prediction", f"predicted {axis}", (predicted, residuals), y, labels)
     if results.experiment.evaluator == "solve":
         return against, over  # what a formula leaves over has neither order nor chance
     title = "order" if results.experiment.evaluator == "measure" else "run"
     return (
         against,
         over,
-        _cloud("over-order", "Residual over run order", title, (runs, residuals), y, said),
+        _cloud("over-order", "Residual over run order", title, (runs, residuals), y, labels),
         _cloud(
             "over-scores",
             "Residual over normal score",
             "normal score",
             (scores, residuals),
             y,
-            said,
+            labels,
             line=((min(scores), max(scores)), (spread * min(scores), spread * max(scores))),
         ),
     )
@@ -499,7 +506,7 @@ def _cloud(
     x_title: str,
     places: tuple[Sequence[float], Sequence[float]],
     axis: Axis,
-    said: Sequence[str],
+    labels: Sequence[str],
     line: tuple[tuple[float, float], tuple[float, float]] | None = None,
 ) -> Figure:
     """Return points with the dashed line along which they should lie: zero, where none is given."""
@@ -521,7 +528,7 @@ def _cloud(
                 colour=_POINT,
                 filled=False,
                 size_px=6 if len(x) <= MOST_TOLD else 3,
-                labels=tuple(said),
+                labels=tuple(labels),
                 legend=False,
             ),
         ),
@@ -557,11 +564,11 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
     rows = [results.runs[run].row for run in left.runs]
     values = [scale.back(value) for value in left.observed]
     kept = thinned(len(values))
-    said = [
-        f"run {left.runs[one] + 1}: "
-        + (f"{run_said(experiment, rows[one])}: " if len(kept) <= MOST_TOLD else "")
-        + scale.written(values[one])
-        for one in kept
+    labels = [
+        f"run {left.runs[sample] + 1}: "
+        + (f"{run_said(experiment, rows[sample])}: " if len(kept) <= MOST_TOLD else "")
+        + scale.written(values[sample])
+        for sample in kept
     ]
     low, high = linear_ends(min(values), max(values))
     y = Axis(title=scale.axis, ticks=few_ticks(low, high), low=low, high=high)
@@ -583,11 +590,11 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
                 marks=(
                     Points(
                         name="runs",
-                        x=tuple(coded[one] for one in kept),
-                        y=tuple(values[one] for one in kept),
+                        x=tuple(coded[sample] for sample in kept),
+                        y=tuple(values[sample] for sample in kept),
                         colour=_DOT,
                         size_px=4 if len(kept) <= MOST_TOLD else 3,
-                        labels=tuple(said),
+                        labels=tuple(labels),
                         legend=False,
                     ),
                     Line(
@@ -615,7 +622,7 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
 
 
 def _in_order(factors: Sequence[Factor], analysis: Analysis) -> list[tuple[int, Factor]]:
-    ranks = {one.letter: one.rank for one in analysis.screening.factors} if analysis.screening else {}
+    ranks = {factor.letter: factor.rank for factor in analysis.screening.factors} if analysis.screening else {}
     numbered = list(enumerate(factors))
     return sorted(numbered, key=lambda pair: ranks.get(pair[1].letter, len(factors)))
 
@@ -657,7 +664,7 @@ def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pic
     """Return the pictures of one response, in the order of a reader's questions."""
     if analysis.mean is None or analysis.sst == 0.0:
         return ()
-    found = []
+    pictures = []
     is_drawn = is_sample(results.experiment)
     is_curved = analysis.surface is not None and results.experiment.design.kind == "central_composite"
     for picture in (
@@ -670,8 +677,8 @@ def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pic
         _left_over(results, analysis, scale),
     ):
         if picture is not None:
-            found.append(picture)
-    return tuple(found)
+            pictures.append(picture)
+    return tuple(pictures)
 
 
 def _left_over(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
@@ -699,7 +706,7 @@ def _shared(results: Results, analysis: Analysis, scale: Scale) -> Picture | Non
         is_exact = results.experiment.evaluator == "solve"
         bars = effect_bars(analysis, rest="not explained" if is_exact else "errors (noise)")
         caption = "Long bars matter."
-        if any(one.is_significant is False for one in analysis.effects):
+        if any(effect.is_significant is False for effect in analysis.effects):
             caption += " Pale: not told from noise."
     if not bars:
         return None
@@ -750,7 +757,7 @@ def _compared(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pictu
 
 
 def _from_where(figures: tuple[Figure, ...]) -> str:
-    is_cut = any(one.y.low is not None and one.y.low > 0.0 for one in figures)
+    is_cut = any(figure.y.low is not None and figure.y.low > 0.0 for figure in figures)
     return " The axis does not begin at 0." if is_cut else ""
 
 
@@ -767,7 +774,7 @@ def _panels(
 ) -> Picture | None:
     if not figures:
         return None
-    legends = [len(mark.name) for one in figures for mark in one.marks if getattr(mark, "legend", True)]
+    legends = [len(mark.name) for figure in figures for mark in figure.marks if getattr(mark, "legend", True)]
     columns = columns_for(len(figures), letters=max(legends, default=0))
     return Picture(
         name=name,

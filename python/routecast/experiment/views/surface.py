@@ -59,13 +59,13 @@ def contour_lines(
             crossing(row + 1, column, along=True),
             crossing(row, column, along=False),
         )
-        found = [one for one in around if one is not None]
-        if len(found) == 2:
-            segments.append((found[0], found[1]))
-        elif found:
+        crossings = [crossing for crossing in around if crossing is not None]
+        if len(crossings) == 2:
+            segments.append((crossings[0], crossings[1]))
+        elif crossings:
             # A saddle within the cell: its middle says which corners belong together.
             corners = [heights[row + v][column + u] for v, u in product((0, 1), repeat=2)]
-            a, b, c, d = found
+            a, b, c, d = crossings
             is_joined = (sum(corners) / 4.0 >= level) is (corners[0] >= level)
             segments += [(a, b), (c, d)] if is_joined else [(d, a), (b, c)]
     return _joined(segments)
@@ -89,7 +89,7 @@ def _joined(segments: Sequence[tuple[Crossing, Crossing]]) -> list[list[Point]]:
         if len(ends[first[0]]) != 1 and len(ends[last[0]]) == 1:
             first, last = last, first
         line = [first[1], last[1]]
-        while (onward := next((one for one in ends[last[0]] if not used[one]), None)) is not None:
+        while (onward := next((end for end in ends[last[0]] if not used[end]), None)) is not None:
             used[onward] = True
             a, b = segments[onward]
             last = b if a[0] == last[0] else a

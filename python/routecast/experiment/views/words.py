@@ -127,14 +127,14 @@ class Scale:
 
 def scale_of(results: Results, response: str) -> Scale:
     """Return how a response of an experiment is written."""
-    one = next(one for one in results.experiment.responses if one.name == response)
-    unit = unit_of(one.of)
+    declared = next(candidate for candidate in results.experiment.responses if candidate.name == response)
+    unit = unit_of(declared.of)
     if unit == "%":
-        return Scale(name=response, unit="%", step=0.01, transform=one.transform)
+        return Scale(name=response, unit="%", step=0.01, transform=declared.transform)
     if unit == "B":
-        return Scale(name=response, unit="B", step=1.0, transform=one.transform)
+        return Scale(name=response, unit="B", step=1.0, transform=declared.transform)
     step, shown = prefixed(results.values(response), unit)
-    return Scale(name=response, unit=shown, step=step, base_unit=unit, transform=one.transform)
+    return Scale(name=response, unit=shown, step=step, base_unit=unit, transform=declared.transform)
 
 
 _LETTER_PX = 6.6
@@ -258,8 +258,8 @@ def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
         return _screened_said(analysis, name)
     if results.experiment.design.kind == "central_composite":
         return _curved_said(results.experiment, analysis, scale)
-    named = [one for one in analysis.effects if is_told(one)][:_MOST_NAMED]
-    named = named or [one for one in analysis.effects if one.is_significant][:1]
+    named = [effect for effect in analysis.effects if is_told(effect)][:_MOST_NAMED]
+    named = named or [effect for effect in analysis.effects if effect.is_significant][:1]
     if not named:
         return _nothing_said(analysis, scale)
     experiment = results.experiment
@@ -290,8 +290,8 @@ def shared_said(experiment: Experiment, analysis: Analysis) -> str:
             pairs.append(f"what is called {effect.label} may be {' or '.join(simple)}")
     if not pairs:
         return ""
-    said = "; ".join(pairs[:_MOST_NAMED])
-    return f"{_upper(said)}. The simpler one is usually the cause; the other runs of the full design would settle it."
+    text = "; ".join(pairs[:_MOST_NAMED])
+    return f"{_upper(text)}. The simpler one is usually the cause; the other runs of the full design would settle it."
 
 
 def _curved_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
@@ -302,20 +302,20 @@ def _curved_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
         letters = tuple(dict.fromkeys(effect.letters))
         shares[letters] = shares.get(letters, 0.0) + (effect.share_ratio or 0.0)
     ranked = sorted(shares.items(), key=lambda pair: -pair[1])
-    said = [
+    sentences = [
         (" x ".join(names.get(letter, letter) for letter in letters), share)
         for letters, share in ranked
         if letters and share >= _WORTH_NAMING
     ][:_MOST_NAMED]
-    if not said:
+    if not sentences:
         return _nothing_said(analysis, scale)
-    first, share = said[0]
+    first, share = sentences[0]
     text = (
         f"**{_upper(first)}** matters most for {scale.name}: its slope and its bend explain"
         f" **{percent_said(min(share, 1.0))}** of the variation."
     )
-    if len(said) > 1:
-        text += f" Then {', '.join(f'{name} ({percent_said(min(part, 1.0))})' for name, part in said[1:])}."
+    if len(sentences) > 1:
+        text += f" Then {', '.join(f'{name} ({percent_said(min(part, 1.0))})' for name, part in sentences[1:])}."
     return text
 
 
@@ -323,7 +323,7 @@ def _aliases_said(experiment: Experiment, effect: Effect, most: int = 2) -> list
     """Return the effects of at most so many factors, in the factors' names, that cannot be told from an effect."""
     names = {factor.letter: factor.name for factor in experiment.factors}
     others = [alias.lstrip("+-−") for alias in effect.aliases]
-    return [" x ".join(names.get(letter, letter) for letter in one) for one in others if len(one) <= most]
+    return [" x ".join(names.get(letter, letter) for letter in other) for other in others if len(other) <= most]
 
 
 def headline(results: Results, analysis: Analysis, scale: Scale) -> str:
@@ -342,7 +342,7 @@ def _nothing_said(analysis: Analysis, scale: Scale) -> str:
             f"No effect on **{scale.name}** stands out from the others, and without repeated runs nothing else says"
             " what noise is."
         )
-    largest = next((one for one in analysis.effects if one.share_ratio is not None), None)
+    largest = next((effect for effect in analysis.effects if effect.share_ratio is not None), None)
     if largest is not None:
         text += f" The largest, {largest.label}, explains {percent_said(largest.share_ratio or 0.0)} of the variation."
     return text
@@ -350,10 +350,11 @@ def _nothing_said(analysis: Analysis, scale: Scale) -> str:
 
 def _quiet_said(experiment: Experiment, analysis: Analysis) -> str:
     quiet = [
-        f"{one.label} ({percent_said(one.share_ratio)})"
-        for one in analysis.effects
-        if len(one.letters) == 1 and "^" not in one.name and not is_told(one) and one.share_ratio is not None
-        and one.letters[0] in {factor.letter for factor in experiment.factors}
+        f"{effect.label} ({percent_said(effect.share_ratio)})"
+        for effect in analysis.effects
+        if len(effect.letters) == 1 and "^" not in effect.name
+        and not is_told(effect) and effect.share_ratio is not None
+        and effect.letters[0] in {factor.letter for factor in experiment.factors}
     ]  # fmt: skip
     return f"Of little consequence: {', '.join(quiet)}." if quiet else ""
 
@@ -395,19 +396,19 @@ def _two_ways(analysis: Analysis, value: float, factor: Factor, scale: Scale, *,
 def _by_level(effect: Effect, scale: Scale) -> str:
     if not effect.levels:
         return ""
-    ranked = sorted(effect.levels, key=lambda one: one.value)
+    ranked = sorted(effect.levels, key=lambda level: level.value)
     least, most = ranked[0], ranked[-1]
     if scale.transform == "reciprocal":
         least, most = most, least
-    said = f"it is highest with {most.label}, lowest with {least.label}"
+    text = f"it is highest with {most.label}, lowest with {least.label}"
     if scale.transform == "none":
-        return f"{said} ({scale.amount(most.value, '+')} and {scale.amount(least.value, '+')} about the mean)"
-    return said
+        return f"{text} ({scale.amount(most.value, '+')} and {scale.amount(least.value, '+')} about the mean)"
+    return text
 
 
 def _depends(analysis: Analysis, first: Factor, second: Factor, scale: Scale) -> str:
     """Say how far the first factor carries at the ends of the second."""
-    found = next((one for one in analysis.means if one.letters == (first.letter, second.letter)), None)
+    found = next((mean for mean in analysis.means if mean.letters == (first.letter, second.letter)), None)
     if found is None:
         return f"what {first.name} does depends on {second.name}"
     by_pair = {point.coded: point.value for point in found.points}
@@ -435,32 +436,32 @@ def _screened_said(analysis: Analysis, name: str) -> str:
     assert analysis.screening is not None  # the caller asked
     ranked = analysis.screening.factors
     first, rest = ranked[0], ranked[1:]
-    said = f"**{_upper(first.name)}** matters most for {name}: {_part(first, of=' of the variance')}."
-    others = [one for one in rest if one.importance >= _WORTH_NAMING]
-    quiet = [one for one in rest if one.importance < _WORTH_NAMING]
+    sentence = f"**{_upper(first.name)}** matters most for {name}: {_part(first, of=' of the variance')}."
+    others = [index for index in rest if index.importance >= _WORTH_NAMING]
+    quiet = [index for index in rest if index.importance < _WORTH_NAMING]
     if others:
-        said += f" Then {', '.join(f'{one.name} ({_part(one)})' for one in others[:_MOST_NAMED])}."
+        sentence += f" Then {', '.join(f'{index.name} ({_part(index)})' for index in others[:_MOST_NAMED])}."
     if quiet:
-        said += f" Of little consequence: {', '.join(one.name for one in quiet)}."
-    return said
+        sentence += f" Of little consequence: {', '.join(index.name for index in quiet)}."
+    return sentence
 
 
-def _part(one: Screened, of: str = "") -> str:
+def _part(screened: Screened, of: str = "") -> str:
     """Say a factor's part in the variance, and which way it goes."""
     way = ""
-    if one.srrc is not None and abs(one.srrc) >= 0.1:
-        way = f", more of it brings {'more' if one.srrc > 0.0 else 'less'}"
-    if one.first_order_ratio is None:
-        return f"rank correlation {one.importance:.2f}{way}"
-    alone = max(one.first_order_ratio, 0.0)
-    if one.total_ratio is None or one.total_ratio <= alone + _WORTH_NAMING:
-        said = f"it explains **{percent_said(alone)}**{of}" if of else percent_said(alone)
-        return said + way
+    if screened.srrc is not None and abs(screened.srrc) >= 0.1:
+        way = f", more of it brings {'more' if screened.srrc > 0.0 else 'less'}"
+    if screened.first_order_ratio is None:
+        return f"rank correlation {screened.importance:.2f}{way}"
+    alone = max(screened.first_order_ratio, 0.0)
+    if screened.total_ratio is None or screened.total_ratio <= alone + _WORTH_NAMING:
+        text = f"it explains **{percent_said(alone)}**{of}" if of else percent_said(alone)
+        return text + way
     # The order is that of the parts with interactions: the number that decides it comes first.
-    whole = percent_said(one.total_ratio)
-    said = f"it has a part in **{whole}**{of}" if of else f"a part in {whole}"
-    said += f", {percent_said(alone)} by itself"
-    return said + way
+    whole = percent_said(screened.total_ratio)
+    text = f"it has a part in **{whole}**{of}" if of else f"a part in {whole}"
+    text += f", {percent_said(alone)} by itself"
+    return text + way
 
 
 def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
@@ -485,14 +486,16 @@ def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
         "saddle": f"The fitted surface has a saddle, {value}, at {place}: it rises one way and falls another.",
         "ridge": f"The fitted surface hardly bends along one direction: a ridge through {place}, at {value}.",
     }
-    said = kinds[flat.kind]
+    sentence = kinds[flat.kind]
     answered = [value for cell in analysis.cells for value in cell.values]
     most, least = max(answered, default=math.inf), min(answered, default=-math.inf)
     if flat.kind == "maximum" and scale.transform == "none" and flat.response > most + _BEYOND * (most - least):
-        said += f" No run goes so far (the highest run has {scale.text(most)}): try runs there before relying on it."
+        sentence += (
+            f" No run goes so far (the highest run has {scale.text(most)}): try runs there before relying on it."
+        )
     if scale.transform == "none" and flat.response < 0.0 <= min(answered, default=-1.0):
-        said += " No run answers below zero: there the surface does not follow them, and is no more than a sketch."
-    return said
+        sentence += " No run answers below zero: there the surface does not follow them, and is no more than a sketch."
+    return sentence
 
 
 def design_said(experiment: Experiment) -> str:
@@ -518,13 +521,13 @@ def design_said(experiment: Experiment) -> str:
         "sobol": f"{rows:,} combinations were drawn so that they fill the space evenly (Sobol sequence).",
         "listed": f"{rows:,} combinations were tried, as the file lists them.",
     }
-    said = kinds[design.kind]
+    sentence = kinds[design.kind]
     if repeats > 1:
-        said += f" Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
+        sentence += f" Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
     elif experiment.evaluator == "solve":
-        said += " A formula answers the same every time: one run each is enough."
+        sentence += " A formula answers the same every time: one run each is enough."
     elif middle > 1:
-        said += f" The middle was run {middle} times, the others once: it tells the noise."
+        sentence += f" The middle was run {middle} times, the others once: it tells the noise."
     else:
-        said += " Each was run once: noise can only be judged from effects that are small."
-    return said
+        sentence += " Each was run once: noise can only be judged from effects that are small."
+    return sentence

@@ -107,8 +107,8 @@ class OptimumAnswer:
                         for number, plane in enumerate(row.optimum.planes)
                     ],
                     "beside": [
-                        {**one.to_json(), "above_bound_ratio": self.above_bound_ratio(one.power, row)}
-                        for one in self.power.at(row.load)
+                        {**watts.to_json(), "above_bound_ratio": self.above_bound_ratio(watts.power, row)}
+                        for watts in self.power.at(row.load)
                     ],
                 }
                 for row in self.rows
@@ -151,13 +151,13 @@ def optimum_answer(
     for number, load in enumerate(case.loads):
         tell(number, len(case.loads), f"optimum at load {load:g}")
 
-        def proven(found: float, bound: float, *, done: int = number, at: float = load) -> None:
-            gap = 100.0 * (1.0 - bound / found) if found > 0.0 else 0.0
+        def proven(alpha: float, bound: float, *, done: int = number, at: float = load) -> None:
+            gap = 100.0 * (1.0 - bound / alpha) if alpha > 0.0 else 0.0
             tell(done, len(case.loads), f"optimum at load {at:g}, within {max(gap, 0.0):.2g} %")
 
         start = perf_counter()
         try:
-            found = _optimum(case, case.demand(load), proven)
+            solved = _optimum(case, case.demand(load), proven)
         except RoutecastError as problem:
             if not leaves_out:
                 raise
@@ -165,7 +165,7 @@ def optimum_answer(
             continue
         seconds = perf_counter() - start
         whole = _whole_flows(case, load) if case.has_planes else None
-        rows.append(OptimumRow(load=load, optimum=found, seconds=seconds, widths=case.widths, whole_flows=whole))
+        rows.append(OptimumRow(load=load, optimum=solved, seconds=seconds, widths=case.widths, whole_flows=whole))
     tell(len(case.loads), len(case.loads), "")
     return OptimumAnswer(power=beside, rows=tuple(rows), notes=tuple(notes))
 

@@ -36,10 +36,10 @@ def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watt
     RoutecastError
         A plane is over capacity, or the table states too little.
     """
-    found = [
+    watts = [
         plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep) for plane in planes
     ]
-    return sum(one.least_w for one in found), sum(one.greatest_w for one in found)
+    return sum(plane_w.least_w for plane_w in watts), sum(plane_w.greatest_w for plane_w in watts)
 
 
 def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
@@ -304,14 +304,14 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
                 notes.append(f"{what} left out after Ctrl-C")
                 continue
             try:
-                found = allocate(name, case, demand, progress=best)
+                allocated = allocate(name, case, demand, progress=best)
             except RoutecastError as problem:
                 notes.append(f"{what} left out: {problem}")
                 continue
-            if found.is_cut:
+            if allocated.is_cut:
                 is_cut = True
                 notes.append(f"{what} was ended by Ctrl-C: the best until then")
-            add(name, found.planes, _power(found.planes))
+            add(name, allocated.planes, _power(allocated.planes))
         done += 1
         tell(done, total, "")
     for row in rows:
@@ -331,9 +331,9 @@ def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str])
         watts = watts_at_full_clock(case.table, planes[0]) if key == NO_DVFS else watts_of(case, case.table, planes)
         return watts, idle_of(case, case.table, key, planes)
     except RoutecastError as problem:
-        said = f"watts left out: {problem}"
-        if said not in notes:
-            notes.append(said)
+        note = f"watts left out: {problem}"
+        if note not in notes:
+            notes.append(note)
         return None, None
 
 

@@ -268,7 +268,7 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
     """Return what is simulated: the routing's or allocation's name, the load, the fabric with its clocks."""
     if case.planes is not None and case.has_planes:
         return _fabrics(table.allocation or case.planes.allocations[0], case, table)
-    return tuple(one for policy in table.routing for one in _fabrics(policy, case, table))
+    return tuple(fabric for policy in table.routing for fabric in _fabrics(policy, case, table))
 
 
 def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[str, float, Fabric], ...]:
@@ -324,7 +324,7 @@ def _placed(name: str, case: NocCase, load: float) -> tuple[Allocation, float]:
 
 
 def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
-    known = {one.policy: one for one in case.routings}
+    known = {routing.policy: routing for routing in case.routings}
     if policy in known:
         return known[policy]
     if policy in POLICIES:

@@ -715,8 +715,8 @@ class _Search:
         if power < self._best_power:
             self._best_power = power
             self._best = tuple(
-                PlaneFlow(alpha=scaling.alpha(load), flow=one)
-                for scaling, load, one in zip(self._scalings, loads.tolist(), flow, strict=True)
+                PlaneFlow(alpha=scaling.alpha(load), flow=part)
+                for scaling, load, part in zip(self._scalings, loads.tolist(), flow, strict=True)
             )
 
     def _answer(self, bound: float) -> Optimum:

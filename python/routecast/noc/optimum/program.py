@@ -336,12 +336,12 @@ def solution(solver: highspy.Highs) -> highspy.HighsSolution:
     RoutecastError
         No values, or no prices.
     """
-    found = solver.getSolution()
-    if not found.value_valid or not found.dual_valid:
+    values = solver.getSolution()
+    if not values.value_valid or not values.dual_valid:
         status = solver.modelStatusToString(solver.getModelStatus())
         msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
         raise RoutecastError(msg)
-    return found
+    return values
 
 
 # Flows that conserve exactly, made of a solver's flows that do so only within its tolerances.
@@ -529,16 +529,16 @@ class FlowProgram:
         is_small = columns <= _SIMPLEX_COLUMNS
         if not self._run(is_small, until, crossover=exact):
             return None
-        found = self._model.getSolution()
-        if not found.value_valid or not found.dual_valid:
+        values = self._model.getSolution()
+        if not values.value_valid or not values.dual_valid:
             # Where the interior-point method ends with nothing the simplex method takes over.
             if not self._run(is_small, until, crossover=True):
                 return None
-            found = solution(self._model)
+            values = solution(self._model)
         flow = np.zeros(self.arcs.shape)
-        flow[self._destination, self._link] = np.asarray(found.col_value)[1:]
-        prices = np.maximum(0.0, -np.asarray(found.row_dual)[self._first_capacity :])
-        return Solved(flow=flow, prices=prices, load=float(found.col_value[0]))
+        flow[self._destination, self._link] = np.asarray(values.col_value)[1:]
+        prices = np.maximum(0.0, -np.asarray(values.row_dual)[self._first_capacity :])
+        return Solved(flow=flow, prices=prices, load=float(values.col_value[0]))
 
     def _append(self, arcs: Arcs) -> None:
         matrix = conservation(self._topology, arcs)

@@ -188,9 +188,9 @@ class Frontier:
         left = [point for point in self.points if point.load < corner.load]
         right = [point for point in self.points if point.load > corner.load]
         if left and right:
-            one = max(left, key=lambda point: point.load)
+            steepest = max(left, key=lambda point: point.load)
             other = min(right, key=lambda point: point.load)
-            chord = (one.hop_flow - other.hop_flow) / (other.load - one.load)
+            chord = (steepest.hop_flow - other.hop_flow) / (other.load - steepest.load)
             if corner.flatter < chord < corner.steeper:
                 return chord
         if corner.load == self.least:

@@ -81,7 +81,7 @@ def flows_of(topology: Topology, demand: NDArray[np.float64]) -> Flows:
         )
         raise RoutecastError(msg)
     if not np.all(np.isfinite(demand)) or np.any(demand < 0):
-        source, target = (int(one) for one in np.argwhere(~np.isfinite(demand) | (demand < 0))[0])
+        source, target = (int(index) for index in np.argwhere(~np.isfinite(demand) | (demand < 0))[0])
         msg = (
             f"the demand from router {topology.router_name(source)} to {topology.router_name(target)} is "
             f"{demand[source, target]:g}: a demand is 0 or more"
@@ -193,12 +193,12 @@ def routed(flows: Flows, routes: Sequence[Routes]) -> Candidates:
         A routing splits a flow, or has no path for one.
     """
     tables: list[dict[tuple[int, int], Links]] = []
-    for one in routes:
+    for route in routes:
         table: dict[tuple[int, int], Links] = {}
-        for path in one.paths:
+        for path in route.paths:
             if path.share != 1.0:
                 msg = (
-                    f"routing {one.policy} splits the flow from router {flows.topology.router_name(path.source)} to "
+                    f"routing {route.policy} splits the flow from router {flows.topology.router_name(path.source)} to "
                     f"{flows.topology.router_name(path.target)}: planes take whole flows, so choose a routing with "
                     "one path per flow (xy, yx, romm, valiant, adaptive)"
                 )
@@ -207,10 +207,10 @@ def routed(flows: Flows, routes: Sequence[Routes]) -> Candidates:
         tables.append(table)
     ends = list(zip(flows.source.tolist(), flows.target.tolist(), strict=True))
     for source, target in ends:
-        for one, table in zip(routes, tables, strict=True):
+        for route, table in zip(routes, tables, strict=True):
             if (source, target) not in table:
                 msg = (
-                    f"routing {one.policy} has no path from router {flows.topology.router_name(source)} to "
+                    f"routing {route.policy} has no path from router {flows.topology.router_name(source)} to "
                     f"{flows.topology.router_name(target)}, which has a demand: give it one"
                 )
                 raise RoutecastError(msg)
@@ -243,17 +243,17 @@ def minimal_paths(topology: Topology, source: int, target: int, *, most: int | N
     """
     numbers = link_numbers(topology)
     every = links(topology)
-    found: list[Links] = []
+    paths: list[Links] = []
     open_paths: list[tuple[int, Links]] = [(source, ())]
-    while open_paths and (most is None or len(found) < most):
+    while open_paths and (most is None or len(paths) < most):
         router, path = open_paths.pop()
         if router == target:
-            found.append(path)
+            paths.append(path)
             continue
         for direction in reversed(topology.productive(router, target)):
             number = numbers[router, direction]
             open_paths.append((every[number].target, (*path, number)))
-    return found
+    return paths
 
 
 # How freely a flow may be placed.

@@ -168,7 +168,7 @@ def _all_on_master(
         names: tuple[str, ...] = ("xy",) * len(width)
     else:
         candidates = routed(flows, routes)
-        names = tuple(one.policy for one in routes)
+        names = tuple(route.policy for route in routes)
     state = Placement(candidates, scalings, width, candidates.first[:-1].copy())
     state.capacity = state.capacity * scale
     return state, names
@@ -226,7 +226,7 @@ def _balance(state: Placement, reading: Reading) -> None:
         met = {place: state.bottleneck_with(flow, place) for place in _slaves(state, flow)}
         least = min(met.values())
         if state.bottleneck_without(flow) >= least * (1.0 - _ROUNDING):
-            state.move(flow, next(place for place, one in met.items() if one <= least * (1.0 + _ROUNDING)))
+            state.move(flow, next(place for place, count in met.items() if count <= least * (1.0 + _ROUNDING)))
 
     _through_bottlenecks(state, reading, attempt)
 

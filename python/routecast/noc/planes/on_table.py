@@ -48,8 +48,8 @@ def power_on_tables(
         table = tables[plane]
         levels, which = np.unique(bottleneck, return_inverse=True)
         hertz = np.array([table.clock_hz(float(level), clocks) for level in levels])
-        idle = np.array([table.idle_w(float(one)) for one in hertz])
-        full = np.array([table.full_w(float(one)) for one in hertz])
+        idle = np.array([table.idle_w(float(clock_hz)) for clock_hz in hertz])
+        full = np.array([table.full_w(float(clock_hz)) for clock_hz in hertz])
         loads = (weight + entering) / width[plane] / table.ports * (table.fastest_hz / hertz)[which]
         awake = topology.router_count * idle[which] + loads * (full - idle)[which]
         asleep = asleep_ratio * topology.router_count * table.idle_w(table.slowest_hz)

@@ -168,9 +168,9 @@ class Placement:
         weight, entering, bottleneck = self.weight / UNIT, self.entering / UNIT, self.bottlenecks()
         if self._power is None:
             return float(plane_power(weight, bottleneck, self.slowest).sum())
-        one = [slice(plane, plane + 1) for plane in range(len(self.widths))]
+        alone = [slice(plane, plane + 1) for plane in range(len(self.widths))]
         return float(
-            sum(self.power_of(plane, weight[at], entering[at], bottleneck[at])[0] for plane, at in enumerate(one))
+            sum(self.power_of(plane, weight[at], entering[at], bottleneck[at])[0] for plane, at in enumerate(alone))
         )
 
     def allocation(self, policy: str, routings: Sequence[str]) -> Allocation:

@@ -156,8 +156,8 @@ class Relaxation:
         power, part = solved
         flow = self._candidates.flow
         return power, [
-            Share(flow=int(flow[one]), place=one, rate=float(part[one] * self._rate[one]))
-            for one in np.flatnonzero(part > _NOTHING).tolist()
+            Share(flow=int(flow[link]), place=link, rate=float(part[link] * self._rate[link]))
+            for link in np.flatnonzero(part > _NOTHING).tolist()
         ]
 
     def filled_power(self, clocks: NDArray[np.float64]) -> float:
@@ -187,7 +187,7 @@ def _is_alike(candidates: Candidates) -> bool:
     on = [np.flatnonzero(candidates.plane == plane) for plane in range(planes)]
     return all(
         len(here) == len(on[0])
-        and all(candidates.paths[one] == candidates.paths[other] for one, other in zip(on[0], here, strict=True))
+        and all(candidates.paths[load] == candidates.paths[other] for load, other in zip(on[0], here, strict=True))
         for here in on[1:]
     )
 
@@ -296,8 +296,8 @@ def _leaving(topology: Topology) -> NDArray[np.int64]:
     out: list[list[int]] = [[] for _ in range(topology.router_count)]
     for number, link in enumerate(every):
         out[link.source].append(number)
-    most = max(len(one) for one in out)
-    return np.array([one + [len(every)] * (most - len(one)) for one in out], dtype=np.int64)
+    most = max(len(link) for link in out)
+    return np.array([link + [len(every)] * (most - len(link)) for link in out], dtype=np.int64)
 
 
 # Which clocks to aim at: those at which the splittable problem needs little power.
@@ -341,7 +341,7 @@ def targets(
     tell : callable
         Is called after each program.
     """
-    found: list[tuple[float, NDArray[np.float64], NDArray[np.float64], list[Share]]] = []
+    moves: list[tuple[float, NDArray[np.float64], NDArray[np.float64], list[Share]]] = []
     seen: set[tuple[float, ...]] = set()
 
     def solve(ratio: NDArray[np.float64], room: float) -> None:
@@ -354,7 +354,7 @@ def targets(
         solved = relaxation.least_power(clocks)
         tell()
         if solved is not None:
-            found.append((solved[0], ratio, clocks, solved[1]))
+            moves.append((solved[0], ratio, clocks, solved[1]))
 
     ratios = _ratios(len(slowest), slowest, identical)
     stretches = {tuple(ratio): relaxation.least_stretch(ratio) for ratio in ratios}
@@ -364,23 +364,23 @@ def targets(
         ratios.sort(key=lambda ratio: relaxation.filled_power(np.clip(stretches[tuple(ratio)] * ratio, slowest, 1.0)))
     for ratio in ratios[:programs]:
         solve(ratio, 1.0)
-    found.sort(key=lambda one: one[0])
-    for _, ratio, _, _ in found[: _BEST if programs == len(ratios) else 0]:
+    moves.sort(key=lambda move: move[0])
+    for _, ratio, _, _ in moves[: _BEST if programs == len(ratios) else 0]:
         for room in _ROOM:
             solve(ratio, room)
-    found.sort(key=lambda one: one[0])
-    return [(power, clocks, shares) for power, _, clocks, shares in found[:most]]
+    moves.sort(key=lambda move: move[0])
+    return [(power, clocks, shares) for power, _, clocks, shares in moves[:most]]
 
 
 def _ratios(planes: int, slowest: NDArray[np.float64], identical: bool) -> list[NDArray[np.float64]]:
     """Return the ratios to try, the fastest plane at 1; with more than three planes, only two different clocks."""
     if planes <= 3:
-        grid = [np.array(one) for one in product(_RATIOS, repeat=planes) if max(one) == 1.0]
+        grid = [np.array(ratios) for ratios in product(_RATIOS, repeat=planes) if max(ratios) == 1.0]
     else:
         grid = [np.array([1.0] * fast + [ratio] * (planes - fast)) for fast in range(1, planes) for ratio in _RATIOS]
     if identical:
-        grid = [one for one in grid if np.all(np.diff(one) <= 0)]
-    return list({tuple(np.maximum(one, slowest).tolist()): one for one in grid}.values())
+        grid = [ratios for ratios in grid if np.all(np.diff(ratios) <= 0)]
+    return list({tuple(np.maximum(ratios, slowest).tolist()): ratios for ratios in grid}.values())
 
 
 # What single moves do to the overloads over given clocks, kept up to date from move to move.
@@ -641,20 +641,20 @@ def _run(search: _Search, demand: NDArray[np.float64], freedom: Freedom, steps: 
     if search.is_near:
         return
     slowest = np.array([scaling.slowest for scaling in search.scalings])
-    identical = len({(one.alpha_max, wide) for one, wide in zip(search.scalings, widths, strict=True)}) == 1
+    identical = len({(scaling.alpha_max, wide) for scaling, wide in zip(search.scalings, widths, strict=True)}) == 1
     aims = targets(Relaxation(candidates, widths), slowest, identical=identical, most=6, tell=search.tell)
     search.aim(aims, steps // 2)
     search.tighten(steps - steps // 2)
     if not is_wide or search.is_near:
         return
     most = int(np.clip(_MOST_PLACES // (len(flows) * len(widths)), 2, most_paths))
-    more = [[dict.fromkeys(paths) for paths in one] for one in offered(freedom, most)]
+    more = [[dict.fromkeys(paths) for paths in candidate] for candidate in offered(freedom, most)]
     assert search.best is not None
     for plane, loads in enumerate(search.best.loads / search.best.capacity[:, None]):
         for paths in light_paths(flows, loads, usable_links(topology, freedom)):
             for flow, path in enumerate(paths):
                 more[flow][plane].setdefault(path)
-    search.among(candidates_of(flows, [[list(paths) for paths in one] for one in more]))
+    search.among(candidates_of(flows, [[list(paths) for paths in candidate] for candidate in more]))
     search.tighten(steps)
 
 

@@ -338,14 +338,14 @@ def parse_router_table(text: str, subject: str) -> RouterTable:
     document = validated(RouterTableFile, parse_toml(text, subject), subject)
     points = tuple(
         RouterPoint(
-            frequency_hz=one.frequency,
-            voltage_v=one.voltage,
-            idle_w=one.idle,
-            full_w=one.full,
-            static_w=one.static,
-            source=one.source,
+            frequency_hz=point.frequency,
+            voltage_v=point.voltage,
+            idle_w=point.idle,
+            full_w=point.full,
+            static_w=point.static,
+            source=point.source,
         )
-        for one in document.point
+        for point in document.point
     )
     try:
         return RouterTable(

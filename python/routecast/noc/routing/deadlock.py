@@ -164,7 +164,7 @@ def channel_cycle(routes: Routes) -> tuple[tuple[int, int], ...] | None:
 
 
 def _as_channels(cycle: Sequence[int] | None, classes: int) -> tuple[tuple[int, int], ...] | None:
-    return None if cycle is None else tuple(divmod(one, classes) for one in cycle)
+    return None if cycle is None else tuple(divmod(channel, classes) for channel in cycle)
 
 
 def cycle_in_words(topology: Topology, cycle: Sequence[tuple[int, int]]) -> str:
@@ -195,13 +195,13 @@ def _without_ends(after: dict[int, list[int]]) -> dict[int, list[int]]:
         for following in after.values():
             for second in following:
                 entries[second] += 1
-        free = [one for one, count in entries.items() if not count]
+        free = [channel for channel, count in entries.items() if not count]
         while free:
             for second in after.pop(free.pop()):
                 entries[second] -= 1
                 if not entries[second]:
                     free.append(second)
-        backwards: dict[int, list[int]] = {one: [] for one in after}
+        backwards: dict[int, list[int]] = {channel: [] for channel in after}
         for first, following in after.items():
             for second in following:
                 backwards[second].append(first)
@@ -248,21 +248,21 @@ class _Class:
 
     def takes(self, dependencies: Sequence[tuple[int, int]]) -> bool:
         """Add the dependencies of one path, or none of them if they close a cycle."""
-        wanted = [one for one in dependencies if one not in self.known]
+        wanted = [dependency for dependency in dependencies if dependency not in self.known]
         # A class only grows: what closed a cycle once always will.
         if not self._refused.isdisjoint(wanted):
             return False
         added: list[tuple[int, int]] = []
-        for one in wanted:
-            if self._add(*one):
-                added.append(one)
+        for channel in wanted:
+            if self._add(*channel):
+                added.append(channel)
                 continue
             for first, second in reversed(added):
                 self._after[first].pop()
                 self._before[second].pop()
                 self.known.discard((first, second))
             if not added:
-                self._refused.add(one)
+                self._refused.add(channel)
             return False
         return True
 
@@ -276,21 +276,21 @@ class _Class:
             backward = self._reached(first, self._before, low, high)
             # What leads to `first` moves before what follows `second`, each in its old order, on the places of both.
             moved = [*sorted(backward, key=rank.__getitem__), *sorted(forward, key=rank.__getitem__)]
-            for one, place in zip(moved, sorted([rank[one] for one in moved]), strict=True):
-                rank[one] = place
+            for channel, place in zip(moved, sorted([rank[channel] for channel in moved]), strict=True):
+                rank[channel] = place
         self._after[first].append(second)
         self._before[second].append(first)
         self.known.add((first, second))
         return True
 
     def _reached(self, start: int, neighbours: list[list[int]], low: int, high: int) -> set[int]:
-        found, waiting = {start}, [start]
+        reached, waiting = {start}, [start]
         while waiting:
-            for one in neighbours[waiting.pop()]:
-                if one not in found and low <= self._rank[one] <= high:
-                    found.add(one)
-                    waiting.append(one)
-        return found
+            for neighbour in neighbours[waiting.pop()]:
+                if neighbour not in reached and low <= self._rank[neighbour] <= high:
+                    reached.add(neighbour)
+                    waiting.append(neighbour)
+        return reached
 
 
 def layered(routes: Routes) -> Routes:
@@ -314,7 +314,7 @@ def layered(routes: Routes) -> Routes:
     orders = _orders(routes, westward, closing)
     rises: list[list[tuple[int, ...]]] = [one_class]
     if routes.topology.is_torus:
-        rises.insert(0, [tuple(accumulate(int(closing[one]) for one in path.links)) for path in routes.paths])
+        rises.insert(0, [tuple(accumulate(int(closing[link]) for link in path.links)) for path in routes.paths])
     best: list[tuple[int, ...]] = []
     fewest = 3 * len(routes.paths) + 3  # more than any attempt needs
     for rise in rises:
@@ -323,9 +323,9 @@ def layered(routes: Routes) -> Routes:
             [link + count * up for link, up in zip(path.links, ups, strict=True)]
             for path, ups in zip(routes.paths, rise, strict=True)
         ]
-        if any(len(set(one)) < len(one) for one in channels):
+        if any(len(set(channel)) < len(channel) for channel in channels):
             continue
-        dependencies = [list(pairwise(one)) for one in channels]
+        dependencies = [list(pairwise(channel)) for channel in channels]
         span = 1 + max(max(ups, default=0) for ups in rise)
         for order in orders:
             if fewest == 2:  # one class was not enough
@@ -344,17 +344,17 @@ def _first_fit(
 ) -> list[int] | None:
     """Return the group of every path; None if more than ``most`` are needed."""
     groups: list[_Class] = []
-    found = [0] * len(dependencies)
+    layers = [0] * len(dependencies)
     for number in order:
         wanted = dependencies[number]
-        place = next((place for place, one in enumerate(groups) if one.takes(wanted)), len(groups))
+        place = next((place for place, group in enumerate(groups) if group.takes(wanted)), len(groups))
         if place == most:
             return None
         if place == len(groups):
             groups.append(_Class(channels))
             groups[place].takes(wanted)
-        found[number] = place
-    return found
+        layers[number] = place
+    return layers
 
 
 def _loop(routes: Routes) -> RoutecastError:

@@ -107,8 +107,8 @@ def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> lis
 
 def _paths(topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int) -> list[Path]:
     """Return the walks as paths of together ``share`` in the classes from ``base`` on."""
-    found = walks(topology, source, target, x_first=x_first)
-    each = share / len(found)
+    paths = walks(topology, source, target, x_first=x_first)
+    each = share / len(paths)
     return [
         Path(
             source=source,
@@ -117,7 +117,7 @@ def _paths(topology: Topology, source: int, target: int, *, x_first: bool, share
             layers=tuple([layer + base for layer in walk.layers]) if base else walk.layers,
             share=each,
         )
-        for walk in found
+        for walk in paths
     ]
 
 
@@ -242,7 +242,7 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
     routers, upper = topology.router_count, classes_of_rings(topology)
     flows = [(source, target) for source in range(routers) for target in range(routers) if source != target]
     middles = {flow: _rectangle(topology, *flow) if is_minimal else range(routers) for flow in flows}
-    if sum(len(one) for one in middles.values()) > _MOST_WALKS:
+    if sum(len(middle) for middle in middles.values()) > _MOST_WALKS:
         draw = np.random.default_rng([seed, 2])
         most = max(1, _MOST_WALKS // len(flows))
         for flow, allowed in middles.items():
@@ -404,10 +404,10 @@ class MeshPaths(LazyPaths):
                 legs = _over_any(_moving(demand)), None
             case Rule.OVER_RECTANGLE:
                 legs = _over_rectangle(_moving(demand), topology.rows, topology.columns), None
-        found = [
+        loads = [
             _loads(topology, flows, y_first=bool(y_first)) for y_first, flows in enumerate(legs) if flows is not None
         ]
-        return found[0] if len(found) == 1 else found[0] + found[1]
+        return loads[0] if len(loads) == 1 else loads[0] + loads[1]
 
     def dependencies(self) -> Iterator[tuple[int, int]]:
         """Yield which channel ``link * classes + class`` a packet may hold while it asks for which.
@@ -417,16 +417,16 @@ class MeshPaths(LazyPaths):
         numbers, classes = link_numbers(self.topology), self.layer_count
         for held, link in enumerate(links(self.topology)):
             for direction in Direction:
-                asked = numbers.get((link.target, direction))
-                if asked is None:
+                requested = numbers.get((link.target, direction))
+                if requested is None:
                     continue
                 straight, turns_up = direction is link.direction, link.direction.is_horizontal
                 for layer, first in enumerate(self.rule.orders):
                     y_first = first == "y"
                     if straight or (turns_up != y_first and direction.is_horizontal is y_first):
-                        yield held * classes + layer, asked * classes + layer
+                        yield held * classes + layer, requested * classes + layer
                     if self.rule.has_router_between and layer + 1 < classes:
-                        yield held * classes + layer, asked * classes + layer + 1
+                        yield held * classes + layer, requested * classes + layer + 1
 
 
 def _loads(topology: Topology, demand: Floats, *, y_first: bool) -> Floats:
@@ -503,8 +503,8 @@ def _over_rectangle(demand: Floats, rows: int, columns: int) -> Floats:
     def first_leg(parts: Floats) -> Floats:
         to_column = parts @ between_columns
         to_row = to_column.swapaxes(2, 3) @ between_rows[:, None]
-        found: Floats = to_row.swapaxes(2, 3)
-        return found
+        first: Floats = to_row.swapaxes(2, 3)
+        return first
 
     # The second leg is the first one of the way back.
     back = first_leg(np.ascontiguousarray(each.transpose(2, 3, 0, 1)))
@@ -514,6 +514,6 @@ def _over_rectangle(demand: Floats, rows: int, columns: int) -> Floats:
 
 def _between(size: int) -> Floats:
     """Return 1 at ``[one, other, place]`` where the place is one of the two or between them, and 0 elsewhere."""
-    one, other, place = np.ogrid[:size, :size, :size]
-    inside = (np.minimum(one, other) <= place) & (place <= np.maximum(one, other))
+    row, other, place = np.ogrid[:size, :size, :size]
+    inside = (np.minimum(row, other) <= place) & (place <= np.maximum(row, other))
     return inside.astype(np.float64)

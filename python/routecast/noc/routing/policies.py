@@ -61,8 +61,8 @@ class GreedyPaths(LazyPaths):
             )
             raise RoutecastError(msg)
         self._topology = topology
-        found = noc_greedy(topology.columns, topology.rows, topology.is_torus, demand.astype(np.float64).tobytes())
-        self._links: NDArray[np.uint32] = np.frombuffer(found, dtype=np.uint32)
+        routes = noc_greedy(topology.columns, topology.rows, topology.is_torus, demand.astype(np.float64).tobytes())
+        self._links: NDArray[np.uint32] = np.frombuffer(routes, dtype=np.uint32)
         y, x = np.divmod(np.arange(routers), topology.columns)
         self._distance = _hops(x, topology.columns, topology.is_torus)
         self._distance += _hops(y, topology.rows, topology.is_torus)

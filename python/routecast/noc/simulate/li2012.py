@@ -88,7 +88,7 @@ def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tu
         traffic = normalised(hot_spot(topology, share=_SHARE), [xy], row.load)
         full = single(topology, traffic, xy, design=design, packets=packets)
         fabrics += [full, full.slowed(scaling)]
-    powers = [one.power for one in simulate_all(fabrics, run, progress=progress)]
+    powers = [simulated.power for simulated in simulate_all(fabrics, run, progress=progress)]
     most = powers[0].value
     rows = []
     for number, printed in enumerate(TABLE_6_1):

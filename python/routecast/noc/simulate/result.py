@@ -80,7 +80,7 @@ def busiest(fabric: Fabric, plane: SimulatedPlane) -> Channel:
     received = plane.demand.sum(axis=0) * (per_flit / fabric.design.ejection_channels)
     sent = plane.demand.sum(axis=1) * per_flit
     to_node, from_node = int(np.argmax(received)), int(np.argmax(sent))
-    found = [
+    nodes = [
         Channel(name=f"the channel to node {to_node}", load=float(received[to_node])),
         Channel(name=f"the channel from node {from_node}", load=float(sent[from_node])),
     ]
@@ -88,8 +88,8 @@ def busiest(fabric: Fabric, plane: SimulatedPlane) -> Channel:
         demand = Traffic(name="", demand=plane.demand).between_routers(fabric.topology)
         loads = link_loads(plane.routing, demand) * per_flit
         link = int(np.argmax(loads))
-        found.append(Channel(name=f"the link {fabric.topology.link_name(link)}", load=float(loads[link])))
-    return max(found, key=lambda channel: channel.load)
+        nodes.append(Channel(name=f"the link {fabric.topology.link_name(link)}", load=float(loads[link])))
+    return max(nodes, key=lambda channel: channel.load)
 
 
 @value
@@ -207,7 +207,7 @@ class PlaneResult:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data: NaN becomes null, arrays lists."""
-        values = ((one.name, getattr(self, one.name)) for one in fields(self))
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values}
 
 

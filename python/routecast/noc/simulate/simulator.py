@@ -413,7 +413,7 @@ def simulated(fabric: Fabric, run: Run, outcomes: Sequence[Outcome], *, load: fl
         flit_latency_cycles=_mean_over_planes(fabric, run, by_replication, _FLIT) if whole else None,
         power=estimate(power),
         energy_per_flit=estimate(
-            [one / flits / nodes if flits > 0 else math.nan for one, flits in zip(power, accepted, strict=True)]
+            [watts / flits / nodes if flits > 0 else math.nan for watts, flits in zip(power, accepted, strict=True)]
         ),
         planes=planes,
         replications=run.replications,
@@ -472,7 +472,7 @@ def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | 
         return None
 
     def of(part: str) -> Estimate:
-        return estimate([one[part] for one in seen]).scaled(alpha)
+        return estimate([moment[part] for moment in seen]).scaled(alpha)
 
     mean = of("mean")
     if len(outcomes) == 1 and name == _PACKET:
@@ -482,7 +482,7 @@ def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | 
         p50_cycles=of("p50"),
         p95_cycles=of("p95"),
         p99_cycles=of("p99"),
-        max_cycles=max(one["max"] for one in seen) * alpha,
+        max_cycles=max(moment["max"] for moment in seen) * alpha,
     )
 
 
@@ -628,9 +628,9 @@ def simulate_all(
             continue
         count = sum(len(texts) for _, _, texts in waiting)
         answers = iter(_answers([text for _, _, texts in waiting for text in texts], progress, done, count, total))
-        for one, name, texts in waiting:
+        for result, name, texts in waiting:
             outcomes = [json.loads(answer) for answer in islice(answers, len(texts))]
-            results.append(simulated(one, run, outcomes, load=name))
+            results.append(simulated(result, run, outcomes, load=name))
         waiting.clear()
         done += count
     return tuple(results)

@@ -115,8 +115,8 @@ class NocStudy(StudyDocument):
         groups: list[Group] = []
         for case in self.case:
             groups += group_of(f"{case.name}: power", (len(case.stated), "stated power"))
-        said = sum(len(case.statement) for case in self.case)
-        groups += group_of(STATEMENTS, (said, "statement"))
+        count = sum(len(case.statement) for case in self.case)
+        groups += group_of(STATEMENTS, (count, "statement"))
         if self.flits:
             groups.append(Group(name="flits: ratios of power", values="alpha squared, table 6.1"))
         return groups
@@ -135,7 +135,7 @@ def _problems(study: NocStudy, folder: Path) -> list[Problem]:
             problems.append(Problem(f"{place}.name", f"{case.name!r} is taken: it names a figure"))
         seen.add(case.name)
         own = contradictions_of_file(case) or _of_traffic(case, folder)
-        problems += [Problem(f"{place}.{one.place}", one.message) for one in (*own, *_of_curves(case))]
+        problems += [Problem(f"{place}.{of_curve.place}", of_curve.message) for of_curve in (*own, *_of_curves(case))]
     return [*problems, *_of_criteria(study)]
 
 
@@ -157,25 +157,27 @@ def _of_traffic(case: Case, folder: Path) -> list[Problem]:
 def _of_curves(case: Case) -> Iterator[Problem]:
     curves: list[str] = [*case.routing.policies, *_allocations(case)]
     curves += ["optimum"] if case.has_optimum else []
-    named = [(f"stated[{index}].curve", one.curve) for index, one in enumerate(case.stated)]
-    named += [(f"own[{index}].curve", one.curve) for index, one in enumerate(case.own)]
-    for index, said in enumerate(case.statement):
+    named = [(f"stated[{index}].curve", stated.curve) for index, stated in enumerate(case.stated)]
+    named += [(f"own[{index}].curve", own.curve) for index, own in enumerate(case.own)]
+    for index, statement in enumerate(case.statement):
         place = f"statement[{index}]"
-        named += [(f"{place}.{key}", name) for key, name in (("curve", said.curve), ("than", said.than)) if name]
-        yield from _of_saying(said, place)
+        named += [
+            (f"{place}.{key}", name) for key, name in (("curve", statement.curve), ("than", statement.than)) if name
+        ]
+        yield from _of_saying(statement, place)
     named += [(f"maps[{index}]", curve) for index, curve in enumerate(case.maps)]
     for where, curve in named:
         if curve not in curves:
             yield Problem(where, f"got {curve!r}: {did_you_mean(curve, curves)}")
-    wanted = [(f"stated[{index}].load", one.load) for index, one in enumerate(case.stated)]
-    wanted += [(f"own[{index}].load", one.load) for index, one in enumerate(case.own)]
+    wanted = [(f"stated[{index}].load", stated.load) for index, stated in enumerate(case.stated)]
+    wanted += [(f"own[{index}].load", own.load) for index, own in enumerate(case.own)]
     for where, wanted_load in wanted:
         if wanted_load not in case.traffic.load:
             loads = ", ".join(f"{load:g}" for load in case.traffic.load)
             yield Problem(where, f"got {wanted_load:g}: a load of the case, {loads}")
-    for index, one in enumerate(case.stated):
-        yield from one.quotation_problems(f"stated[{index}]")
-        if one.at_most and one.within is None:
+    for index, stated in enumerate(case.stated):
+        yield from stated.quotation_problems(f"stated[{index}]")
+        if stated.at_most and stated.within is None:
             what = 'is a criterion: say how much more is allowed with "within"'
             yield Problem(f"stated[{index}].at_most", what)
     if case.planes is not None and not _allocations(case):
@@ -192,11 +194,11 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 """The curves that a statement names, by what stands beside it."""
 
 
-def _of_saying(said: Saying, place: str) -> Iterator[Problem]:
-    yield from said.quotation_problems(place)
-    for key in NEEDS[said.of]:
-        if not getattr(said, key):
-            yield Problem(f"{place}.{key}", f'is missing: "{said.of}" is of this curve')
+def _of_saying(statement: Saying, place: str) -> Iterator[Problem]:
+    yield from statement.quotation_problems(place)
+    for key in NEEDS[statement.of]:
+        if not getattr(statement, key):
+            yield Problem(f"{place}.{key}", f'is missing: "{statement.of}" is of this curve')
 
 
 def _allocations(case: Case) -> tuple[str, ...]:

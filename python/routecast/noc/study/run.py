@@ -209,18 +209,18 @@ class NocResult(StudyResult[NocStudy]):
     def _findings(self) -> dict[str, object]:
         cases = [
             {
-                "name": one.case.name,
+                "name": case.case.name,
                 "curves": [
                     {
                         "curve": curve,
-                        "loads": one.loads,
-                        "relative_power": [one.mean(curve, load) for load in one.loads],
+                        "loads": case.loads,
+                        "relative_power": [case.mean(curve, load) for load in case.loads],
                     }
-                    for curve in one.curves
+                    for curve in case.curves
                 ],
-                "gap_ratio": [one.worst_gap(load) for load in one.loads],
+                "gap_ratio": [case.worst_gap(load) for load in case.loads],
             }
-            for one in self.cases
+            for case in self.cases
         ]
         return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "own", "statements")}
 
@@ -234,29 +234,29 @@ ROUNDING = 1e-9
 def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, ...]:
     """Return every stated value of every case beside the one found."""
     return tuple(
-        Compared(case=one.case.name, stated=stated, found=one.mean(stated.curve, stated.load))
-        for one in cases
-        for stated in one.case.stated
+        Compared(case=case.case.name, stated=stated, found=case.mean(stated.curve, stated.load))
+        for case in cases
+        for stated in case.case.stated
     )
 
 
 def own_found(cases: tuple[CaseResult, ...]) -> tuple[OwnFound, ...]:
     """Return every criterion of our own of every case beside what is found."""
     return tuple(
-        OwnFound(case=one.case.name, own=own, found=one.mean(own.curve, own.load))
-        for one in cases
-        for own in one.case.own
+        OwnFound(case=case.case.name, own=own, found=case.mean(own.curve, own.load))
+        for case in cases
+        for own in case.case.own
     )
 
 
-def closed_ratio(one: CaseResult, load: float) -> float:
+def closed_ratio(result: CaseResult, load: float) -> float:
     """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes.
 
     That is at least the power of either bound: of flows that may be split, and of flows that are not. 1 is all of it,
     and where there is no distance; below 0 our allocation needs more power; NaN where one of the three is missing.
     """
-    before, ours = one.mean(BEFORE, load), one.mean(OURS, load)
-    bound = one.least(load)
+    before, ours = result.mean(BEFORE, load), result.mean(OURS, load)
+    bound = result.least(load)
     if before <= bound * (1 + ROUNDING) and not math.isnan(ours):
         return float(ours <= before * (1 + ROUNDING))
     return (before - ours) / (before - bound)
@@ -275,19 +275,19 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
     if result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
         asked.append(("flit level against alpha squared", bounds.flit_ratio, worst))
-    gaps = [one.worst_gap(load) for one in result.cases if one.case.has_optimum for load in one.loads]
+    gaps = [case.worst_gap(load) for case in result.cases if case.case.has_optimum for load in case.loads]
     # A load without an optimum is a criterion that is missed, not one that is left out.
     worst = max(gaps, default=math.nan) if all(map(math.isfinite, gaps)) else math.nan
     asked.append(("gap of the optimum", bounds.gap, worst))
     if bounds.closed is not None:
         asked += [
             (
-                f"{one.case.name}, distance to the bound left of 2P-4PHASE's",
+                f"{case.case.name}, distance to the bound left of 2P-4PHASE's",
                 1.0 - bounds.closed,
-                1.0 - closed_ratio(one, max(one.loads)),
+                1.0 - closed_ratio(case, max(case.loads)),
             )
-            for one in result.cases
-            if {OURS, BEFORE, BOUND} <= set(one.curves)
+            for case in result.cases
+            if {OURS, BEFORE, BOUND} <= set(case.curves)
         ]
     return criteria_of(*asked)
 
@@ -355,8 +355,8 @@ def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
     answer = power_answer(_of_matrix(only, 0, folder))
     maps = [power_map(answer, load, only=curves)] if curves else []
     if BOUND in case.maps:
-        found = optimum_answer(answer.case, power=answer, leaves_out=True)
-        maps += [optimum_map(found, row) for row in found.rows]
+        optimum = optimum_answer(answer.case, power=answer, leaves_out=True)
+        maps += [optimum_map(optimum, row) for row in optimum.rows]
     return tuple(maps)
 
 
@@ -378,30 +378,30 @@ def statements(result: NocResult) -> tuple[Statement, ...]:
     """Return what the source states in words of each case, beside what is found at the highest load."""
     return tuple(
         Statement(
-            says=f"{one.case.name}: {said.says}",
-            where=said.place,
-            stated=said.stated,
-            here=_beside(said, one, max(one.loads)),
+            says=f"{case.case.name}: {statement.says}",
+            where=statement.place,
+            stated=statement.stated,
+            here=_beside(statement, case, max(case.loads)),
         )
-        for one in result.cases
-        for said in one.case.statement
+        for case in result.cases
+        for statement in case.case.statement
     )
 
 
-def _beside(said: Saying, one: CaseResult, load: float) -> str:
+def _beside(statement: Saying, result: CaseResult, load: float) -> str:
     """Return what is found of the quantity that a statement is of."""
-    if said.of == "least":
-        least = min(one.mean(curve, load) for curve in one.curves if curve != NO_DVFS)
+    if statement.of == "least":
+        least = min(result.mean(curve, load) for curve in result.curves if curve != NO_DVFS)
         return f"least power {least:.3f} of no scaling"
-    if said.of == "factor":
-        factors = [one.factor(curve, load) for curve in (said.curve, said.than) if curve]
+    if statement.of == "factor":
+        factors = [result.factor(curve, load) for curve in (statement.curve, statement.than) if curve]
         return " against ".join(f"{factor:.2f}" for factor in factors)
-    ratio = one.mean(said.curve, load) / one.mean(said.than, load)
+    ratio = result.mean(statement.curve, load) / result.mean(statement.than, load)
     if math.isnan(ratio):
         return "not known"
-    if said.of == "times":
+    if statement.of == "times":
         return f"{ratio:.3f} times"
-    percent = f"{100 * (1 - ratio):.1f} %" if said.of == "less" else f"{100 * (ratio - 1):+.1f} %"
+    percent = f"{100 * (1 - ratio):.1f} %" if statement.of == "less" else f"{100 * (ratio - 1):+.1f} %"
     return percent.replace("-", "−")
 
 
@@ -422,7 +422,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     run.work = len(wanted) + len(drawn) + bool(study.flits) + 1
     with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
         drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
-        found = run.complete(
+        answers = run.complete(
             ledger,
             [_task(study.case[number], matrix, folder) for number, matrix in wanted],
             submit=submit,
@@ -430,7 +430,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
         )
         maps = {number: answer_of(future) for number, future in drawing.items()}
     run.done += len(drawn)
-    points = {place: _unpacked(str(row["points"])) for place, row in zip(wanted, found, strict=True)}
+    points = {place: _unpacked(str(row["points"])) for place, row in zip(wanted, answers, strict=True)}
     cases = tuple(
         CaseResult(
             case=case,

@@ -26,7 +26,7 @@ def power_table(result: NocResult) -> Table:
     return Table.of(
         _policies(result),
         Column.text("Policy", curve_name),
-        *(_of_case(one, one.mean, ".4f") for one in result.cases),
+        *(_of_case(case, case.mean, ".4f") for case in result.cases),
         name="power",
         title="Power at the highest load",
         caption="Relative to NoDVFS (XY without scaling) at load 1. Bounds are proven: what splits flows over paths "
@@ -39,37 +39,37 @@ def factor_table(result: NocResult) -> Table:
     return Table.of(
         _policies(result),
         Column.text("Policy", curve_name),
-        *(_of_case(one, one.factor, ".2f") for one in result.cases),
+        *(_of_case(case, case.factor, ".2f") for case in result.cases),
         name="factors",
         title="Times below no scaling, at the highest load",
         caption="Power of NoDVFS over a policy's: 4 is a quarter of the power. No policy is above its bounds.",
     )
 
 
-def _of_case(one: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
-    load = max(one.loads)
-    return Column(one.case.name, "", form, lambda curve: value(curve, load) if curve in one.curves else None)
+def _of_case(result: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
+    load = max(result.loads)
+    return Column(result.case.name, "", form, lambda curve: value(curve, load) if curve in result.curves else None)
 
 
 def _policies(result: NocResult) -> tuple[str, ...]:
     """Return every curve there is, the bounds last."""
-    there = dict.fromkeys(curve for one in result.cases for curve in one.curves)
+    there = dict.fromkeys(curve for case in result.cases for curve in case.curves)
     bounds = [curve for curve in (WHOLE, BOUND) if curve in there]
     return (*(curve for curve in there if curve not in bounds), *bounds)
 
 
-def curves_table(one: CaseResult) -> Table:
+def curves_table(result: CaseResult) -> Table:
     """Return the relative power of every curve of a case at every load."""
 
     def power(curve: str) -> Column:
-        return Column(curve_name(curve), "", ".4f", lambda load: one.mean(curve, load))
+        return Column(curve_name(curve), "", ".4f", lambda load: result.mean(curve, load))
 
     return Table.of(
-        one.loads,
+        result.loads,
         Column("Load", "", "g", float),
-        *map(power, one.curves),
-        name=f"curves_{one.case.name}",
-        title=one.case.title,
+        *map(power, result.curves),
+        name=f"curves_{result.case.name}",
+        title=result.case.title,
         caption="Power relative to no scaling at load 1.",
     )
 
@@ -77,12 +77,12 @@ def curves_table(one: CaseResult) -> Table:
 def distance_table(result: NocResult) -> Table:
     """Return how much of Li's distance to the bounds our allocation closes, of cases that have all of them."""
     return Table.of(
-        [one for one in result.cases if {OURS, BEFORE, BOUND} <= set(one.curves)],
+        [case for case in result.cases if {OURS, BEFORE, BOUND} <= set(case.curves)],
         Column.text("Traffic", "case.name"),
-        Column(curve_name(BEFORE), "", ".2f", lambda one: one.factor(BEFORE, max(one.loads))),
-        Column(curve_name(OURS), "", ".2f", lambda one: one.factor(OURS, max(one.loads))),
-        Column("At most", "", ".2f", lambda one: one.mean(NO_DVFS, max(one.loads)) / one.least(max(one.loads))),
-        Column("Closed", "%", scaled(100.0, ".0f"), lambda one: closed_ratio(one, max(one.loads))),
+        Column(curve_name(BEFORE), "", ".2f", lambda row: row.factor(BEFORE, max(row.loads))),
+        Column(curve_name(OURS), "", ".2f", lambda row: row.factor(OURS, max(row.loads))),
+        Column("At most", "", ".2f", lambda row: row.mean(NO_DVFS, max(row.loads)) / row.least(max(row.loads))),
+        Column("Closed", "%", scaled(100.0, ".0f"), lambda row: closed_ratio(row, max(row.loads))),
         name="distance",
         title="From 2P-4PHASE to the most that is possible",
         caption="Times below no scaling; the most is proven for whole flows. Closed is the part of the distance in "
@@ -95,12 +95,12 @@ def compared_table(result: NocResult) -> Table:
     return Table.of(
         result.compared,
         Column.text("Traffic", "case"),
-        Column.text("Policy", lambda one: curve_name(one.stated.curve) + (", at most" if one.stated.at_most else "")),
+        Column.text("Policy", lambda row: curve_name(row.stated.curve) + (", at most" if row.stated.at_most else "")),
         Column("Stated", "", ".3f", "stated.relative_power"),
         Column("Found", "", ".3f", "found"),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column("Stated", "times", ".2f", lambda one: one.stated.load / one.stated.relative_power),
-        Column("Found", "times", ".2f", lambda one: one.stated.load / one.found),
+        Column("Stated", "times", ".2f", lambda row: row.stated.load / row.stated.relative_power),
+        Column("Found", "times", ".2f", lambda row: row.stated.load / row.found),
         Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
@@ -114,7 +114,7 @@ def own_table(result: NocResult) -> Table:
     return Table.of(
         result.own,
         Column.text("Traffic", "case"),
-        Column.text("Policy", lambda one: curve_name(one.own.curve)),
+        Column.text("Policy", lambda row: curve_name(row.own.curve)),
         Column("At most", "", ".3f", "own.relative_power"),
         Column("Found", "", ".3f", "found"),
         Column.text("Why", "own.why", wrap=True, wide=True),
@@ -167,59 +167,59 @@ SPECIAL = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE: "#9b8ec4"}
 DRAWN_ALIKE = 1e-6
 
 
-def power_figure(one: CaseResult) -> Figure:
+def power_figure(result: CaseResult) -> Figure:
     """Return power against load of every curve of a case, with the stated values as crosses."""
-    full = max(one.loads)
-    best = best_curve(one, full)
-    spread = _spread(one, best, full)
-    drawn = "random matrices" if one.case.traffic.pattern == "normal" else "draws of the routings that draw"
-    matrices = f" Means of {one.case.matrices} {drawn}{spread}." if one.case.matrices > 1 else ""
-    crosses = " Crosses are what the source states." if _stated(one) else ""
+    full = max(result.loads)
+    best = best_curve(result, full)
+    spread = _spread(result, best, full)
+    drawn = "random matrices" if result.case.traffic.pattern == "normal" else "draws of the routings that draw"
+    matrices = f" Means of {result.case.matrices} {drawn}{spread}." if result.case.matrices > 1 else ""
+    crosses = " Crosses are what the source states." if _stated(result) else ""
     return Figure(
-        name=f"power_{one.case.name}",
-        title=one.case.title,
+        name=f"power_{result.case.name}",
+        title=result.case.title,
         caption=(
             "Power relative to no scaling at load 1; between loads the lines are straight. Dashed are the proven "
             f"bounds: nothing is below.{crosses}{matrices}"
         ),
-        x=_load_axis(one),
+        x=_load_axis(result),
         y=Axis(title="relative power", low=0.0),
-        marks=_marks(one, one.mean, lambda stated: stated.relative_power),
+        marks=_marks(result, result.mean, lambda stated: stated.relative_power),
     )
 
 
-def saving_figure(one: CaseResult) -> Figure:
+def saving_figure(result: CaseResult) -> Figure:
     """Return against load how many times below no scaling every curve of a case is."""
     return Figure(
-        name=f"saving_{one.case.name}",
+        name=f"saving_{result.case.name}",
         title="How many times less",
         caption=(
             "The same: power without scaling over power with it, at the same load. At low load every plane runs at its "
             "lowest voltage, whoever puts the flows on it; it is high load that tells them apart."
         ),
-        x=_load_axis(one),
+        x=_load_axis(result),
         y=Axis(title="times below no scaling", low=0.0),
-        marks=_marks(one, one.factor, lambda stated: stated.load / stated.relative_power),
+        marks=_marks(result, result.factor, lambda stated: stated.load / stated.relative_power),
     )
 
 
-def best_curve(one: CaseResult, load: float) -> str:
+def best_curve(result: CaseResult, load: float) -> str:
     """Return the policy that needs the least power at a load; no scaling and the bounds are none."""
-    powers = {curve: one.mean(curve, load) for curve in one.curves if curve not in SPECIAL}
+    powers = {curve: result.mean(curve, load) for curve in result.curves if curve not in SPECIAL}
     least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
     # Of those that are alike but for rounding, the first.
     return next((curve for curve, power in powers.items() if power <= least * (1 + DRAWN_ALIKE)), next(iter(powers)))
 
 
 def _marks(
-    one: CaseResult, value: Callable[[str, float], float], stated: Callable[[Stated], float]
+    result: CaseResult, value: Callable[[str, float], float], stated: Callable[[Stated], float]
 ) -> tuple[Mark, ...]:
     """Return a line for every curve, and a cross of its colour for what is stated of it."""
-    coloured = [curve for curve in one.curves if curve not in SPECIAL]
+    coloured = [curve for curve in result.curves if curve not in SPECIAL]
     colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | SPECIAL
     marks: list[Mark] = []
-    for curve in one.curves:
-        pairs = [(load, value(curve, load)) for load in one.loads]
+    for curve in result.curves:
+        pairs = [(load, value(curve, load)) for load in result.loads]
         finite = [pair for pair in pairs if math.isfinite(pair[1])]
         marks.append(
             Line(
@@ -231,7 +231,7 @@ def _marks(
             )
         )
     named: set[str] = set()
-    for statement in _stated(one):
+    for statement in _stated(result):
         name = "read off a figure" if statement.read_off else "stated"
         marks.append(
             Points(
@@ -249,18 +249,18 @@ def _marks(
     return tuple(marks)
 
 
-def _stated(one: CaseResult) -> list[Stated]:
+def _stated(result: CaseResult) -> list[Stated]:
     """Return what is stated of curves; a limit is of another curve than the one that it is set for."""
-    return [stated for stated in one.case.stated if not stated.at_most]
+    return [stated for stated in result.case.stated if not stated.at_most]
 
 
-def _load_axis(one: CaseResult) -> Axis:
+def _load_axis(result: CaseResult) -> Axis:
     # What is stated at the highest load stands free of the edge.
-    return Axis(title="normalised load", low=0.0, high=1.05 * max(one.loads))
+    return Axis(title="normalised load", low=0.0, high=1.05 * max(result.loads))
 
 
-def _spread(one: CaseResult, curve: str, load: float) -> str:
-    values = [point.relative_power for point in one.at(curve, load)]
+def _spread(result: CaseResult, curve: str, load: float) -> str:
+    values = [point.relative_power for point in result.at(curve, load)]
     if len(values) < 2 or stdev(values) < DRAWN_ALIKE:
         return ""
     return f", {curve_name(curve)} with a standard deviation of {stdev(values):.3f}"
@@ -341,7 +341,7 @@ CURVES = {
 
 def glossary(result: NocResult) -> Facts:
     """Return what is meant by load, power, alpha and the curves that a result has."""
-    there = {curve for one in result.cases for curve in one.curves}
+    there = {curve for case in result.cases for curve in case.curves}
     curves = tuple((curve_name(curve), meaning) for curve, meaning in CURVES.items() if curve in there)
     return Facts(title="What the names mean", rows=(*ALWAYS, *curves))
 
@@ -383,36 +383,38 @@ def _flits(result: NocResult) -> Section:
 
 def _answer(result: NocResult) -> str:
     parts = []
-    for one in result.cases:
-        load = max(one.loads)
-        best = best_curve(one, load)
-        parts.append(f"{one.case.name} **{one.factor(best, load):.2f}** ({curve_name(best)}{_most(one, best, load)})")
+    for case in result.cases:
+        load = max(case.loads)
+        best = best_curve(case, load)
+        parts.append(
+            f"{case.case.name} **{case.factor(best, load):.2f}** ({curve_name(best)}{_most(case, best, load)})"
+        )
     return f"How many times less power than without scaling, at the highest load: {', '.join(parts)}."
 
 
-def _most(one: CaseResult, curve: str, load: float) -> str:
+def _most(result: CaseResult, curve: str, load: float) -> str:
     """Return the most that is proven to be possible: of whole flows for an allocation, of split ones for a routing."""
-    if BOUND not in one.curves:
+    if BOUND not in result.curves:
         return ""
-    bound = one.least(load) if curve not in one.case.routing.policies else one.mean(BOUND, load)
-    return f"; {one.mean(NO_DVFS, load) / bound:.2f} is the most"
+    bound = result.least(load) if curve not in result.case.routing.policies else result.mean(BOUND, load)
+    return f"; {result.mean(NO_DVFS, load) / bound:.2f} is the most"
 
 
 def _summary(result: NocResult) -> Section:
     tiles = []
-    for one in result.cases:
-        load = max(one.loads)
-        best = best_curve(one, load)
+    for case in result.cases:
+        load = max(case.loads)
+        best = best_curve(case, load)
         beside = ""
-        if {OURS, BEFORE, BOUND} <= set(one.curves):
-            beside = f"closes {100 * closed_ratio(one, load):.0f} % of 2P-4PHASE's distance to the bounds"
-        elif BOUND in one.curves:
-            above = 100 * (one.mean(best, load) / one.mean(BOUND, load) - 1)
+        if {OURS, BEFORE, BOUND} <= set(case.curves):
+            beside = f"closes {100 * closed_ratio(case, load):.0f} % of 2P-4PHASE's distance to the bounds"
+        elif BOUND in case.curves:
+            above = 100 * (case.mean(best, load) / case.mean(BOUND, load) - 1)
             beside = f"{abs(above):.1f} % above the proven bound"
         tiles.append(
             Tile(
-                f"{one.factor(best, load):.2f} times",
-                f"less power on {one.case.name} traffic with {curve_name(best)}",
+                f"{case.factor(best, load):.2f} times",
+                f"less power on {case.case.name} traffic with {curve_name(best)}",
                 beside,
             )
         )
@@ -431,27 +433,29 @@ def _summary(result: NocResult) -> Section:
     )
 
 
-def _case(one: CaseResult) -> Section:
+def _case(result: CaseResult) -> Section:
     blocks: list[Block] = []
-    if len(one.loads) > 1:
-        blocks.append(power_figure(one))
-        blocks += [saving_figure(one)] if WHOLE in one.curves else []
+    if len(result.loads) > 1:
+        blocks.append(power_figure(result))
+        blocks += [saving_figure(result)] if WHOLE in result.curves else []
     blocks += [
-        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}") for drawn in one.maps
+        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}") for drawn in result.maps
     ]
-    table = curves_table(one)
-    blocks.append(Folded(summary="Every load", table=table) if len(one.loads) > 1 else table)
-    return Section(anchor=f"case-{one.case.name}", title=one.case.title, lead=_lead(one), blocks=tuple(blocks))
+    table = curves_table(result)
+    blocks.append(Folded(summary="Every load", table=table) if len(result.loads) > 1 else table)
+    return Section(anchor=f"case-{result.case.name}", title=result.case.title, lead=_lead(result), blocks=tuple(blocks))
 
 
-def _lead(one: CaseResult) -> str:
-    load = max(one.loads)
-    best = best_curve(one, load)
-    saves = f"At load {load:g}, {curve_name(best)} needs {one.factor(best, load):.2f} times less power than no scaling"
-    policies = [*one.case.routing.policies, BEFORE]
+def _lead(result: CaseResult) -> str:
+    load = max(result.loads)
+    best = best_curve(result, load)
+    saves = (
+        f"At load {load:g}, {curve_name(best)} needs {result.factor(best, load):.2f} times less power than no scaling"
+    )
+    policies = [*result.case.routing.policies, BEFORE]
     others = [
-        f"{curve_name(curve)} {one.factor(curve, load):.2f}"
+        f"{curve_name(curve)} {result.factor(curve, load):.2f}"
         for curve in dict.fromkeys(policies)
-        if curve in one.curves and curve != best
+        if curve in result.curves and curve != best
     ]
     return saves + (f"; {', '.join(others)}." if others else ".")

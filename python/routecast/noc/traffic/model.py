@@ -91,7 +91,7 @@ def normalised(traffic: Traffic, routings: Sequence[Routes], load: float, *, may
         raise RoutecastError(msg)
     worst = bottleneck(traffic, routings)
     if not worst > 0:
-        policies = ", ".join(one.policy for one in routings) or "no routing at all"
+        policies = ", ".join(routing.policy for routing in routings) or "no routing at all"
         msg = (
             f'traffic "{traffic.name}" loads no link under {policies}: '
             "there is nothing to scale; let nodes at different routers send"

@@ -141,8 +141,8 @@ def best_mapping(
     np.fill_diagonal(flow, 0.0)
     hops = _hops(topology)
     random = np.random.default_rng(seed)
-    found = [_descended(flow, hops, random.permutation(nodes)) for _ in range(starts)]
-    best = min(found, key=lambda tiles: (_cost(flow, hops, tiles), tuple(tiles[:tasks])))
+    mappings = [_descended(flow, hops, random.permutation(nodes)) for _ in range(starts)]
+    best = min(mappings, key=lambda tiles: (_cost(flow, hops, tiles), tuple(tiles[:tasks])))
     return tuple(int(tile) for tile in best[:tasks])
 
 
@@ -380,7 +380,7 @@ def parse_task_graph(text: str, subject: str) -> TaskGraph:
     """
     document = validated(TaskGraphFile, parse_toml(text, subject), subject)
     _check_grid(document, subject)
-    flows = [Flow(source=one.source, target=one.target, rate_bytes_per_s=one.rate) for one in document.flow]
+    flows = [Flow(source=flow.source, target=flow.target, rate_bytes_per_s=flow.rate) for flow in document.flow]
     for pair in document.both_ways:
         first, second = pair.between
         flows += [

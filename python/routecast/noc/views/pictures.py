@@ -226,7 +226,7 @@ def power_map(answer: PowerAnswer, load: float, *, only: tuple[str, ...] = ()) -
     panels = tuple(
         MapPanel(
             title=row.name + (f", plane {number + 1}" if row.is_allocation else ""),
-            loads=tuple(float(one) for one in loads),
+            loads=tuple(float(load) for load in loads),
             note=f"largest {max(loads, default=0.0):.3f}"
             + (f", alpha {row.alphas[number]:.3f}" if row.alphas else ", over capacity"),
         )
@@ -239,11 +239,11 @@ def power_map(answer: PowerAnswer, load: float, *, only: tuple[str, ...] = ()) -
 
 def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
     """Return the link loads of the optimum at a load, beside those of XY on one plane."""
-    xy = next((one for one in answer.power.at(row.load) if one.key == "xy"), None)
+    xy = next((watts for watts in answer.power.at(row.load) if watts.key == "xy"), None)
     panels = [
         MapPanel(
             title="optimum" + (f", plane {number + 1}" if answer.case.has_planes else ""),
-            loads=tuple(float(one) for one in row.relative_loads(number)),
+            loads=tuple(float(relative_load) for relative_load in row.relative_loads(number)),
             note=f"alpha {plane.alpha:.3f}, power {plane.power:.4g}",
         )
         for number, plane in enumerate(row.optimum.planes)
@@ -252,7 +252,7 @@ def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
         panels.append(
             MapPanel(
                 title="XY",
-                loads=tuple(float(one) for one in xy.link_loads[0]),
+                loads=tuple(float(link_load) for link_load in xy.link_loads[0]),
                 note=f"alpha {xy.alphas[0]:.3f}, power {xy.power:.4g}" if xy.alphas else "over capacity",
             )
         )
@@ -281,9 +281,9 @@ def latency_by_load(answer: SimulationAnswer) -> Figure:
             )
         )
         tails = [
-            (row.load, found.p99_cycles.value)
+            (row.load, percentiles.p99_cycles.value)
             for row, _ in bounded
-            if (found := row.simulated.packet_percentiles) is not None
+            if (percentiles := row.simulated.packet_percentiles) is not None
         ]
         if len(answer.keys) == 1 and tails:
             curves.append(
@@ -310,7 +310,7 @@ def simulation_map(answer: SimulationAnswer) -> LinkMap:
     panels = tuple(
         MapPanel(
             title=row.name + (f", plane {number + 1}" if len(row.simulated.planes) > 1 else ""),
-            loads=tuple(float(one) for one in plane.busy_ratios),
+            loads=tuple(float(busy_ratio) for busy_ratio in plane.busy_ratios),
             note=f"alpha {plane.alpha:.3f}" + (", saturated" if plane.is_saturated else ""),
         )
         for row in answer.rows

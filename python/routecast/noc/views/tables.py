@@ -99,10 +99,10 @@ def _latency(row: SimulationRow) -> Estimate | None:
 
 
 def _percentile(row: SimulationRow, name: str) -> float | None:
-    found = row.simulated.packet_percentiles
-    if found is None or row.simulated.is_saturated:
+    percentiles = row.simulated.packet_percentiles
+    if percentiles is None or row.simulated.is_saturated:
         return None
-    value: Estimate = getattr(found, name)
+    value: Estimate = getattr(percentiles, name)
     return value.value
 
 
@@ -305,10 +305,10 @@ def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
         if best is None or load > best.load
     ]
     if best is not None:
-        said = f"At load {best.load:g} {best.name} needs least: power {best.power:.4g}"
+        sentence = f"At load {best.load:g} {best.name} needs least: power {best.power:.4g}"
         if best.of_no_dvfs_ratio is not None:
-            said += f", {percent(best.of_no_dvfs_ratio)} % of NoDVFS, {1.0 / best.of_no_dvfs_ratio:.2f} times less"
-        lines.append(said + ".")
+            sentence += f", {percent(best.of_no_dvfs_ratio)} % of NoDVFS, {1.0 / best.of_no_dvfs_ratio:.2f} times less"
+        lines.append(sentence + ".")
     return tuple(lines)
 
 
@@ -339,7 +339,7 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     """Return how far every routing and allocation is from the bound at a load, the nearest first."""
     # Powers that differ by rounding alone are equal and keep their order.
     known = sorted(
-        answer.power.at(row.load), key=lambda one: float("inf") if one.power is None else float(f"{one.power:.9g}")
+        answer.power.at(row.load), key=lambda row: float("inf") if row.power is None else float(f"{row.power:.9g}")
     )
     cells: list[tuple[Cell, ...]] = [
         (
@@ -354,8 +354,14 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
         whole = row.whole_flow_bound
         cells.append(("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row)))
     cells += [
-        (one.name, _each(one.alphas, ".3f"), one.power, one.of_no_dvfs_ratio, answer.above_bound_ratio(one.power, row))
-        for one in known
+        (
+            optimum.name,
+            _each(optimum.alphas, ".3f"),
+            optimum.power,
+            optimum.of_no_dvfs_ratio,
+            answer.above_bound_ratio(optimum.power, row),
+        )
+        for optimum in known
     ]
     return Table(
         name="beside",
@@ -376,7 +382,7 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
 
 
 def _ratio(power: float, known: Sequence[PowerRow]) -> float | None:
-    base = next((one.no_dvfs_power for one in known), 0.0)
+    base = next((optimum.no_dvfs_power for optimum in known), 0.0)
     return power / base if base else None
 
 
@@ -394,6 +400,6 @@ def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:
             continue
         shown = ", ".join(name(link) for link in links[:_SHOWN_LINKS])
         more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
-        said = f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}."
-        lines.append(said[:1].upper() + said[1:])
+        sentence = f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}."
+        lines.append(sentence[:1].upper() + sentence[1:])
     return tuple(lines)

@@ -182,8 +182,8 @@ def _made(case: NocCase) -> tuple[tuple[str, str], ...]:
         ("Seed", str(case.seed)),
     ]
     if case.simulation is not None:
-        told = ", ".join(f"{name} {value}" for name, value in case.simulation.model_dump().items() if value)
-        rows.append(("Simulation", told))
+        settings = ", ".join(f"{name} {value}" for name, value in case.simulation.model_dump().items() if value)
+        rows.append(("Simulation", settings))
     return tuple(rows)
 
 
@@ -219,8 +219,8 @@ def _power_rows(answer: Comparison) -> list[list[str]]:
             [
                 f"{row.load:g}",
                 row.key,
-                " ".join(f"{one:.6g}" for one in row.bottlenecks),
-                " ".join(f"{one:.6g}" for one in row.alphas),
+                " ".join(f"{bottleneck:.6g}" for bottleneck in row.bottlenecks),
+                " ".join(f"{alpha:.6g}" for alpha in row.alphas),
                 f"{row.hop_flow:.6g}",
                 "" if row.power is None else f"{row.power:.6g}",
                 "" if row.of_no_dvfs_ratio is None else f"{row.of_no_dvfs_ratio:.6g}",

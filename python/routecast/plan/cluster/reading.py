@@ -20,7 +20,7 @@ from routecast.plan.cluster.saving import SavingRules
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import BitRate, Count, Duration, Number, Parsed
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.schema import bare, extended, field, schema_of, value
+from routecast.quantity.schema import extended, field, schema_of, value, without_file_fields
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
@@ -269,7 +269,7 @@ def cluster_case(
         day=day,
         mean=mean,
         trace=trace,
-        rules=bare(file.saving, SavingRules),
+        rules=without_file_fields(file.saving, SavingRules),
         budgets=file.plan.budgets,
         currency=file.plan.currency,
         gap_ratio=file.plan.gap,

@@ -29,7 +29,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Length, Power, Size
 from routecast.quantity.file_model import FileModel
-from routecast.quantity.schema import bare, extended, field, schema_of, value
+from routecast.quantity.schema import extended, field, schema_of, value, without_file_fields
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, functions_over, technology_from
 from routecast.router.virtual.technology import Technology
@@ -318,8 +318,8 @@ def parse_placement(
     name = file.name or Path(subject).name.removesuffix(".placement.toml")
     mixes = frames or (file.traffic.frames if isinstance(file.traffic.frames, tuple) else (file.traffic.frames,))
     on = {element: (one,) if isinstance(one, str) else one for element, one in file.rules.on.items()}
-    rules = replace(bare(file.rules, Rules), on=on)
-    goal = bare(file.plan, Goal)
+    rules = replace(without_file_fields(file.rules, Rules), on=on)
+    goal = without_file_fields(file.plan, Goal)
     goal = replace(goal, seconds=seconds or goal.seconds)
     target: IntendedRate | None = file.plan.target_pps
     offered = offered or file.traffic.offered
@@ -372,12 +372,14 @@ def _technology(file: PlacementFile, number: int, folder: Path | None, problems:
 
 def _server(table: Any, technology: Technology) -> ServerGroup:
     busy_w = table.idle_w if table.busy_w is None else table.busy_w
-    return replace(bare(table, ServerGroup), technology=technology, busy_w=busy_w)
+    return replace(without_file_fields(table, ServerGroup), technology=technology, busy_w=busy_w)
 
 
 def _element(table: Any) -> ElementGroup:
     functions = functions_over({}, table.functions)
-    return replace(bare(table, ElementGroup), functions=functions, memory_bytes=table.memory_bytes or 0.0)
+    return replace(
+        without_file_fields(table, ElementGroup), functions=functions, memory_bytes=table.memory_bytes or 0.0
+    )
 
 
 def _reading_chains(file: PlacementFile) -> tuple[Chain, ...]:

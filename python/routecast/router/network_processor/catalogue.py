@@ -12,7 +12,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, FrameCount
-from routecast.quantity.schema import Given, OrBase, field, key_of, over, schema_of, value
+from routecast.quantity.schema import Given, OrBase, field, key_of, merged, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.network_processor.model import (
     MOST_ENGINES,
@@ -195,13 +195,13 @@ def by_name(base: Sequence[_Named], tables: Sequence[_Table], new: _Named) -> tu
     """Return parts with what tables give in the place of their own, and those that only tables name, from ``new``."""
     parts = {part.name: part for part in base}
     for table in tables:
-        parts[table["name"]] = over(parts.get(table["name"], new), table)
+        parts[table["name"]] = merged(parts.get(table["name"], new), table)
     return tuple(parts.values())
 
 
 def processor_over(base: NetworkProcessor, table: _Table) -> NetworkProcessor:
     """Return a processor with what a table gives in the place of its own, and the memories that it adds."""
-    return over(base, {**table, "memories": by_name(base.memories, table.get("memories", ()), _MEMORY)})
+    return merged(base, {**table, "memories": by_name(base.memories, table.get("memories", ()), _MEMORY)})
 
 
 _MEMORY = Memory(name="", latency_s=0.0, bandwidth_bytes_per_s=0.0)
@@ -372,7 +372,7 @@ def _preset(document: _Table, subject: str) -> Preset:
         title=document["title"],
         states=by_name(base.states, states, _STATE),
         blocks=by_name(base.blocks, blocks, _BLOCK),
-        ring=over(base.ring, document.get("ring", {})),
+        ring=merged(base.ring, document.get("ring", {})),
         parallel=document.get("parallel") or base.parallel,
         queues={**base.queues, **{one["name"]: one["queue_frames"] for one in blocks if "queue_frames" in one}},
         engines={**base.engines, **{one["name"]: one["engines"] for one in blocks if "engines" in one}},

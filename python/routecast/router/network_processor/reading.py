@@ -11,7 +11,7 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, FrameCount
-from routecast.quantity.schema import field, over, value
+from routecast.quantity.schema import field, merged, value
 from routecast.router.load_table import LoadTable
 from routecast.router.model import RouterModel
 from routecast.router.network_processor.builder import flows_of_a_round, network_processor
@@ -318,7 +318,7 @@ def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], proble
             engines = tuple(one.engines)
         blocks = tuple(name for name in one.blocks if name not in absent)
         if blocks or not one.blocks:
-            stages.append(Stage(blocks=blocks, engines=engines, threads=one.threads, link=over(ring, one.link)))
+            stages.append(Stage(blocks=blocks, engines=engines, threads=one.threads, link=merged(ring, one.link)))
     return tuple(stages)
 
 
@@ -421,7 +421,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
     blocks = _blocks(router, preset, problems)
     tables = {table["name"]: table for table in router.block}
     running = [block for block in blocks if tables.get(block.name, {}).get("present", True)]
-    ring = over(preset.ring, router.ring)
+    ring = merged(preset.ring, router.ring)
     stages = stages_of(router, preset, ring, [block.name for block in running], problems)
     problems += _flow_problems(router, preset.processor.ports)
     if problems:
@@ -468,7 +468,7 @@ def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Probl
             place = names.index(name)
             if after is not None:
                 problems.append(Problem(f"{at}.after", f'"{name}" has its place already, on {preset.processor.name}'))
-            blocks[place] = Block(name=name, cycles=0.0) if stub else over(blocks[place], table)
+            blocks[place] = Block(name=name, cycles=0.0) if stub else merged(blocks[place], table)
             continue
         if after is None:
             message = f'"{name}" is no block on {preset.processor.name}: {did_you_mean(name, names)} '
@@ -480,5 +480,5 @@ def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Probl
             continue
         if "cycles" not in table and not stub:
             problems.append(Problem(f"{at}.cycles", "is missing: say what a frame costs"))
-        blocks.insert(names.index(after) + 1 if after else 0, over(Block(name=name, cycles=0.0), table))
+        blocks.insert(names.index(after) + 1 if after else 0, merged(Block(name=name, cycles=0.0), table))
     return blocks

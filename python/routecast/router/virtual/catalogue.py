@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.schema import Given, OrBase, field, key_of, over, schema_of, value
+from routecast.quantity.schema import Given, OrBase, field, key_of, merged, schema_of, value
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.technology import Mechanisms, Technology, Work
@@ -188,12 +188,12 @@ def _merged(table: Mapping[str, Any], *, name: str, folder: Path | None, above: 
     base_name = values.pop("base", "")
     base = _read(base_name, above=above, folder=folder) if base_name else Technology(name=name or "own")
     values["functions"] = {**base.functions, **functions_over(base.functions, values.get("functions", {}))}
-    return over(base, values)
+    return merged(base, values)
 
 
 def functions_over(base: Mapping[str, ServiceCost], costs: Mapping[str, Any]) -> dict[str, ServiceCost]:
     """Return the costs of the functions that a table names; what the table leaves out is as in the base, or 0."""
-    return {function: over(base.get(function, ServiceCost()), cost) for function, cost in costs.items()}
+    return {function: merged(base.get(function, ServiceCost()), cost) for function, cost in costs.items()}
 
 
 def _source_problems(document: Mapping[str, Any]) -> Iterator[Problem]:

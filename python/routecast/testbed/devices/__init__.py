@@ -52,7 +52,7 @@ class _Devices(Mapping[str, type[Device]]):
 @lru_cache
 def _further() -> Mapping[str, EntryPoint]:
     """Return devices that other rooms and packages bring, by name."""
-    return {one.name: one for one in entry_points(group=GROUP)}
+    return {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
 
 
 DEVICES: Mapping[str, type[Device]] = _Devices()

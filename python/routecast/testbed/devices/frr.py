@@ -277,8 +277,8 @@ class RoutingUpdates:
 
 def updates_received(vty: Vty, neighbour: str) -> int:
     """Return how many updates a device's ``bgpd`` received from a neighbour."""
-    found: dict[str, Any] = json.loads(vty.run(f"show bgp neighbors {neighbour} json"))
-    return int(found[neighbour]["messageStats"]["updatesRecv"])
+    answer: dict[str, Any] = json.loads(vty.run(f"show bgp neighbors {neighbour} json"))
+    return int(answer[neighbour]["messageStats"]["updatesRecv"])
 
 
 def remove_crash_logs(process_ids: Collection[int]) -> None:
@@ -376,13 +376,15 @@ class Frr(KernelRouter[FrrOptions]):
         routecast.errors.EnvironmentProblem
             An update does not arrive, or a route is not in the kernel's table.
         """
-        received = {one.address: self._updates_from(one.address) for one in self._neighbours}
-        for one in self._neighbours:
-            one.announce()
+        received = {neighbour.address: self._updates_from(neighbour.address) for neighbour in self._neighbours}
+        for neighbour in self._neighbours:
+            neighbour.announce()
         until_s = time.monotonic() + _LONGEST_UPDATE_S
         while True:
             late = [address for address, number in received.items() if self._updates_from(address) <= number]
-            lacking = sorted({network for one in self._neighbours for network in one.networks} - self._learnt())
+            lacking = sorted(
+                {network for neighbour in self._neighbours for network in neighbour.networks} - self._learnt()
+            )
             if not late and not lacking:
                 return
             if time.monotonic() > until_s:
@@ -503,11 +505,13 @@ class Frr(KernelRouter[FrrOptions]):
         wanted = len(self._route_lines(site))
 
         def are_there() -> bool:
-            found = site.run("ip", "route", "show", "proto", _PROTOCOL).splitlines()
+            routes = site.run("ip", "route", "show", "proto", _PROTOCOL).splitlines()
             found6 = site.run("ip", "-6", "route", "show", "proto", _PROTOCOL).splitlines()
-            if len(found) + len(found6) < wanted:
+            if len(routes) + len(found6) < wanted:
                 return False
-            return self._learnt().issuperset(network for one in self._neighbours for network in one.networks)
+            return self._learnt().issuperset(
+                network for neighbour in self._neighbours for network in neighbour.networks
+            )
 
         self._daemons.wait_for(are_there, f"the kernel's {wanted} routes of FRR", longest_s=_LONGEST_ROUTING_S)
 
@@ -534,8 +538,8 @@ class Frr(KernelRouter[FrrOptions]):
 
     def _version(self) -> str:
         if not self._version_text:
-            said = self.site.run(str(DAEMONS / "zebra"), "--version").splitlines()[0]
-            self._version_text = said.removeprefix("zebra version").strip()
+            lines = self.site.run(str(DAEMONS / "zebra"), "--version").splitlines()[0]
+            self._version_text = lines.removeprefix("zebra version").strip()
         return f"FRR {self._version_text}, {super()._version()}"
 
 
@@ -549,6 +553,6 @@ def _static_route(line: str) -> str:
 
 def _check_reachable(folder: Path) -> None:
     """Refuse a folder that the daemons' user cannot enter."""
-    for one in (folder, *folder.parents):
-        if not one.stat().st_mode & 0o001:
-            raise EnvironmentProblem(f"{one}: user {USER} cannot enter it; chmod o+x {one}")
+    for parent in (folder, *folder.parents):
+        if not parent.stat().st_mode & 0o001:
+            raise EnvironmentProblem(f"{parent}: user {USER} cannot enter it; chmod o+x {parent}")

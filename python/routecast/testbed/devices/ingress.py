@@ -9,7 +9,7 @@ from typing import Any
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.dut_host import DeviceSite
-from routecast.testbed.tester import said
+from routecast.testbed.tester import error_text
 
 __all__ = ["IngressPrograms"]
 
@@ -59,7 +59,7 @@ class IngressPrograms:
                     attached = _core.attach_xdp(json.dumps(configuration))
                 except _core.TesterError as problem:
                     what = f"port {port.interface} of the device needs eBPF"
-                    raise EnvironmentProblem(f"{what} (program {program}): {said(problem)}") from problem
+                    raise EnvironmentProblem(f"{what} (program {program}): {error_text(problem)}") from problem
                 self._stack.callback(attached.close)
                 self._programs[port.interface] = attached
             lines.append(f"xdp {port.interface}: program {program}, {iterations} iterations of work per packet")

@@ -78,7 +78,7 @@ class StartedDevice(ABC, Generic[_O]):
     def missing(self) -> tuple[Missing, ...]:
         """Return the programs that are not there."""
         needed = (Missing(program="ip", package="iproute2"), *self.programs)
-        return tuple(one for one in needed if not _is_there(one.program))
+        return tuple(name for name in needed if not _is_there(name.program))
 
     def start(self, site: DeviceSite) -> None:
         """Configure and start the device; it forwards when this returns.
@@ -185,7 +185,7 @@ class StartedDevice(ABC, Generic[_O]):
             raise EnvironmentProblem(f"device {self.name}: needs two ports, got {len(site.ports)}")
         missing = self.missing()
         if missing:
-            raise EnvironmentProblem(f"device {self.name}: " + "; ".join(f"needs {one}" for one in missing))
+            raise EnvironmentProblem(f"device {self.name}: " + "; ".join(f"needs {name}" for name in missing))
 
 
 def _is_there(program: str) -> bool:

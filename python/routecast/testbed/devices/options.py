@@ -53,7 +53,7 @@ def read_options(subject: str, kind: type[_T], given: Mapping[str, object]) -> _
     routecast.errors.FileProblem
         An unknown option, a value of the wrong type or out of its range: all of them at once.
     """
-    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]  # every kind is a dataclass
+    known = {declared.name: declared for declared in fields(kind)}  # type: ignore[arg-type]  # every kind is a dataclass
     problems: list[Problem] = []
     values: dict[str, object] = {}
     for name, value in given.items():

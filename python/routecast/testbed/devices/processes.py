@@ -60,8 +60,8 @@ class Processes:
         while not ready():
             self.check()
             if time.monotonic() > until_s:
-                said = "; ".join(f"{one.program}: {_last_lines(one.log)}" for one in self._running)
-                raise EnvironmentProblem(f"{what} is not there after {longest_s:g} s: {said}")
+                logs = "; ".join(f"{process.program}: {_last_lines(process.log)}" for process in self._running)
+                raise EnvironmentProblem(f"{what} is not there after {longest_s:g} s: {logs}")
             time.sleep(poll_s)
 
     def check(self) -> None:
@@ -72,9 +72,11 @@ class Processes:
         routecast.errors.DeviceEnded
             With the last lines of its log.
         """
-        for one in self._running:
-            if one.process.poll() is not None:
-                raise DeviceEnded(f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}")
+        for process in self._running:
+            if process.process.poll() is not None:
+                raise DeviceEnded(
+                    f"{process.program}: ended by itself with {_code(process)}: {_last_lines(process.log)}"
+                )
 
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
         """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.
@@ -86,12 +88,12 @@ class Processes:
         grace_s : float
         """
         running, self._running = self._running, []
-        for one in running if first_first else reversed(running):
-            _signal(one.process, signal.SIGTERM)
+        for process in running if first_first else reversed(running):
+            _signal(process.process, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                one.process.wait(grace_s)
-            _signal(one.process, signal.SIGKILL)
-            one.process.wait()
+                process.process.wait(grace_s)
+            _signal(process.process, signal.SIGKILL)
+            process.process.wait()
 
 
 def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bool]) -> list[str]:
@@ -154,8 +156,8 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _code(one: _Running) -> str:
-    code = one.process.returncode
+def _code(running: _Running) -> str:
+    code = running.process.returncode
     return f"signal {-code}" if code < 0 else f"code {code}"
 
 

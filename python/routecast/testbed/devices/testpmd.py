@@ -234,9 +234,9 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         with self._telemetry(site) as telemetry:
             statistics = [telemetry.port_statistics(index) for index in range(len(site.ports))]
         return {
-            "rx": sum(one["ipackets"] for one in statistics),
-            "tx": sum(one["opackets"] for one in statistics),
-            "drop": sum(one[name] for one in statistics for name in _DROPS),
+            "rx": sum(statistic["ipackets"] for statistic in statistics),
+            "tx": sum(statistic["opackets"] for statistic in statistics),
+            "drop": sum(statistic[name] for statistic in statistics for name in _DROPS),
         }
 
     def _begin(self, site: DeviceSite) -> None:
@@ -273,8 +273,8 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return _Reading(
             at_s=(began_s + ended_s) / 2,
             busy_s=(began_busy_s + ended_busy_s) / 2,
-            received=sum(one["ipackets"] for one in statistics),
-            forwarded=sum(one["opackets"] for one in statistics),
+            received=sum(statistic["ipackets"] for statistic in statistics),
+            forwarded=sum(statistic["opackets"] for statistic in statistics),
         )
 
     def _bring_up(self, site: DeviceSite) -> None:

@@ -32,7 +32,7 @@ class Xdp(KernelRouter[XdpOptions]):
 
     def missing(self) -> tuple[Missing, ...]:
         """Return the programs that are not there, and eBPF where this process cannot use it."""
-        why = next(one.why_not for one in back_ends() if one.name == "xdp")
+        why = next(back_end.why_not for back_end in back_ends() if back_end.name == "xdp")
         return (*super().missing(), *([Missing(program="eBPF", why=why)] if why else []))
 
     def _attach(self, site: DeviceSite) -> list[str]:

@@ -48,8 +48,8 @@ def examine(machine: Machine) -> Iterator[tuple[str, Finding]]:
         for check in checks:
             yield group, check(machine)
     for name in machine.interfaces:
-        found = interfaces.link(machine, name)
-        yield f"Interface {name}", found
+        finding = interfaces.link(machine, name)
+        yield f"Interface {name}", finding
         if machine.exists(f"sys/class/net/{name}"):
             for check_interface in INTERFACE_CHECKS[1:]:
                 yield f"Interface {name}", check_interface(machine, name)

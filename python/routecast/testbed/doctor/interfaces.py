@@ -69,36 +69,36 @@ def traffic(machine: Machine, name: str) -> Finding:
 
 
 def _default_routes(machine: Machine) -> set[str]:
-    found = set()
+    names = set()
     for line in (machine.text("proc/net/route") or "").splitlines()[1:]:
         words = line.split()
         if len(words) > 7 and words[1] == "00000000" and words[7] == "00000000":
-            found.add(words[0])
+            names.add(words[0])
     for line in (machine.text("proc/net/ipv6_route") or "").splitlines():
         words = line.split()
         if len(words) > 9 and words[0] == "0" * 32 and words[1] == "00" and words[9] != "lo":
-            found.add(words[9])
-    return found
+            names.add(words[9])
+    return names
 
 
 def driver(machine: Machine, name: str) -> Finding:
     """Look at the driver: it decides which of the tester's back ends work, and how fast."""
-    found = machine.target(f"sys/class/net/{name}/device/driver")
+    target = machine.target(f"sys/class/net/{name}/device/driver")
     check = f"driver {name}"
-    if not found:
+    if not target:
         printed = machine.printed("ethtool", "-i", name) or ""
         match = re.search(r"^driver:\s*(\S+)", printed, re.MULTILINE)
-        found = match[1] if match else ""
-    if not found:
+        target = match[1] if match else ""
+    if not target:
         return Finding(check=check, state=State.UNSEEN, found="no device behind it, or ethtool is not there")
-    if found in _ZERO_COPY:
-        return Finding(check=check, state=State.FINE, found=f"{found}, knows AF_XDP zero copy")
-    if found == "veth":
+    if target in _ZERO_COPY:
+        return Finding(check=check, state=State.FINE, found=f"{target}, knows AF_XDP zero copy")
+    if target == "veth":
         return Finding(check=check, state=State.FINE, found="veth: frames are handed on in memory, live frames work")
     return Finding(
         check=check,
         state=State.FINE,
-        found=found,
+        found=target,
         effect="no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate",
     )
 
@@ -114,17 +114,17 @@ def queues(machine: Machine, name: str) -> Finding:
     most = max(
         (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", printed, re.MULTILINE)), default=receive
     )
-    found = f"{receive} in, {send} out" + (f", {most} possible" if most > receive else "")
+    text = f"{receive} in, {send} out" + (f", {most} possible" if most > receive else "")
     if receive == 1 < most:
         return Finding(
             check=check,
             state=State.DISTORTS,
-            found=found,
+            found=text,
             effect="all flows come to one core, however many the router has",
             remedy=f"ethtool -L {name} combined {min(most, len(machine.online) or most)}",
         )
     effect = "all flows come to one core" if receive == 1 else ""
-    return Finding(check=check, state=State.FINE, found=found, effect=effect)
+    return Finding(check=check, state=State.FINE, found=text, effect=effect)
 
 
 def rings(machine: Machine, name: str) -> Finding:
@@ -134,18 +134,16 @@ def rings(machine: Machine, name: str) -> Finding:
     if len(sizes) < 4:
         return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
     most, now = dict(sizes[:2]), dict(sizes[2:4])
-    found = f"{now['RX']} of {most['RX']} in, {now['TX']} of {most['TX']} out"
+    text = f"{now['RX']} of {most['RX']} in, {now['TX']} of {most['TX']} out"
     if int(now["RX"]) < min(_SMALLEST_RING, int(most["RX"])):
         return Finding(
             check=check,
             state=State.DISTORTS,
-            found=found,
+            found=text,
             effect="a stall of microseconds overflows it: loss without overload",
             remedy=f"ethtool -G {name} rx {min(int(most['RX']), 1024)}",
         )
-    return Finding(
-        check=check, state=State.FINE, found=found, effect="part of the router's buffer: state it (RFC 9004)"
-    )
+    return Finding(check=check, state=State.FINE, found=text, effect="part of the router's buffer: state it (RFC 9004)")
 
 
 def offloads(machine: Machine, name: str) -> Finding:
@@ -163,8 +161,8 @@ def offloads(machine: Machine, name: str) -> Finding:
             effect="frames are merged on the way: counts, sizes and rates are no longer those that were sent",
             remedy=f"ethtool -K {name} " + " ".join(f"{_SHORT.get(feature, feature)} off" for feature in merging),
         )
-    found = ", ".join(f"{_SHORT.get(f, f)} {states[f]}" for f in _REPORTED if f in states)
-    return Finding(check=check, state=State.FINE, found=found)
+    text = ", ".join(f"{_SHORT.get(f, f)} {states[f]}" for f in _REPORTED if f in states)
+    return Finding(check=check, state=State.FINE, found=text)
 
 
 def coalescing(machine: Machine, name: str) -> Finding:

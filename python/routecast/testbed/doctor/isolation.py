@@ -145,11 +145,11 @@ def isolated_cores(machine: Machine) -> Finding:
     wanted = machine.cores
     if isolated and set(wanted) <= set(isolated):
         return Finding(check="isolated cores", state=State.FINE, found=_list(isolated))
-    found = f"only {_list(isolated)}, not {_list(tuple(set(wanted) - set(isolated)))}" if isolated else "none"
+    text = f"only {_list(isolated)}, not {_list(tuple(set(wanted) - set(isolated)))}" if isolated else "none"
     return Finding(
         check="isolated cores",
         state=State.DISTORTS,
-        found=found,
+        found=text,
         effect="other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, which zero loss does "
         "not forgive; real-time priority keeps ordinary tasks away, not the kernel's",
         advice=f"start the kernel with isolcpus={_example(machine)} nohz_full={_example(machine)} "

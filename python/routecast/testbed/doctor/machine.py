@@ -109,10 +109,10 @@ class Machine:
     def names(self, folder: str, pattern: str = "*") -> tuple[str, ...]:
         """Return the names in a folder that match a pattern, numbers in their order."""
         try:
-            found = [path.name for path in (self.root / folder.lstrip("/")).glob(pattern)]
+            names_ = [path.name for path in (self.root / folder.lstrip("/")).glob(pattern)]
         except OSError:
             return ()
-        return tuple(sorted(found, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]))
+        return tuple(sorted(names_, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]))
 
     def target(self, link: str) -> str:
         """Return the last part of what a symbolic link points to; empty where it is none."""

@@ -18,17 +18,17 @@ _RECIPE_MARK = ": run as root, or let a group read it"
 
 def meters(machine: Machine) -> Finding:
     """Look for something that tells watts: the processor's counters, the server's controller."""
-    found = [one for one in find_meters(machine.root) if not one.needs_address]
-    readable = [one for one in found if one.is_readable]
+    meters_ = [meter for meter in find_meters(machine.root) if not meter.needs_address]
+    readable = [meter for meter in meters_ if meter.is_readable]
     if readable:
         return Finding(
             check="power",
             state=State.FINE,
-            found=", ".join(f"{one.name} can be read ({one.scope})" for one in readable),
+            found=", ".join(f"{meter.name} can be read ({meter.scope})" for meter in readable),
             effect="trials can carry watts: --power auto",
         )
-    is_denied = any(READ_RECIPE in one.why_not for one in found)
-    reasons = "; ".join(f"{one.name}: {one.why_not.partition(_RECIPE_MARK)[0]}" for one in found)
+    is_denied = any(READ_RECIPE in meter.why_not for meter in meters_)
+    reasons = "; ".join(f"{meter.name}: {meter.why_not.partition(_RECIPE_MARK)[0]}" for meter in meters_)
     return Finding(
         check="power",
         state=State.MISSING,
@@ -49,12 +49,12 @@ def core_count(machine: Machine) -> Finding:
     cores = machine.online
     if not cores:
         return Finding(check="cores", state=State.UNSEEN, found="the kernel does not list its cores")
-    found = f"{len(cores)} online"
+    text = f"{len(cores)} online"
     if len(cores) < 2:
         effect = "generator and router share it: rates are those of both together"
-        return Finding(check="cores", state=State.DISTORTS, found=found, effect=effect)
+        return Finding(check="cores", state=State.DISTORTS, found=text, effect=effect)
     effect = "" if len(cores) > 2 else "one for the generator, one for the router, none left for anything else"
-    return Finding(check="cores", state=State.FINE, found=found, effect=effect)
+    return Finding(check="cores", state=State.FINE, found=text, effect=effect)
 
 
 def governor(machine: Machine) -> Finding:
@@ -65,16 +65,16 @@ def governor(machine: Machine) -> Finding:
         if name:
             governors[name] = governors.get(name, 0) + 1
     if not governors:
-        found = "the kernel does not set the frequency (cpufreq has no driver): firmware or hypervisor does"
+        text = "the kernel does not set the frequency (cpufreq has no driver): firmware or hypervisor does"
         effect = "the frequency may change during a trial and nobody sees it"
-        return Finding(check="governor", state=State.UNSEEN, found=found, effect=effect)
-    found = ", ".join(f"{name} on {count} cores" for name, count in governors.items())
+        return Finding(check="governor", state=State.UNSEEN, found=text, effect=effect)
+    text = ", ".join(f"{name} on {count} cores" for name, count in governors.items())
     if set(governors) == {"performance"}:
-        return Finding(check="governor", state=State.FINE, found=found)
+        return Finding(check="governor", state=State.FINE, found=text)
     return Finding(
         check="governor",
         state=State.DISTORTS,
-        found=found,
+        found=text,
         effect="cores run slower at low load: latency rises where load falls, and short trials see the ramp",
         remedy="cpupower frequency-set -g performance",
     )
@@ -116,11 +116,11 @@ def sleep_states(machine: Machine) -> Finding:
             remedy=f"cpupower idle-set -D {_LATEST_WAKE_US}",
         )
     if driver in (None, "none"):
-        found = "no cpuidle driver"
-        return Finding(check="C-states", state=State.UNSEEN, found=f"{found}: firmware or hypervisor decides")
-    found = f"driver {driver}, no state with more than {_LATEST_WAKE_US} us to wake up"
+        text = "no cpuidle driver"
+        return Finding(check="C-states", state=State.UNSEEN, found=f"{text}: firmware or hypervisor decides")
+    text = f"driver {driver}, no state with more than {_LATEST_WAKE_US} us to wake up"
     effect = "a virtual core that idles leaves to its host; the wake-up is not listed" if driver == "haltpoll" else ""
-    return Finding(check="C-states", state=State.FINE, found=found, effect=effect)
+    return Finding(check="C-states", state=State.FINE, found=text, effect=effect)
 
 
 def smt(machine: Machine) -> Finding:

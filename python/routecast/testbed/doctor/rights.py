@@ -123,8 +123,8 @@ def bpf_jit(machine: Machine) -> Finding:
         machine.number("proc/sys/net/core/bpf_jit_harden"),
     )
     if enabled is None:
-        found = "this process may not see net.core.bpf_jit_enable"
-        return Finding(check="BPF JIT", state=State.UNSEEN, found=found)
+        text = "this process may not see net.core.bpf_jit_enable"
+        return Finding(check="BPF JIT", state=State.UNSEEN, found=text)
     if enabled == 1 and harden in (None, 0, 1):
         return Finding(check="BPF JIT", state=State.FINE, found="on")
     if enabled == 1:
@@ -167,11 +167,11 @@ def bpf_rights(machine: Machine) -> Finding:
     if effective >> 39 & 1 or effective >> 21 & 1:
         return Finding(check="BPF rights", state=State.FINE, found="this process has them")
     disabled = machine.number("proc/sys/kernel/unprivileged_bpf_disabled")
-    found = "only privileged processes may load programs" if disabled else "XDP programs need CAP_BPF and CAP_NET_ADMIN"
+    text = "only privileged processes may load programs" if disabled else "XDP programs need CAP_BPF and CAP_NET_ADMIN"
     return Finding(
         check="BPF rights",
         state=State.MISSING,
-        found=found,
+        found=text,
         effect="the tester sends and receives through AF_PACKET; XDP devices do not work",
         remedy="sudo routecast …",
     )
@@ -180,7 +180,9 @@ def bpf_rights(machine: Machine) -> Finding:
 def back_ends(machine: Machine) -> Finding:
     """Look which of the tester's back ends this process can use: it takes the fastest that is left."""
     try:
-        found = [(f"{one['name']} ({one['task']})", one["why_not"]) for one in json.loads(machine.back_ends() or "")]
+        found = [
+            (f"{load['name']} ({load['task']})", load["why_not"]) for load in json.loads(machine.back_ends() or "")
+        ]
     except (ValueError, TypeError, KeyError):
         return Finding(check="back ends", state=State.UNSEEN, found="not recorded")
     there = ", ".join(name for name, why_not in found if not why_not) or "none"
@@ -213,11 +215,11 @@ def huge_pages(machine: Machine) -> Finding:
         return Finding(
             check="huge pages", state=State.FINE, found=f"{counts['Free']} of {counts['Total']} free, mounted"
         )
-    found = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + ("" if mounted else ", hugetlbfs not mounted")
+    text = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + ("" if mounted else ", hugetlbfs not mounted")
     return Finding(
         check="huge pages",
         state=State.MISSING,
-        found=found,
+        found=text,
         effect="DPDK devices run with --no-huge: more misses of the address cache, no drivers of real cards",
         remedy="sysctl -w vm.nr_hugepages=512 && mount -t hugetlbfs none /dev/hugepages",
     )

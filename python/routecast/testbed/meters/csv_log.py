@@ -198,14 +198,14 @@ class CsvMeter:
             return
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
-        found = []
+        rows = []
         for line in whole.decode("utf-8", errors="replace").splitlines():
             row = self._row(line)
             if row is not None:
-                found.append(row)
+                rows.append(row)
             elif line.strip() and not line.startswith("#") and line.strip() != self._head:
                 self._bad += 1
-        self._keep(found)
+        self._keep(rows)
 
     def _keep(self, rows: list[tuple[float, float]]) -> None:
         """Put rows on the clock of the trials; a row that is older than the one before it is bad."""

@@ -62,7 +62,7 @@ def find_meters(
     )
 
 
-def no_power(found: Sequence[FoundMeter]) -> str:
+def no_power(meters: Sequence[FoundMeter]) -> str:
     """Return in one text why there is no power here.
 
     Examples
@@ -70,7 +70,9 @@ def no_power(found: Sequence[FoundMeter]) -> str:
     >>> no_power([FoundMeter(name="ipmi", title="", scope="bmc", is_readable=False, why_not="ipmitool is not there")])
     'no power here, because: ipmi: ipmitool is not there'
     """
-    reasons = [f"{one.name}: {one.why_not}" for one in found if not one.needs_address and not one.is_readable]
+    reasons = [
+        f"{meter.name}: {meter.why_not}" for meter in meters if not meter.needs_address and not meter.is_readable
+    ]
     return f"no power here, because: {'; '.join(reasons)}"
 
 
@@ -89,9 +91,9 @@ def choose_meter(
     """
     if text != AUTO:
         return meter_of(text, settings, root=root), ""
-    found = find_meters(root)
-    chosen = next((one for one in found if one.is_readable), None)
-    return (None, no_power(found)) if chosen is None else (meter_of(chosen.name, settings, root=root), "")
+    meters = find_meters(root)
+    chosen = next((meter for meter in meters if meter.is_readable), None)
+    return (None, no_power(meters)) if chosen is None else (meter_of(chosen.name, settings, root=root), "")
 
 
 def _tried(title: str, source: Source) -> FoundMeter:

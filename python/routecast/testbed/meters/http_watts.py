@@ -122,7 +122,7 @@ class HttpSource:
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Say when a counter was started anew, and what an exporter leaves open."""
         notes = []
-        values = [one.values[_ZONE] for one in samples]
+        values = [sample.values[_ZONE] for sample in samples]
         restarts = sum(after < before for before, after in pairwise(values))
         if self._is_counter and restarts:
             notes.append(f"the counter was started anew {restarts} times: what it counted before each is lost")
@@ -189,22 +189,22 @@ def metric_value(text: str, wanted: str) -> float:
     if asked is None:
         raise ValueError(f'{wanted!r} is no name of a metric: write #name or #name{{label="value"}}')
     labels = _labels(asked["labels"])
-    found, names = [], set()
+    values, names = [], set()
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is None or line.startswith("#"):
             continue
         names.add(match["name"])
         if match["name"] == asked["name"] and labels.items() <= _labels(match["labels"]).items():
-            found.append((match["labels"] or "", match["value"]))
-    if len(found) == 1:
+            values.append((match["labels"] or "", match["value"]))
+    if len(values) == 1:
         try:
-            return float(found[0][1])
+            return float(values[0][1])
         except ValueError:
-            raise ValueError(f"{asked['name']} is {found[0][1][:40]!r}, not a number") from None
-    if found:
-        several = ", ".join(f"{{{series}}}" for series, _ in found[:_SHOWN])
-        raise ValueError(f"{len(found)} series match {wanted}, which are not added: name one by its labels: {several}")
+            raise ValueError(f"{asked['name']} is {values[0][1][:40]!r}, not a number") from None
+    if values:
+        several = ", ".join(f"{{{series}}}" for series, _ in values[:_SHOWN])
+        raise ValueError(f"{len(values)} series match {wanted}, which are not added: name one by its labels: {several}")
     like = sorted(name for name in names if "watt" in name or "joule" in name or "power" in name)
     there = f"; there are {', '.join(like[:8])}" if like else ""
     raise ValueError(f"the answer has no metric {wanted}{there}")

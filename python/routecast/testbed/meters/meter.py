@@ -110,10 +110,10 @@ class PowerReading:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data: NaN becomes null, field names stay; the spans stay out."""
-        found = plain(replace(self, spans=()))
-        assert isinstance(found, dict)
-        del found["spans"]
-        return {**found, "is_partial": self.is_partial}
+        document = plain(replace(self, spans=()))
+        assert isinstance(document, dict)
+        del document["spans"]
+        return {**document, "is_partial": self.is_partial}
 
 
 def reading_of(
@@ -142,12 +142,12 @@ def reading_of(
         (span, overlap_s) for span in spans if (overlap_s := min(span.to_s, to_s) - max(span.from_s, from_s)) > 0.0
     ]
     metered_s = math.fsum(overlap_s for _, overlap_s in parts)
-    found = []
+    readings = []
     for zone in zones:
         known = [(span.zones_w[zone.name], overlap_s) for span, overlap_s in parts if zone.name in span.zones_w]
         known_s = math.fsum(overlap_s for _, overlap_s in known)
         energy_j = math.fsum(power_w * overlap_s for power_w, overlap_s in known)
-        found.append(
+        readings.append(
             ZonePower(
                 name=zone.name,
                 scope=zone.scope,
@@ -156,7 +156,7 @@ def reading_of(
                 energy_j=energy_j,
             )
         )
-    energy_j = math.fsum(zone.energy_j for zone in found if zone.is_counted)
+    energy_j = math.fsum(zone.energy_j for zone in readings if zone.is_counted)
     return PowerReading(
         meter=meter,
         scope=scope,
@@ -168,7 +168,7 @@ def reading_of(
         metered_s=metered_s,
         samples=len(parts) + 1 if parts else 0,
         quantum_w=quantum_j / metered_s if metered_s else math.nan,
-        zones=tuple(found),
+        zones=tuple(readings),
         notes=tuple(notes),
         spans=tuple(spans),
     )

@@ -50,7 +50,7 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
         An event is described in a way that is not known here.
     """
     folder = root / PMU / "events"
-    found = {}
+    events = {}
     for event in _SCOPES:
         try:
             config, scale, unit = (
@@ -63,8 +63,8 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
             raise EnvironmentProblem(
                 f"power meter perf: {folder / event} says {config!r} in {unit!r}: event=NUMBER in Joules is known here"
             )
-        found[event] = (int(number[1], 0), float(scale))
-    return found
+        events[event] = (int(number[1], 0), float(scale))
+    return events
 
 
 def open_event(kind: int, number: int, cpu: int) -> int:
@@ -208,8 +208,8 @@ class PerfSource:
 
 def cores_of_mask(text: str) -> tuple[int, ...]:
     """Read the CPUs of a PMU: ``"0,18"`` for the first of each of two packages."""
-    found: list[int] = []
+    cores: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        cores += range(int(first), int(last or first) + 1)
+    return tuple(cores)

@@ -52,7 +52,7 @@ class RaplCover:
 
     def __post_init__(self) -> None:
         if self.covers not in RAPL_SCOPES:
-            allowed = ", ".join(f"{self.meter}:{one}" for one in RAPL_SCOPES)
+            allowed = ", ".join(f"{self.meter}:{rapl_scope}" for rapl_scope in RAPL_SCOPES)
             what = f"got {self.meter}:{self.covers}: allowed are {allowed}"
             raise FileProblem("power meter", [Problem("", what)])
 
@@ -289,13 +289,13 @@ class RaplSource:
         routecast.errors.EnvironmentProblem
             There is no zone of this scope, or it may not be read.
         """
-        found = rapl_zones(self._root, read=self._read)
-        if not found:
+        zones = rapl_zones(self._root, read=self._read)
+        if not zones:
             raise EnvironmentProblem(f"power meter {self.name}: {why_no_zone(self._root)}")
         readable: list[RaplZone] = []
         denied: list[RaplZone] = []
         broken: list[RaplZone] = []
-        for zone in found:
+        for zone in zones:
             try:
                 int(self._read(zone.counter))
             except PermissionError:
@@ -308,7 +308,7 @@ class RaplSource:
         missing = wanted - {zone.scope for zone in readable}
         if missing and denied:
             raise EnvironmentProblem(
-                f"power meter {self.name}: {found[0].counter.parent.name}/energy_uj is for root only "
+                f"power meter {self.name}: {zones[0].counter.parent.name}/energy_uj is for root only "
                 f"(CVE-2020-8694): run as root, or let a group read it: {READ_RECIPE}"
             )
         if missing:
@@ -356,7 +356,7 @@ class RaplSource:
         """Say which counters stand still, and which cannot be read."""
         notes = []
         for zone in self.zones:
-            seen = [one.values[zone.name] for one in samples if zone.name in one.values]
+            seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
             if zone.is_counted and len(seen) > 1 and len(set(seen)) == 1:
                 notes.append(
                     f"the counter of {zone.name} stands still: a hypervisor shows it without counting, or it is broken"
@@ -376,6 +376,6 @@ class RaplSource:
     def _farthest(self, zone: str, samples: Sequence[Sample]) -> float:
         """Return the largest share of its range that a counter went between two samples, if it is suspicious."""
         range_uj = self._zones[zone].range_uj
-        seen = [int(one.values[zone]) for one in samples if zone in one.values]
+        seen = [int(sample.values[zone]) for sample in samples if zone in sample.values]
         shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(seen)]
         return max((share for share in shares if share > _SUSPICIOUS_RATIO), default=0.0)

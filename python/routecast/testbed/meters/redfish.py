@@ -108,7 +108,7 @@ class RedfishSource:
         """Say how far the controller's own counters of energy went, and if its power never changed."""
         notes = []
         for zone in self.zones:
-            seen = [one.values[zone.name] for one in samples if zone.name in one.values]
+            seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
             if len(seen) > 4 and len(set(seen)) == 1:
                 notes.append(
                     f"{zone.name} said {seen[0]:g} W each of {len(seen)} times: controllers renew their figure "

@@ -184,7 +184,7 @@ class SampledMeter:
         counted = [zone.name for zone in self.source.zones if zone.is_counted]
         if samples and self.source.is_gauge():
             return math.fsum(samples[-1].values.get(name, math.nan) for name in counted)
-        if len(samples) < 2 or any(name not in one.values for one in samples for name in counted):
+        if len(samples) < 2 or any(name not in sample.values for sample in samples for name in counted):
             return math.nan
         return math.fsum(self.source.power_w(name, *samples) for name in counted)
 
@@ -204,7 +204,7 @@ class SampledMeter:
     def _spans(self) -> tuple[list[PowerSpan], list[str]]:
         names = [zone.name for zone in self.source.zones]
         counted = [zone.name for zone in self.source.zones if zone.is_counted]
-        whole = [one for one in self._samples if all(name in one.values for name in counted)]
+        whole = [sample for sample in self._samples if all(name in sample.values for name in counted)]
         spans = []
         for before, after in pairwise(whole):
             zones_w = {
@@ -214,7 +214,7 @@ class SampledMeter:
             }
             total_w = math.fsum(zones_w[name] for name in counted)
             ends = (
-                [math.fsum(one.values[name] for name in counted) for one in (before, after)]
+                [math.fsum(sample.values[name] for name in counted) for sample in (before, after)]
                 if self.source.is_gauge()
                 else [total_w]
             )
@@ -226,7 +226,7 @@ class SampledMeter:
     def _vanished(self) -> list[str]:
         notes = []
         for zone in self.source.zones:
-            seen = [one.at_s for one in self._samples if zone.name in one.values]
+            seen = [sample.at_s for sample in self._samples if zone.name in sample.values]
             if not seen or seen[-1] == self._samples[-1].at_s:
                 continue
             after_s = seen[-1] - self._samples[0].at_s

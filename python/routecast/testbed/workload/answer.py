@@ -339,7 +339,7 @@ def kernels() -> tuple[Kernel, ...]:
     """
     from routecast import _core
 
-    return tuple(Kernel(**one) for one in json.loads(_core.workload_kernels()))
+    return tuple(Kernel(**load) for load in json.loads(_core.workload_kernels()))
 
 
 def read_kernel(name: str) -> Kernel:
@@ -350,7 +350,7 @@ def read_kernel(name: str) -> Kernel:
     routecast.errors.ModelProblem
         There is none of that name; the message tells the nearest.
     """
-    known = {one.name: one for one in kernels()}
+    known = {kernel.name: kernel for kernel in kernels()}
     if name not in known:
         what = f"is no kernel; {did_you_mean(name, known)}; `routecast workload list` tells what each does"
         raise ModelProblem(f"workload {name!r}", [Problem("", what)])
@@ -464,7 +464,7 @@ class Characterisation:
 
     def instructions(self, frame_bytes: float) -> float:
         """Return instructions for a packet of a size: the mean of that size if it was traced, else the line's."""
-        exact = next((one for one in self.sizes if one.frame_bytes == frame_bytes), None)
+        exact = next((size for size in self.sizes if size.frame_bytes == frame_bytes), None)
         return exact.instructions if exact else self.fit.at(frame_bytes)
 
     def to_json(self) -> dict[str, object]:
@@ -484,9 +484,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     return value
 
 
@@ -501,7 +501,7 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
     ns, cycles = run["ns_per_packet"], run["cycles_per_packet"]
     code = trace["code"]
     sizes = _by_size(packets)
-    fit = fitted_line([(one["frame_bytes"], one["instructions"]) for one in packets])
+    fit = fitted_line([(packet["frame_bytes"], packet["instructions"]) for packet in packets])
     held = sum(count for _, count in run["sizes"])
     mean_bytes = math.fsum(size * count for size, count in run["sizes"]) / held
     return Characterisation(
@@ -529,7 +529,7 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
                 other_data=other["misses"] / count,
                 instructions=code_point["misses"] / count,
             )
-            for data, other, code_point in zip(*(one["misses"] for one in reuse), strict=True)
+            for data, other, code_point in zip(*(distance["misses"] for distance in reuse), strict=True)
         ),
         tempo=None
         if ns is None
@@ -573,12 +573,12 @@ def fitted_line(points: Sequence[tuple[float, float]]) -> LineFit:
 
 def _by_size(packets: Sequence[Mapping[str, float]]) -> tuple[OfSize, ...]:
     """Return means by frame size; where sizes are many, by power of the square root of two."""
-    sizes = {one["frame_bytes"] for one in packets}
+    sizes = {packet["frame_bytes"] for packet in packets}
     classes: dict[float, list[Mapping[str, float]]] = {}
-    for one in packets:
-        size = one["frame_bytes"]
+    for packet in packets:
+        size = packet["frame_bytes"]
         name = size if len(sizes) <= MOST_SIZES else round(2.0 * math.log2(size))
-        classes.setdefault(name, []).append(one)
+        classes.setdefault(name, []).append(packet)
     return tuple(_mean(classes[name]) for name in sorted(classes))
 
 
@@ -586,7 +586,7 @@ def _mean(packets: Sequence[Mapping[str, float]]) -> OfSize:
     count = len(packets)
 
     def of(name: str) -> float:
-        return math.fsum(one[name] for one in packets) / count
+        return math.fsum(packet[name] for packet in packets) / count
 
     classes = {name: of(name) for name in _CLASSES}
     instructions = of("instructions")

@@ -20,11 +20,11 @@ _LABELLED_EVERY = 2
 def miss_figure(answer: Characterisation) -> Figure:
     """Return the curve of misses per packet: all data, data without packets, instructions."""
     curves: tuple[tuple[str, Callable[[Misses], float]], ...] = (
-        ("Data", lambda one: one.data),
-        ("Data without packets", lambda one: one.other_data),
-        ("Instructions", lambda one: one.instructions),
+        ("Data", lambda case: case.data),
+        ("Data without packets", lambda case: case.other_data),
+        ("Instructions", lambda case: case.instructions),
     )
-    sizes = tuple(float(one.cache_bytes) for one in answer.misses)
+    sizes = tuple(float(miss.cache_bytes) for miss in answer.misses)
     ticks = sizes[::_LABELLED_EVERY]
     kernel = answer.case.kernel
     return Figure(
@@ -34,7 +34,7 @@ def miss_figure(answer: Characterisation) -> Figure:
         x=Axis(title="Cache", scale="log", ticks=ticks, labels=tuple(format_binary_bytes(size) for size in ticks)),
         y=Axis(title="Misses per packet", low=0.0),
         marks=tuple(
-            Line(name=name, x=sizes, y=tuple(of(one) for one in answer.misses), colour=colour)
+            Line(name=name, x=sizes, y=tuple(of(miss) for miss in answer.misses), colour=colour)
             for (name, of), colour in zip(curves, palette(len(curves), ordered=False), strict=True)
         ),
     )
@@ -59,7 +59,7 @@ def kernels_table() -> Table:
         Column.text("Name", "name"),
         Column.text("What it does", "title"),
         Column.text("Group", "group", wide=True),
-        Column.text("Table", lambda one: f"{one.entries} {one.table}" if one.table else None),
+        Column.text("Table", lambda row: f"{row.entries} {row.table}" if row.table else None),
         name="kernels",
         title="Kernels of network processors",
         caption="CommBench: Wolf & Franklin 2000. NpBench: Lee & John 2003. Each is this package's own program.",
@@ -87,7 +87,7 @@ def _sizes(answer: Characterisation) -> Table:
         Column("Frame", "B", ".0f", "frame_bytes"),
         Column("Packets", "", "d", "packets"),
         Column("Instructions", "", ".1f", "instructions"),
-        Column("Per byte", "", ".2f", lambda one: one.instructions / one.frame_bytes),
+        Column("Per byte", "", ".2f", lambda row: row.instructions / row.frame_bytes),
         Column("Packet reads", "", ".1f", "packet_reads"),
         Column("writes", "", ".1f", "packet_writes"),
         Column("Other reads", "", ".1f", "other_reads"),
@@ -102,9 +102,9 @@ def _mix(answer: Characterisation) -> Table:
     mean = answer.mean
     return Table.of(
         _CLASSES,
-        Column.text("Class", lambda one: one[0]),
-        Column("Per packet", "", ".1f", lambda one: getattr(mean, one[1])),
-        Column("Share", "%", percent, lambda one: getattr(mean, one[1]) / mean.instructions),
+        Column.text("Class", lambda row: row[0]),
+        Column("Per packet", "", ".1f", lambda row: getattr(mean, row[1])),
+        Column("Share", "%", percent, lambda row: getattr(mean, row[1]) / mean.instructions),
         name="mix",
         title="Instruction mix",
         caption="Each instruction in one class; those that go elsewhere first.",
@@ -137,10 +137,10 @@ def _facts(answer: Characterisation) -> Table:
 def _misses(answer: Characterisation) -> Table:
     accesses = answer.data_accesses
     return Table.of(
-        [one for one in answer.misses if one.cache_bytes >= 1024],
+        [miss for miss in answer.misses if miss.cache_bytes >= 1024],
         Column("Cache", "", format_binary_bytes, "cache_bytes"),
         Column("Data", "", ".2f", "data"),
-        Column("Of accesses", "%", percent, lambda one: one.data / accesses if accesses else None),
+        Column("Of accesses", "%", percent, lambda row: row.data / accesses if accesses else None),
         Column("Data without packets", "", ".2f", "other_data"),
         Column("Instructions", "", ".2f", "instructions"),
         name="misses",
@@ -162,7 +162,7 @@ def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: f
         Column("Frame", "B", ".0f", "frame_bytes"),
         Column("Packets", "", format_pps, "packets_per_s"),
         Column("Instructions", "", ".1f", "instructions"),
-        Column("Needed", "MIPS", ".0f", lambda one: one.instructions_per_s / 1e6),
+        Column("Needed", "MIPS", ".0f", lambda row: row.instructions_per_s / 1e6),
         *(() if frequency_hz is None else of_processor),
         name="required",
         title=f"Processing that {needs[0].line_bps / 1e9:g} Gbit/s of frames takes",
@@ -173,7 +173,7 @@ def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: f
 def counted_table(answer: Characterisation, counted: CachegrindCounts) -> Table:
     """Return what cachegrind counts beside what the trace has."""
     mean = answer.mean
-    miss = next((one.data for one in answer.misses if one.cache_bytes == 32_768), None)
+    miss = next((miss.data for miss in answer.misses if miss.cache_bytes == 32_768), None)
     rows = (
         ("Instructions", mean.instructions, counted.instructions),
         ("Reads", mean.packet_reads + mean.other_reads, counted.reads),
