@@ -197,26 +197,26 @@ def _without_outliers(
     laws = [LAWS[law] for law in prior]
     log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE]
 
-    def total(one: Repeated) -> tuple[float, Floats]:
-        evidence, residuals = _evidence(one, laws, poll, step=_COARSE)
+    def total(repeated: Repeated) -> tuple[float, Floats]:
+        evidence, residuals = _evidence(repeated, laws, poll, step=_COARSE)
         best = np.unravel_index(np.argmax(evidence + log_prior), evidence.shape)
         return float(np.logaddexp.reduce(evidence + log_prior, axis=None)), residuals[best]
 
-    found: list[Point] = []
-    while len(known.points) >= _LEAST_FOR_OUTLIERS * (len(found) + 1):
+    outliers: list[Point] = []
+    while len(known.points) >= _LEAST_FOR_OUTLIERS * (len(outliers) + 1):
         before, residuals = total(known)
         without = {
             index: known.doubted(point, _OUTLIER_SD)
             for index, point in enumerate(known.points)
-            if point not in found and abs(residuals[index]) > _SUSPECT
+            if point not in outliers and abs(residuals[index]) > _SUSPECT
         }
-        gains = {index: total(one)[0] - before for index, one in without.items()}
+        gains = {index: total(times)[0] - before for index, times in without.items()}
         best = max(gains, key=lambda index: gains[index], default=None)
         if best is None or gains[best] + math.log(_OUTLIER_CHANCE) < 0.0:
             break
-        found.append(known.points[best])
+        outliers.append(known.points[best])
         known = without[best]
-    return known, tuple(found)
+    return known, tuple(outliers)
 
 
 def _check(points: Sequence[Point], series: str, noise_ratio: float | None) -> None:

@@ -111,15 +111,15 @@ class Validation:
     @property
     def notes(self) -> tuple[str, ...]:
         """What repeatability was taken, and what speaks against the calibrations, by series."""
-        found = []
+        sentences = []
         for each in self.series:
             if isinstance(each.fitted, FittedRouter):
                 name = f"{each.name}: " if each.name and len(self.series) > 1 else ""
-                found.append(f"{name}one measurement is taken to repeat within {each.fitted.noise_ratio:.1%}")
-                found += [f"{name}{warning}" for warning in each.fitted.warnings]
+                sentences.append(f"{name}one measurement is taken to repeat within {each.fitted.noise_ratio:.1%}")
+                sentences += [f"{name}{warning}" for warning in each.fitted.warnings]
                 own = [row.point for row in self.rows if row.point.series == each.name]
-                found += [f"{name}{remark}" for remark in each.fitted.remarks(own)]
-        return tuple(found)
+                sentences += [f"{name}{remark}" for remark in each.fitted.remarks(own)]
+        return tuple(sentences)
 
     @cached_property
     def facts(self) -> tuple[OpenFact, ...]:

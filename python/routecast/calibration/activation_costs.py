@@ -319,22 +319,22 @@ def fit_activation_costs(
 
     starts = [np.array([1.0, 1.0, ratio]) for ratio in (0.1, 1.0, 10.0)]
     bounds = ([1e-6, 0.0, 0.0], [np.inf] * COSTS)
-    found = min(
+    solution = min(
         (
             least_squares(residuals, start, jac=slopes, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14)
             for start in starts
         ),
         key=lambda each: float(each.cost),
     )
-    theta = np.asarray(found.x)
+    theta = np.asarray(solution.x)
     for position in (1, 2):  # a cost without which the points are met as well is not there
         without = np.where(np.arange(COSTS) == position, 0.0, theta)
-        if float(np.sum(residuals(without) ** 2)) <= 2.0 * float(found.cost) * (1.0 + 1e-9) + 1e-24:
+        if float(np.sum(residuals(without) ** 2)) <= 2.0 * float(solution.cost) * (1.0 + 1e-9) + 1e-24:
             theta = without
     errors, jacobian = residuals(theta), slopes(theta)
     # A point without idle time beyond the capacity says nothing about the noise of the others.
-    told = int(np.count_nonzero((idle > 0.0) | (np.abs(errors) > 0.0)))
-    freedom = told - COSTS
+    informative = int(np.count_nonzero((idle > 0.0) | (np.abs(errors) > 0.0)))
+    freedom = informative - COSTS
     values = theta * scales
     if freedom > 0:
         covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(np.sum(errors**2)) / freedom

@@ -93,7 +93,7 @@ class Advice:
 
 
 def advise(
-    points: Sequence[Point], asked: Asked | None = None, *, n: int = 3, noise_ratio: float | None = None
+    points: Sequence[Point], question: Asked | None = None, *, n: int = 3, noise_ratio: float | None = None
 ) -> tuple[Advice, ...]:
     """Say for each series which ``n`` measurements to make next.
 
@@ -104,28 +104,28 @@ def advise(
     FitProblem
         A series has no point that calibrates.
     """
-    found = []
+    advice = []
     for name in dict.fromkeys(point.series for point in points):
         own = [point for point in points if point.series == name]
         fitted = fit([point for point in own if point.calibrate], series=name, noise_ratio=noise_ratio)
-        found.append(_advise(fitted, own, asked or Asked(), n))
-    return tuple(found)
+        advice.append(_advise(fitted, own, question or Asked(), n))
+    return tuple(advice)
 
 
-def _advise(fitted: FittedRouter, own: Sequence[Point], asked: Asked, n: int) -> Advice:
+def _advise(fitted: FittedRouter, own: Sequence[Point], question: Asked, n: int) -> Advice:
     held_out = [point for point in own if not point.calibrate]
-    named = max([0, *asked.cores, *(point.cores for point in held_out)])
-    most = asked.most_cores or named or 2 * max(point.cores for point in fitted.points)
-    sizes = dict.fromkeys(_size(mix) for mix in asked.frames) or dict.fromkeys(
+    named = max([0, *question.cores, *(point.cores for point in held_out)])
+    most = question.most_cores or named or 2 * max(point.cores for point in fitted.points)
+    sizes = dict.fromkeys(_size(mix) for mix in question.frames) or dict.fromkeys(
         (point.frame_bytes, point.frame_mix) for point in own
     )
     first, *_ = sizes
-    counts = asked.cores or tuple(range(1, most + 1))
-    is_by_rows = bool(held_out) and not asked.cores and not asked.frames
+    counts = question.cores or tuple(range(1, most + 1))
+    is_by_rows = bool(held_out) and not question.cores and not question.frames
     targets = held_out if is_by_rows else [_at(own[0], k, size) for k in counts for size in sizes]
     goal_pps = None
-    if asked.goal is not None:
-        goal_pps = asked.goal.pps(first[1] or FrameMix.fixed(round(first[0])))
+    if question.goal is not None:
+        goal_pps = question.goal.pps(first[1] or FrameMix.fixed(round(first[0])))
         targets = [_at(own[0], k, first) for k in range(1, most + 1)]
     able = fitted.candidates(most, targets)
     least_cores = None if goal_pps is None else fitted.least_cores(targets[0], goal_pps)

@@ -55,26 +55,26 @@ def predict_baselines(
     free = [point for point in calibrating if point.throughput_pps < _ON_A_CAP * _cap_pps(point)] or list(calibrating)
     smallest = min(point.frame_bytes for point in free)
     small = [point for point in free if point.frame_bytes == smallest]
-    found = {}
+    predictions = {}
     for name, (core_pps, parameters) in _LAWS.items():
 
         def made(rates: Floats, at: Sequence[Point], core_pps: CorePps = core_pps) -> Floats:
             cores = [np.array([float(point.working_cores) for point in each]) for each in (small, at)]
             return _limited(at, core_pps(cores[0], rates, cores[1]))
 
-        found[name] = bootstrap(made, [p.throughput_pps for p in small], small, points, parameters=parameters)
+        predictions[name] = bootstrap(made, [p.throughput_pps for p in small], small, points, parameters=parameters)
     try:
         fit_eq5(free)
     except FitProblem:
-        return found
-    found["eq5"] = bootstrap(
+        return predictions
+    predictions["eq5"] = bootstrap(
         lambda rates, at: np.stack([_eq5(free, each, at) for each in rates]),
         [p.throughput_pps for p in free],
         free,
         points,
         parameters=4,
     )
-    return found
+    return predictions
 
 
 def bootstrap(
@@ -120,20 +120,20 @@ def _eq5(calibrating: Sequence[Point], rates: Floats, points: Sequence[Point]) -
 
 def _linear(known: Floats, rates: Floats, cores: Floats) -> Floats:
     nearest = [min(range(len(known)), key=lambda i: (abs(math.log(known[i] / k)), known[i])) for k in cores]
-    found: Floats = rates[:, nearest] / known[nearest]
-    return found
+    predicted: Floats = rates[:, nearest] / known[nearest]
+    return predicted
 
 
 def _rational(known: Floats, rates: Floats, cores: Floats, degree: int) -> Floats:
     from scipy.optimize import nnls  # heavy
 
-    found = []
+    predicted = []
     for each in rates:
         design = _terms(known)[:, :degree] * (each / known)[:, None]
         scale = np.linalg.norm(design, axis=0)
         scale[scale == 0.0] = 1.0
-        found.append(1.0 / (_terms(cores)[:, :degree] @ (nnls(design / scale, np.ones(len(known)))[0] / scale)))
-    return np.stack(found)
+        predicted.append(1.0 / (_terms(cores)[:, :degree] @ (nnls(design / scale, np.ones(len(known)))[0] / scale)))
+    return np.stack(predicted)
 
 
 def _terms(cores: Floats) -> Floats:
@@ -144,21 +144,21 @@ def _power(known: Floats, rates: Floats, cores: Floats) -> Floats:
     if len(set(known)) == 1:
         return _linear(known, rates, cores)
     slope, start = np.polyfit(np.log(known), np.log(rates).T, 1)
-    found: Floats = np.exp(start[:, None] + (slope[:, None] - 1.0) * np.log(cores))
-    return found
+    predicted: Floats = np.exp(start[:, None] + (slope[:, None] - 1.0) * np.log(cores))
+    return predicted
 
 
 def _spline(known: Floats, rates: Floats, cores: Floats) -> Floats:
     from scipy.interpolate import PchipInterpolator  # heavy
 
-    found, distinct = _linear(known, rates, cores), np.unique(known)
+    predicted, distinct = _linear(known, rates, cores), np.unique(known)
     if len(distinct) == 1:
-        return found
+        return predicted
     means = np.stack([np.log(rates[:, known == k]).mean(axis=1) for k in distinct], axis=1)
     inside = (cores >= distinct[0]) & (cores <= distinct[-1])
     curve = PchipInterpolator(np.log(distinct), means, axis=1)(np.log(cores[inside]))
-    found[:, inside] = np.exp(curve) / cores[inside]
-    return found
+    predicted[:, inside] = np.exp(curve) / cores[inside]
+    return predicted
 
 
 _LAWS: Final[Mapping[str, tuple[CorePps, int]]] = {

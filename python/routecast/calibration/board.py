@@ -378,19 +378,19 @@ class PackResult:
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
         """Where the 95 % intervals hold too few or too many points, or a single law is better."""
-        summary, found = self.group.summary, []
+        summary, weak = self.group.summary, []
         ratio, is_stated = self.repeats_to_ratio
         held = summary["coverage_95_ratio"]
         least, most = _COVERAGE
         if not least <= held <= most:
-            found.append(("coverage", held, least if held < least else most, "wanted", True))
+            weak.append(("coverage", held, least if held < least else most, "wanted", True))
         for key, what, is_ratio in (
             ("median_abs_error_ratio", "median error", True),
             ("interval_score", "score", False),
         ):
             by, value = self.group.best_baseline(key)
             if summary[key] > value:
-                found.append((what, summary[key], value, by, is_ratio))
+                weak.append((what, summary[key], value, by, is_ratio))
         return tuple(
             Weakness(
                 pack=self.name,
@@ -403,7 +403,7 @@ class PackResult:
                 repeats_to_ratio=ratio,
                 is_stated=is_stated,
             )
-            for what, ours, value, by, unit in found
+            for what, ours, value, by, unit in weak
         )
 
     @property
@@ -441,7 +441,7 @@ class Board:
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
         """Those of every pack."""
-        return tuple(found for each in self.packs for found in each.weaknesses)
+        return tuple(weakness for each in self.packs for weakness in each.weaknesses)
 
     @property
     def held_out(self) -> int:

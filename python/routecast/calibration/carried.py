@@ -85,7 +85,7 @@ def _stated_on(*hosts: Hardware) -> list[NetworkFunction]:
 
     Functions with steps that were chosen in sight of one host's value say nothing of another host: they are left out.
     """
-    functions = [one for one in map(read_function, function_names()) if not one.chosen_in_sight]
+    functions = [function for function in map(read_function, function_names()) if not function.chosen_in_sight]
     return [each for each in functions if not any(operations_without_cost(each, host, assumed=False) for host in hosts)]
 
 

@@ -185,8 +185,8 @@ class Sites:
     def _doublings(self, others: Sites) -> tuple[Floats, Floats]:
         """How many doublings of cores and of frame size lie between these sites and others, (n, m) each."""
         cores, frames = (
-            np.abs(np.log2(one)[:, None] - np.log2(other)[None, :])
-            for one, other in ((self.cores, others.cores), (self.frame_bytes, others.frame_bytes))
+            np.abs(np.log2(own)[:, None] - np.log2(other)[None, :])
+            for own, other in ((self.cores, others.cores), (self.frame_bytes, others.frame_bytes))
         )
         return cores, frames
 
@@ -270,26 +270,26 @@ class Discrepancy:
         """
         near, own = at.nearness(self.sites) * self.strays, self.sites.nearness(self.sites)
         own = own * np.outer(self.strays, self.strays)
-        found = [np.zeros((len(cells), len(at.cores))) for _ in at_points]
+        losses = [np.zeros((len(cells), len(at.cores))) for _ in at_points]
         for cell in np.unique(cells):
             rows = cells == cell
             variance = self.smooth[cell] ** 2 * (1.0 + _FRAME_SHARE**2) + self.rough[cell] ** 2 + _MORE_FLOWS**2
             weights = np.linalg.solve(variance * own + np.diag(self.noise**2), variance * near.T)
-            for each, known in zip(found, at_points, strict=True):
+            for each, known in zip(losses, at_points, strict=True):
                 each[rows] = known[rows] @ weights
-        return found
+        return losses
 
     def factors(self, cells: NDArray[np.intp], at: Sites) -> dict[int, Floats]:
         """Cholesky factor of the covariance of the discrepancies at m sites, (m, m), for each of the cells."""
         smooth, rough, flows = at._parts(self.sites)
         own_smooth, own_rough, own_flows = at._parts(at)
-        found = {}
+        cholesky = {}
         for cell in map(int, np.unique(cells)):
             s2, t2 = self.smooth[cell] ** 2, self.rough[cell] ** 2
             whitened = ((s2 * smooth + t2 * rough + flows) * self.strays) @ self.whitening[cell].T
             left = s2 * own_smooth + t2 * own_rough + own_flows - whitened @ whitened.T
-            found[cell] = np.linalg.cholesky(left + (s2 + t2) * _JITTER * np.eye(len(left)))
-        return found
+            cholesky[cell] = np.linalg.cholesky(left + (s2 + t2) * _JITTER * np.eye(len(left)))
+        return cholesky
 
 
 def is_capped(point: Point) -> bool:

@@ -39,7 +39,7 @@ class OpenFact:
 
 
 def open_facts(
-    fitted: FittedRouter, asked: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
+    fitted: FittedRouter, points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> tuple[OpenFact, ...]:
     """Return the facts that would change the interval of what is asked with the most cores.
 
@@ -50,7 +50,7 @@ def open_facts(
     noise_ratio, priors
         As of :func:`routecast.calibration.fit`, as ``fitted`` was made with.
     """
-    point = max(asked, key=lambda each: each.cores, default=None)
+    point = max(points, key=lambda each: each.cores, default=None)
     if point is None or any(each.layout.shared_queue is not None for each in fitted.points):
         return ()
     intervals = {

@@ -170,8 +170,8 @@ class FittedRouter:
     def quantiles_pps(self, points: Sequence[Point], probabilities: Sequence[float]) -> Floats:
         """Quantiles of what one measurement at each of n points shows, frames per second, (n, len(probabilities))."""
         _, measured, weights = self._measurements(points)
-        found: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
-        return found
+        quantiles: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
+        return quantiles
 
     def least_cores(
         self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO, most: int = MOST_CORES
@@ -212,7 +212,7 @@ class FittedRouter:
             moved = np.roll(_quasi_normal(len(mean))[1], len(mean) // 2)
             lost, share = self._lost(each, sites)
             copied_lost, copied_share = (np.repeat(part, _COPIES, axis=0) for part in (lost, share))
-            for found, draws, delta, behind in (
+            for draw, draws, delta, behind in (
                 (middles, self._on_its_host(theta), np.clip(strays[0], strays[2], strays[3]), lost),
                 (
                     drawn,
@@ -221,7 +221,7 @@ class FittedRouter:
                     copied_lost + copied_share * steps * deviation,
                 ),
             ):
-                found.append(_log_rates(each.law, draws, conditions, delta, behind))
+                draw.append(_log_rates(each.law, draws, conditions, delta, behind))
             weights.append(np.full(len(mean), each.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
 
@@ -236,24 +236,24 @@ class FittedRouter:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the calibrated points say against themselves or against every law, in words."""
-        found = [
+        sentences = [
             f"{_words(made.point)} is taken for an outlier: the other points say {made.throughput_pps / 1e6:.4g} Mpps; "
             "measure it again"
             for made in self.predict(self.outliers)
         ]
         others = [point for point in self.points if point not in self.outliers]
-        found += [
+        sentences += [
             f"{_words(made.point)} lies outside its own 95 % interval, "
             f"{made.low_pps / 1e6:.4g} to {made.high_pps / 1e6:.4g} Mpps"
             for made in self.predict(others)
             if not made.low_pps <= made.point.throughput_pps <= made.high_pps
         ]
-        found += [
-            f"{_words(more)} is less than {_words(one)}: it may fall further beyond them"
-            for one, more in _falls(others)
+        sentences += [
+            f"{_words(more)} is less than {_words(fewer)}: it may fall further beyond them"
+            for fewer, more in _falls(others)
         ]
-        found += [f"{_words(more)} cannot be beside {_words(few)}: {why}" for few, more, why in _leaps(others)]
-        found += [
+        sentences += [f"{_words(more)} cannot be beside {_words(few)}: {why}" for few, more, why in _leaps(others)]
+        sentences += [
             f"{_words(point)} is what one port carries, and the table says {point.busy_ports}: traffic one way uses "
             "one port (ports = 1)"
             for point in others
@@ -263,26 +263,28 @@ class FittedRouter:
             each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS)) for each in self.fitted
         )
         if strays > 0.5 and len({point.working_cores for point in others}) >= _LEAST_COUNTS:
-            found.append("no law of contention fits the points: measure between them before relying on a prediction")
-        return tuple(found)
+            sentences.append(
+                "no law of contention fits the points: measure between them before relying on a prediction"
+            )
+        return tuple(sentences)
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
         """How likely the router forwards less with the most cores of ``points`` than with those that calibrated it."""
         known = max(self.points, key=lambda point: point.working_cores)
-        asked = max(points, key=lambda point: point.working_cores, default=known)
-        if asked.working_cores <= known.working_cores:
+        widest = max(points, key=lambda point: point.working_cores, default=known)
+        if widest.working_cores <= known.working_cores:
             return ()
-        _, drawn, weights = self._draws([known, replace(known, cores=asked.cores, flows=asked.flows)])
+        _, drawn, weights = self._draws([known, replace(known, cores=widest.cores, flows=widest.flows)])
         logs = np.concatenate(drawn)
         chance = float(weights[logs[:, 1] < logs[:, 0] + math.log(_FALLS)].sum())
         if chance < _LEAST_CHANCE:
             return ()
         locked = any(each.law.collapses for each in self.fitted)
         why = "a lock or a queue" if locked else "state"
-        said = ", or say shared_queue = no if each has queues of its own" if locked else ""
+        queue_hint = ", or say shared_queue = no if each has queues of its own" if locked else ""
         return (
-            f"{_cores(asked)} may forward less than {_cores(known)} do, with a chance of {chance:.0%}: {why} that all "
-            f"share can slow them down; measure between them{said}",
+            f"{_cores(widest)} may forward less than {_cores(known)} do, with a chance of {chance:.0%}: {why} that all "
+            f"share can slow them down; measure between them{queue_hint}",
         )
 
     def service_s(self, cores: float, frame_bytes: float) -> float:
@@ -296,20 +298,22 @@ class FittedRouter:
         theta = np.concatenate([each.posterior.samples[1:, :2] for each in self.fitted])
         per_packet = np.exp(theta[:, 0])
         per_byte = np.exp(theta[:, 0] + theta[:, 1]) / REFERENCE_BYTES
-        found = [
+        described = [
             _parameter("T_c", per_packet, weights, "s", "time per frame"),
             _parameter("T_d", per_byte, weights, "s/B", "time per byte"),
         ]
         for k in sorted({point.working_cores for point in self.points} - {1}):
             factor = np.concatenate([self._factor(each, float(k)) for each in self.fitted])
-            found.append(_parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores"))
+            described.append(
+                _parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores")
+            )
         best = self.fitted[0]
         own = np.full(len(best.posterior.samples) - 1, 1.0)
         for column, shape in enumerate(best.law.shapes, start=2):
             values = shape.value(best.posterior.samples[1:, column])
             name = f"{best.law.name}.{shape.name}"
-            found.append(_parameter(name, values, own, shape.unit, shape.meaning))
-        return {parameter.name: parameter for parameter in found}
+            described.append(_parameter(name, values, own, shape.unit, shape.meaning))
+        return {parameter.name: parameter for parameter in described}
 
     def router_model(
         self,
@@ -366,8 +370,8 @@ class FittedRouter:
         can = list(able) or self.candidates(most, targets)
         if not can or n < 1:
             return ()
-        rates, asked = self._rates_and_asked(can, list(targets) or can, goal_pps)
-        return tuple(rank(can, rates, asked, n, noise_ratio=self.noise_ratio))
+        rates, wanted_rates = self._rates_and_asked(can, list(targets) or can, goal_pps)
+        return tuple(rank(can, rates, wanted_rates, n, noise_ratio=self.noise_ratio))
 
     def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
         """Return what could be measured: up to so many cores, with the calibrated frames and those of these points."""
@@ -378,8 +382,8 @@ class FittedRouter:
 
         With a goal, that of the number of cores that reach it.
         """
-        _, asked = self._rates_and_asked(targets[:1], targets, goal_pps)
-        return half_width_ratio(max(interval_log_width(column[:, None]) for column in asked.T))
+        _, target_rates = self._rates_and_asked(targets[:1], targets, goal_pps)
+        return half_width_ratio(max(interval_log_width(column[:, None]) for column in target_rates.T))
 
     def _rates_and_asked(
         self, able: Sequence[Point], targets: Sequence[Point], goal_pps: float | None
@@ -394,12 +398,12 @@ class FittedRouter:
             counts = self._counts_around(targets[0], goal_pps)
             wanted = [at_cores(targets[0], k) for k in counts]
         rates = self._joint_draws([*able, *wanted])
-        asked = rates[:, len(able) :]
+        target_rates = rates[:, len(able) :]
         if goal_pps is not None:
-            meets = np.concatenate([asked >= math.log(goal_pps), np.full((len(asked), 1), True)], axis=1)
+            meets = np.concatenate([target_rates >= math.log(goal_pps), np.full((len(target_rates), 1), True)], axis=1)
             # A draw that no count satisfies asks for as many again.
-            asked = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
-        return rates[:, : len(able)], asked
+            target_rates = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
+        return rates[:, : len(able)], target_rates
 
     def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
         """Return counts of cores from one to where nearly every draw that ever meets a goal has met it."""
@@ -412,7 +416,7 @@ class FittedRouter:
         """Equally likely draws of the logarithms of the rates at n points, (S, n), in no order."""
         conditions, sites = Conditions.of(points), Sites.of(points)
         random = np.random.default_rng(self.seed)
-        found = []
+        joint = []
         for each in self.fitted:
             copies = max(1, round(each.weight * _JOINT_DRAWS / len(each.cells)))
             theta = np.repeat(each.posterior.samples[1:], copies, axis=0)
@@ -427,8 +431,8 @@ class FittedRouter:
                 theta = self._on_its_host(theta, random.standard_normal(len(theta)))
             drawn = _log_rates(each.law, theta, conditions, np.clip(strays, least, most), lost)
             enough = round(each.weight * _JOINT_DRAWS)
-            found.append(drawn[random.permutation(len(drawn))[:enough]])
-        joined = np.concatenate(found)
+            joint.append(drawn[random.permutation(len(drawn))[:enough]])
+        joined = np.concatenate(joint)
         shuffled: Floats = joined[random.permutation(len(joined))]
         return shuffled
 
@@ -473,14 +477,14 @@ class FittedRouter:
         """
         measured = np.log([point.throughput_pps for point in self.points])
         conditions = Conditions.of_measured(self.points)
-        found = {}
+        by_point = {}
         for each in self.fitted:
             theta = each.posterior.samples[1:]
             rates = log_throughput(each.law, theta, conditions)
             held = (rates >= log_most(each.law, theta, conditions) - _SAME_LOG) & (self.discrepancy.strays > 0.0)
             residuals = measured - rates
-            found[each] = residuals, np.where(held, np.minimum(residuals, 0.0), 0.0)
-        return found
+            by_point[each] = residuals, np.where(held, np.minimum(residuals, 0.0), 0.0)
+        return by_point
 
     @cached_property
     def _most_cores(self) -> float:
@@ -533,8 +537,8 @@ class FittedRouter:
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
         mean, _, least, most = self._strays(each, sites)
         rates = busy_rate(each.law, self._on_its_host(each.posterior.samples[1:]), busy[None], sizes)
-        found: Floats = np.log(rates) + np.clip(mean, least, most)
-        return found
+        log_rates: Floats = np.log(rates) + np.clip(mean, least, most)
+        return log_rates
 
     def _factor(self, each: FittedLaw, k: float) -> Floats:
         rates = self.log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
@@ -565,9 +569,9 @@ def _limit(point: Point, core_pps: Floats) -> Limit:
 
 def _falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
     """Neighbouring points of one frame size of which the one with more cores has the lower rate."""
-    for one, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
-        if more.frame_bytes == one.frame_bytes and more.throughput_pps < _FALLS * one.throughput_pps:
-            yield one, more
+    for fewer, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
+        if more.frame_bytes == fewer.frame_bytes and more.throughput_pps < _FALLS * fewer.throughput_pps:
+            yield fewer, more
 
 
 def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
@@ -639,13 +643,13 @@ def _as_strayed(normal: Floats, strays: Floats) -> Floats:
     if not len(strays):
         return normal
     inverse = np.vectorize(NormalDist().inv_cdf)
-    found: Floats = np.interp(normal, inverse((np.arange(len(strays)) + 0.5) / len(strays)), strays)
-    return found
+    strayed: Floats = np.interp(normal, inverse((np.arange(len(strays)) + 0.5) / len(strays)), strays)
+    return strayed
 
 
 @lru_cache
 def _quasi_normal(n: int) -> tuple[Floats, Floats]:
     """Return n pairs of normal values that fill the plane evenly (Roberts' R2 sequence), the same each time."""
     inverse = np.vectorize(NormalDist().inv_cdf)
-    one, other = (inverse((0.5 + step * np.arange(n)) % 1.0) for step in _R2)
-    return one, other
+    first, other = (inverse((0.5 + step * np.arange(n)) % 1.0) for step in _R2)
+    return first, other

@@ -207,12 +207,12 @@ class Conditions:
 
         Nothing but cores can have set such a rate: a law that exceeds it is not excused by a link.
         """
-        found = cls.of(points)
+        measured = cls.of(points)
         free = np.array([len(flow_groups(point)) == 1 and _is_far_below_caps(point) for point in points], dtype=bool)
         return replace(
-            found,
-            group_offered_pps=np.where(free[:, None], _FAR, found.group_offered_pps),
-            nic_cap_pps=np.where(free, _FAR, found.nic_cap_pps),
+            measured,
+            group_offered_pps=np.where(free[:, None], _FAR, measured.group_offered_pps),
+            nic_cap_pps=np.where(free, _FAR, measured.nic_cap_pps),
         )
 
 

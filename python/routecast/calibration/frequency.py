@@ -100,7 +100,7 @@ def fit_frequency(frequencies_hz: Sequence[float], rates_pps: Sequence[float], *
     clocks, rates = np.asarray(frequencies_hz, dtype=float), np.asarray(rates_pps, dtype=float)
     scale = float(clocks.max())  # both columns are of the same order: seconds at the fastest clock
     design = np.column_stack([rates * scale / clocks, rates]) / float(rates.max())
-    found, length = nnls(design, np.ones(len(clocks)))
+    solution, length = nnls(design, np.ones(len(clocks)))
     freedom = len(clocks) - PARAMETERS
     per_scale = np.array([scale, 1.0]) / float(rates.max())
     if freedom > 0:
@@ -108,7 +108,7 @@ def fit_frequency(frequencies_hz: Sequence[float], rates_pps: Sequence[float], *
         widths = float(t.ppf(0.975, freedom)) * np.sqrt(np.diag(covariance))
     else:
         widths = np.full(PARAMETERS, np.nan)
-    ends = (found * per_scale, np.maximum(found - widths, 0.0) * per_scale, (found + widths) * per_scale)
+    ends = (solution * per_scale, np.maximum(solution - widths, 0.0) * per_scale, (solution + widths) * per_scale)
     law, low, high = (FrequencyLaw(packet_cycles=float(cycles), memory_s=float(memory_s)) for cycles, memory_s in ends)
     return FittedFrequency(law=law, low=low, high=high, misfit_ratio=float(length) / math.sqrt(len(clocks)))
 

@@ -140,7 +140,7 @@ def table_points(pack: Pack) -> tuple[Point, ...]:
 
 def split(pack: Pack, points: Sequence[Point]) -> Rows:
     """Return calibrating and held-out points by series."""
-    found: Rows = {}
+    rows: Rows = {}
     for name in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == name]
         largest = {"cores": max(p.cores for p in members), "frame_bytes": max(p.frame_bytes for p in members)}
@@ -157,8 +157,8 @@ def split(pack: Pack, points: Sequence[Point]) -> Rows:
         }
         there = {(column, getattr(p, column)) for p in calibrating for column, _ in wanted}
         if held_out and calibrating and wanted <= there:
-            found[name] = ([replace(p, calibrate=True) for p in calibrating], held_out)
-    return found
+            rows[name] = ([replace(p, calibrate=True) for p in calibrating], held_out)
+    return rows
 
 
 def _matches(point: Point, selector: Selector, largest: Mapping[str, float]) -> bool:

@@ -60,8 +60,8 @@ def read_priors(without: str = "") -> Priors:
 
     A source that none was learnt from gives those of all.
     """
-    found = json.loads(PRIORS.read_text(encoding="utf-8"))
-    data = found["without"].get(without, found["all"])
+    document = json.loads(PRIORS.read_text(encoding="utf-8"))
+    data = document["without"].get(without, document["all"])
     return Priors(laws=data["laws"], scales=Scales(**data["scales"]))
 
 
@@ -94,7 +94,7 @@ def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
     table = np.array([each for series in sources for each in series])
     share = np.array([min(1.0, _MOST_SERIES / len(series)) for series in sources for _ in series])
     weights = np.full(len(laws), 1.0 / len(laws))
-    found = _CENTRE
+    centre = _CENTRE
 
     def cost(parameters: Floats) -> float:
         cells = _scales(parameters).log_weights()
@@ -103,14 +103,14 @@ def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
         return 0.5 * float((((parameters - _CENTRE) / _CENTRE_SD) ** 2).sum()) - likelihood
 
     for _ in range(_ROUNDS):
-        found = minimize(cost, found, method="Nelder-Mead").x
-        by_law = np.logaddexp.reduce(table + _scales(found).log_weights(), axis=2)
+        centre = minimize(cost, centre, method="Nelder-Mead").x
+        by_law = np.logaddexp.reduce(table + _scales(centre).log_weights(), axis=2)
         for _ in range(_STEPS):
             scores = by_law + np.log(weights)
             parts = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
             weights = share @ parts + 1.0
             weights = weights / weights.sum()
-    return Priors(laws=dict(zip(laws, map(float, weights * len(laws)), strict=True)), scales=_scales(found))
+    return Priors(laws=dict(zip(laws, map(float, weights * len(laws)), strict=True)), scales=_scales(centre))
 
 
 def _scales(parameters: Floats) -> Scales:

@@ -109,13 +109,13 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
     if hardware.stalls != "added":
         what = "its file does not say what a line of memory costs; probe the host: routecast hardware probe"
         raise FitProblem(hardware.name, what)
-    for one in everything:
-        if not (math.isfinite(one.cycles) and one.cycles > 0.0):
-            raise FitProblem(one.function, f"got {one.cycles} cycles per packet: a finite number > 0")
+    for function in everything:
+        if not (math.isfinite(function.cycles) and function.cycles > 0.0):
+            raise FitProblem(function.function, f"got {function.cycles} cycles per packet: a finite number > 0")
     plain = unrefined(hardware)
-    parts = [_contribution(plain, one) for one in everything]
+    parts = [_contribution(plain, function) for function in everything]
     fit = _Fit(plain, parts)
-    theta = fit.mode([one.cycles for one in everything], [one.spread_ratio for one in everything])
+    theta = fit.mode([function.cycles for function in everything], [function.spread_ratio for function in everything])
     factors = dict(zip(fit.names, (math.exp(value) for value in theta), strict=True))
     operations = {
         name: replace(cost, factor=factors.get(("operation", name), 1.0)) for name, cost in plain.operations.items()
@@ -194,8 +194,8 @@ class _Fit:
         def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.concatenate([(np.log(self._cycles(theta)) - seen) / sd, theta / prior_sd])
 
-        found = least_squares(residuals, np.zeros(len(self.names)))
-        return [float(value) for value in found.x]
+        solution = least_squares(residuals, np.zeros(len(self.names)))
+        return [float(value) for value in solution.x]
 
     def _cycles(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         import numpy as np
@@ -215,34 +215,34 @@ class _Fit:
         )
 
 
-def _estimate(hardware: Hardware, one: MeasuredFunction) -> Estimate:
+def _estimate(hardware: Hardware, function: MeasuredFunction) -> Estimate:
     return estimate(
-        read_function(one.function),
+        read_function(function.function),
         hardware,
-        direction=one.direction or None,
-        frame_bytes=one.frame_bytes,
-        popularity=Popularity.parse(one.traffic),
-        tables=one.tables,
+        direction=function.direction or None,
+        frame_bytes=function.frame_bytes,
+        popularity=Popularity.parse(function.traffic),
+        tables=function.tables,
     )
 
 
-def _contribution(hardware: Hardware, one: MeasuredFunction) -> Contribution:
-    found = _estimate(hardware, one)
-    directions = {step.direction for step in found.operations}
+def _contribution(hardware: Hardware, function: MeasuredFunction) -> Contribution:
+    estimated = _estimate(hardware, function)
+    directions = {step.direction for step in estimated.operations}
     if len(directions) > 1:
         what = f"a measurement is of one direction; say which: {', '.join(sorted(directions))}"
-        raise FitProblem(one.function, what)
+        raise FitProblem(function.function, what)
     operations: dict[str, float] = {}
     levels: dict[str, float] = {}
-    for step in found.operations:
+    for step in estimated.operations:
         operations[step.operation] = operations.get(step.operation, 0.0) + step.cycles
         for level, cycles in step.stall_cycles_by_level.items():
             levels[level] = levels.get(level, 0.0) + cycles
-    fixed = found.packet_cycles - sum(operations.values()) - sum(levels.values())
+    fixed = estimated.packet_cycles - sum(operations.values()) - sum(levels.values())
     return Contribution(
-        function=f"{one.function}/{directions.pop()}", operations=operations, levels=levels, fixed=fixed
+        function=f"{function.function}/{directions.pop()}", operations=operations, levels=levels, fixed=fixed
     )
 
 
 def _errors(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> tuple[float, ...]:
-    return tuple(_estimate(hardware, one).packet_cycles / one.cycles - 1.0 for one in measured)
+    return tuple(_estimate(hardware, function).packet_cycles / function.cycles - 1.0 for function in measured)

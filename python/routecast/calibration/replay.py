@@ -151,7 +151,7 @@ def run_replay(
 
 
 def _all_series(files: Sequence[str]) -> list[_Series]:
-    found: dict[tuple[str, str], _Series] = {}
+    by_series: dict[tuple[str, str], _Series] = {}
     for pack in read_packs():
         if pack.kind != "multicore" or (files and pack.file not in files):
             continue
@@ -159,10 +159,10 @@ def _all_series(files: Sequence[str]) -> list[_Series]:
         for name in dict.fromkeys(point.series for point in points):
             own = Repeated.of([point for point in points if point.series == name], pack.noise_ratio).points
             if len(own) >= _LEAST_CONDITIONS:
-                found[pack.file, name] = _Series(
+                by_series[pack.file, name] = _Series(
                     name=f"{pack.file}: {name}",
                     points=sorted(own, key=lambda p: (p.cores, p.flows or 0, p.frame_bytes)),
                     noise_ratio=pack.noise_ratio,
                     priors=read_priors(without=pack.file),
                 )
-    return list(found.values())
+    return list(by_series.values())

@@ -99,7 +99,7 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
         "",
         *_toml(model),
         "",
-        *_toml({"contention": {key: one for key, one in contention.items() if key != "mixture"}}),
+        *_toml({"contention": {key: entry for key, entry in contention.items() if key != "mixture"}}),
         *(line for each in contention.get("mixture", ()) for line in ("", "[[contention.mixture]]", *_toml(each))),
         "",
         *_toml({"load": load}),
@@ -112,8 +112,8 @@ def _core_seconds(fitted: FittedRouter, usual: Point, sizes: Sequence[float], mo
 
     The cost of polling further queues, of rings of other cores and of queues that few cores serve is in it.
     """
-    asked = [replace(usual, cores=k, frame_bytes=size) for size in sizes for k in range(1, most + 1)]
-    made = [each.point.cores / each.throughput_pps for each in fitted.predict(asked)]
+    core_points = [replace(usual, cores=k, frame_bytes=size) for size in sizes for k in range(1, most + 1)]
+    made = [each.point.cores / each.throughput_pps for each in fitted.predict(core_points)]
     return np.array(made).reshape(len(sizes), most)
 
 
@@ -124,7 +124,9 @@ def _line(fitted: FittedRouter, sizes: Sequence[float], seconds: Floats) -> tupl
     if len(sizes) > 1:
         size = np.array(sizes)
         rows = np.stack([1.0 / seconds, size / seconds], axis=1)
-        per_packet_s, per_byte_s = (float(one) for one in np.linalg.lstsq(rows, np.ones(len(size)), rcond=None)[0])
+        per_packet_s, per_byte_s = (
+            float(coefficient) for coefficient in np.linalg.lstsq(rows, np.ones(len(size)), rcond=None)[0]
+        )
         if per_byte_s < 0.0:
             per_packet_s, per_byte_s = 1.0, 0.0
         elif per_packet_s < 0.0:
@@ -149,12 +151,12 @@ def _mixture(fitted: FittedRouter, factors: Floats, frame_bytes: float) -> dict[
             for shape, value in zip(each.law.shapes, draws[nearest], strict=True)
         }
         mixture.append({"law": each.law.name, "weight": _rounded(weight), **values})
-    parts = tuple((one["weight"], one["law"], tuple(list(one.values())[2:])) for one in mixture)
+    parts = tuple((component["weight"], component["law"], tuple(list(component.values())[2:])) for component in mixture)
     strays = factors / np.array(mixed_factors(parts, len(factors)))
     laws: dict[str, Any] = {"mixture": mixture}
     if len(mixture) == 1:
-        laws = {key: one for key, one in mixture[0].items() if key != "weight"}
-    return {"discrepancy": [_rounded(one) for one in strays], **laws}
+        laws = {key: entry for key, entry in mixture[0].items() if key != "weight"}
+    return {"discrepancy": [_rounded(stray) for stray in strays], **laws}
 
 
 def _nic_cap(fitted: FittedRouter, nominal_pps: float | None) -> dict[str, str]:
@@ -181,18 +183,21 @@ def _offered_pps(point: Point, most_pps: float) -> float:
 
 def _apart(document: dict[str, Any], fitted: FittedRouter, points: Sequence[Point]) -> Iterator[str]:
     """Say at which points the closed form of the file is not what the calibration predicts."""
-    found = []
+    distances = []
     for made in fitted.predict(points):
         point, pps = made.point, made.throughput_pps
         solved = _solved_pps(document, fitted, point, pps)
-        found.append((solved / pps - 1.0, point, solved, pps))
-    far = sorted((one for one in found if abs(one[0]) > _SAME), key=lambda one: -abs(one[0]))
+        distances.append((solved / pps - 1.0, point, solved, pps))
+    far = sorted(
+        (distance for distance in distances if abs(distance[0]) > _SAME), key=lambda distance: -abs(distance[0])
+    )
     if far:
         ratio, point, solved, pps = far[0]
         where = f"with {point.working_cores} busy cores at {point.frame_bytes:g} B"
         yield (
-            f"at {len(far)} of {len(found)} conditions the file predicts otherwise than the calibration, because of "
-            f"laws that differ from frame size to frame size, or of buses; at most by {100.0 * ratio:+.1f} %, {where}: "
+            f"at {len(far)} of {len(distances)} conditions the file predicts otherwise than the calibration, "
+            f"because of laws that differ from frame size to frame size, or of buses; "
+            f"at most by {100.0 * ratio:+.1f} %, {where}: "
             f"{solved / 1e6:.4g} Mpps, not {pps / 1e6:.4g} Mpps"
         )
 
@@ -202,7 +207,7 @@ def _solved_pps(document: dict[str, Any], fitted: FittedRouter, point: Point, mo
     from routecast.evaluate.solve import Solve
     from routecast.router.files import build_router
 
-    own = {key: one for key, one in document.items() if key not in {"load", "nic_cap"}}
+    own = {key: entry for key, entry in document.items() if key not in {"load", "nic_cap"}}
     own |= {"cores": point.cores, "ports": point.ports, "link": f"{(point.link_bps or _NO_LINK_BPS) / 1e9!r} Gbit/s"}
     model, _ = build_router(own | _nic_cap(fitted, point.nic_cap_pps))
     frames = point.frame_mix or FrameMix.fixed(round(point.frame_bytes))
@@ -231,7 +236,7 @@ def _head(fitted: FittedRouter, points: Sequence[Point], source: str, today: dat
         errors[made.point.conditions in calibrating].append(abs(made.error_ratio))
     sizes = sorted({point.frame_bytes for point in fitted.points})
     counts = sorted({point.working_cores for point in fitted.points})
-    said = [
+    lines = [
         f"at {len(each)} {what} {100.0 * median(each):.2g} %"
         for each, what in ((errors[True], "points that calibrated"), (errors[False], "points held out"))
         if each
@@ -249,7 +254,7 @@ def _head(fitted: FittedRouter, points: Sequence[Point], source: str, today: dat
     yield from (
         f"#   {100.0 * weight:5.1f} %  {each.law.name}: {each.law.formula}" for each, weight in weights if weight > 0.0
     )
-    yield f"# Median error of the rate: {', '.join(said)}."
+    yield f"# Median error of the rate: {', '.join(lines)}."
     yield from (f"# Mind: {warning}." for warning in fitted.warnings)
     yield f"# The factors of discrepancy are the calibration's for 1 to {most} busy cores; beyond, the last goes on."
     yield "# The file has the point prediction alone: 95 % intervals are in what `routecast validate` prints."
@@ -265,15 +270,15 @@ def _number(value: float) -> str:
 
 def _toml(table: dict[str, Any]) -> Iterator[str]:
     """Write a table: its values, tables in a line, then tables of their own."""
-    for key, one in table.items():
-        if isinstance(one, dict) and key in {"contention", "load"}:
+    for key, entry in table.items():
+        if isinstance(entry, dict) and key in {"contention", "load"}:
             yield f"[{key}]"
-            yield from _toml(one)
+            yield from _toml(entry)
         else:
-            yield f"{key} = {_inline(one)}"
+            yield f"{key} = {_inline(entry)}"
 
 
 def _inline(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_inline(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_inline(entry)}" for key, entry in value.items()) + " }"
     return toml_string(value) if isinstance(value, str) else json.dumps(value)

@@ -82,16 +82,19 @@ def summarise(judged: Sequence[Judged]) -> dict[str, float]:
     intervals, and NaN where there are none.
     """
     errors = sorted(abs(each.error_ratio) for each in judged)
-    told = [each for each in judged if each.intervals]
+    judged_with_interval = [each for each in judged if each.intervals]
     return {
         "held_out": len(errors),
         "mean_abs_error_ratio": _mean(errors),
         "median_abs_error_ratio": quantile(errors, 0.5),
         "p90_abs_error_ratio": quantile(errors, 0.9),
         "max_abs_error_ratio": errors[-1] if errors else math.nan,
-        **{f"coverage_{round(100 * level)}_ratio": _mean([each.is_inside(level) for each in told]) for level in LEVELS},
-        "interval_log_width": _mean([each.log_width for each in told]),
-        "interval_score": _mean([each.interval_score for each in told]),
+        **{
+            f"coverage_{round(100 * level)}_ratio": _mean([each.is_inside(level) for each in judged_with_interval])
+            for level in LEVELS
+        },
+        "interval_log_width": _mean([each.log_width for each in judged_with_interval]),
+        "interval_score": _mean([each.interval_score for each in judged_with_interval]),
     }
 
 

@@ -165,12 +165,12 @@ def _errors(validation: Validation) -> Table:
     )
 
 
-def advice_table(found: Sequence[Advice]) -> Table:
+def advice_table(advice: Sequence[Advice]) -> Table:
     """Return what to measure next, by series, and how well the targets are known before and after each."""
-    rows = [(each.series, number, made) for each in found for number, made in enumerate(each.points, start=1)]
+    rows = [(each.series, number, made) for each in advice for number, made in enumerate(each.points, start=1)]
     return Table.of(
         rows,
-        len(found) > 1 and Column.text("Series", lambda row: row[0]),
+        len(advice) > 1 and Column.text("Series", lambda row: row[0]),
         Column("Next", "", "d", lambda row: row[1]),
         Column("Cores", "", "d", lambda row: row[2].point.cores),
         Column("Frame", "B", getter=lambda row: _frames(row[2].point)),

@@ -124,11 +124,11 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
         share = float(np.exp(np.clip(theta[0], math.log(LEAST_SHARE), math.log(LARGEST_SHARE))))
         return Interruptions(rate_hz=share / mean_s, duration=RandomTime(mean_s=mean_s, variation="exponential"))
 
-    def errors(found: Interruptions | None) -> list[tuple[float, float]]:
+    def errors(interruptions: Interruptions | None) -> list[tuple[float, float]]:
         pairs = []
         for point in points:
-            stretch = found.stretch if found else 1.0
-            router = point.router(wakeup(alone.completion_s / stretch, is_quiet=found is None), found)
+            stretch = interruptions.stretch if interruptions else 1.0
+            router = point.router(wakeup(alone.completion_s / stretch, is_quiet=interruptions is None), interruptions)
             for seed in SEEDS:
                 simulated = simulated_quantiles_s(router, point.load, duration_s, seed)
                 pairs += [
@@ -143,14 +143,14 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
     guesses = [np.log(np.array([share, mean_s])) for share in GRID_SHARES for mean_s in GRID_MEANS_S]
     best = min(guesses, key=loss)
     simplex = best + np.array([[0.0, 0.0], [0.7, 0.0], [0.0, 0.7]])
-    found = minimize(
+    solution = minimize(
         loss,
         best,
         method="Nelder-Mead",
         options={"maxfev": 50, "xatol": 0.05, "fatol": 0.01, "initial_simplex": simplex},
     )
-    with_them = interruptions(found.x)
-    chosen = with_them if found.fun < sum(weight * error**2 for weight, error in errors(None)) else None
+    with_them = interruptions(solution.x)
+    chosen = with_them if solution.fun < sum(weight * error**2 for weight, error in errors(None)) else None
     pairs = errors(chosen)
     return FittedWakeup(
         wakeup=wakeup(alone.completion_s / (chosen.stretch if chosen else 1.0), is_quiet=chosen is None),

@@ -109,16 +109,16 @@ def fit_work(points: Sequence[WorkPoint], *, series: str = "", constant: bool = 
 
     most = np.inf
     free = [start[0] / scale[0]] if constant else [start[0] / scale[0], start[1] / scale[1]]
-    found = least_squares(residuals, free, bounds=([1e-9, 0.0][: len(free)], [most, most][: len(free)]))
+    solution = least_squares(residuals, free, bounds=([1e-9, 0.0][: len(free)], [most, most][: len(free)]))
     spread = _spread(points)
     per_point = spread / math.sqrt(fmean(len(point.rates_pps) for point in points))
     freedom = len(points) - len(free)
-    misfit = math.sqrt(float(np.sum(found.fun**2)) / freedom) if freedom > 0 else 0.0
-    jacobian = np.asarray(found.jac)
+    misfit = math.sqrt(float(np.sum(solution.fun**2)) / freedom) if freedom > 0 else 0.0
+    jacobian = np.asarray(solution.jac)
     covariance = np.linalg.pinv(jacobian.T @ jacobian) * max(per_point, misfit) ** 2
     sds = np.sqrt(np.diag(covariance)) * scale[: len(free)]
-    base_s = float(found.x[0] * scale[0])
-    slope_s = 0.0 if constant else float(found.x[1] * scale[1])
+    base_s = float(solution.x[0] * scale[0])
+    slope_s = 0.0 if constant else float(solution.x[1] * scale[1])
     correlation = 0.0
     if not constant and covariance[0, 0] > 0.0 and covariance[1, 1] > 0.0:
         correlation = float(covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1]))

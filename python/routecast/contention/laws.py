@@ -91,11 +91,11 @@ def _lock(k: Floats, values: Floats) -> Floats:
     return passed
 
 
-def _least(one: Floats, other: Floats, sharp: Floats) -> Floats:
+def _least(floats: Floats, other: Floats, sharp: Floats) -> Floats:
     """Return the smooth minimum ``(one^-p + other^-p)^(-1/p)``, in logarithms so that large p does not overflow."""
     import numpy as np  # heavy
 
-    smooth: Floats = np.exp(-np.logaddexp(-sharp * np.log(one), -sharp * np.log(other)) / sharp)
+    smooth: Floats = np.exp(-np.logaddexp(-sharp * np.log(floats), -sharp * np.log(other)) / sharp)
     return smooth
 
 

@@ -657,12 +657,12 @@ def only_trials_know(experiment: Experiment) -> tuple[str, ...]:
 
 def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
     """Return the part of a trial and the entries in it that each response names; those without entries are left out."""
-    found = {
+    by_response = {
         number: entries_of(response.of)
         for number, response in enumerate(experiment.responses)
         if response.of not in SOLVED
     }
-    return {number: entries for number, entries in found.items() if len(entries) > 1}
+    return {number: entries for number, entries in by_response.items() if len(entries) > 1}
 
 
 def _rows(experiment: Experiment) -> Iterator[int]:

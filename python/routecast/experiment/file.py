@@ -609,10 +609,10 @@ def experiment_of(
     except ModelProblem as wrong:
         problems += [Problem(f"set.{problem.place}", problem.message) for problem in wrong.problems]
     factors: list[Factor] = []
-    for number, (letter, one) in enumerate(zip(letters_of(_MOST_FACTORS), table.factor, strict=False)):
+    for number, (letter, factor_table) in enumerate(zip(letters_of(_MOST_FACTORS), table.factor, strict=False)):
         place = f"factor[{number}]"
         try:
-            factor = factor_of(letter, one, place, fields)
+            factor = factor_of(letter, factor_table, place, fields)
         except ModelProblem as wrong:
             problems += wrong.problems
             continue
@@ -709,7 +709,7 @@ def _wrong_paths(
     """Try each level of a factor on the document: paths that lead nowhere, with the nearest names."""
     from routecast.router.variants import vary
 
-    found: dict[str, Problem] = {}
+    faults: dict[str, Problem] = {}
     for level in factor.levels:
         problems: Sequence[Problem] = ()
         try:
@@ -723,8 +723,8 @@ def _wrong_paths(
         except ModelProblem as wrong:
             problems = wrong.problems
         for problem in problems:
-            found.setdefault(problem.place, Problem(f"{place}.path", f"{shown(problem.place)}: {problem.message}"))
-    return list(found.values())
+            faults.setdefault(problem.place, Problem(f"{place}.path", f"{shown(problem.place)}: {problem.message}"))
+    return list(faults.values())
 
 
 def _reading_contradictions(table: ExperimentTable, factors: Sequence[Factor]) -> list[Problem]:

@@ -180,8 +180,8 @@ def run_experiment(
         order: Sequence[Run] = runs
         if experiment.evaluator == "measure":
             order = [runs[position] for position in wire_order(experiment.seed, len(runs))]
-        found = sweep(order, answer, executor=crew, out=out, progress=progress, shard=shard)
-        by_key = {answer.key: answer for answer in found}
+        all_answers = sweep(order, answer, executor=crew, out=out, progress=progress, shard=shard)
+        by_key = {answer.key: answer for answer in all_answers}
         answers = tuple(by_key[run.key] for run in mine)
     return Results(
         experiment=experiment, runs=mine, answers=answers, resumed=resumed, elapsed_s=time.monotonic() - started

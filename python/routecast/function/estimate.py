@@ -456,11 +456,11 @@ def estimate(
     arriving: dict[int, float] = {}
     growth = 0.0
     for number, share in chosen.items():
-        one = function.directions[number]
-        frames = arriving_frames(one, mix, notes)
+        way = function.directions[number]
+        frames = arriving_frames(way, mix, notes)
         for size, part in frames.items():
             arriving[size] = arriving.get(size, 0.0) + share * part
-        growth += share * one.frame_growth_bytes
+        growth += share * way.frame_growth_bytes
         steps = direction_work(function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio)
         works += [(share, step) for step in steps]
     notes += assumption_notes(hardware, {work.step.operation for _, work in works})

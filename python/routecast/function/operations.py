@@ -247,11 +247,11 @@ def mapping_problems(hardware: Hardware) -> list[Problem]:
             problems.append(Problem(f"operation.{name}", what))
             continue
         known = OPERATIONS[name].parameters
-        for place, one in ((name, cost), (f"{name}.remote", cost.remote)):
-            if one is None:
+        for place, side in ((name, cost), (f"{name}.remote", cost.remote)):
+            if side is None:
                 continue
-            formulas = [one.cycles, *(access.lines for access in one.accesses)]
-            formulas += [access.table_lines for access in one.accesses if access.table_lines is not None]
+            formulas = [side.cycles, *(access.lines for access in side.accesses)]
+            formulas += [access.table_lines for access in side.accesses if access.table_lines is not None]
             for other in sorted(frozenset().union(*(formula.names for formula in formulas)) - known.keys()):
                 what = f'names "{other}", which {name} has not; {did_you_mean(other, known)}'
                 problems.append(Problem(f"operation.{place}", what))

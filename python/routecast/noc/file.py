@@ -771,25 +771,25 @@ def noc_case(
     )
     raw = traffic_of(file.traffic, topology, subject=subject, folder=folder or Path())
     demand = raw.between_routers(topology)
-    found: dict[str, Routes] = {}
+    by_policy: dict[str, Routes] = {}
     count = len(file.routing.policies)
     for number, policy in enumerate(file.routing.policies):
         if progress is not None:
             progress(number, count, f"paths of {policy_name(policy)}")
         try:
-            found[policy] = routes(policy, topology, demand=demand, seed=file.routing.seed)
+            by_policy[policy] = routes(policy, topology, demand=demand, seed=file.routing.seed)
         except RoutecastError as problem:
             raise FileProblem(subject, [Problem(f"routing.policies[{number}]", str(problem))]) from problem
-    xy = found["xy"] if "xy" in found else routes("xy", topology)
+    xy = by_policy["xy"] if "xy" in by_policy else routes("xy", topology)
     return NocCase(
         subject=subject,
         name=file.name or Path(subject).name.removesuffix(".noc.toml"),
         sources=tuple(dict.fromkeys(filter(None, (file.source,)))),
         topology=topology,
-        traffic=_at_load_1(raw, file.traffic.normalised_by, tuple(found.values()), xy, subject),
+        traffic=_at_load_1(raw, file.traffic.normalised_by, tuple(by_policy.values()), xy, subject),
         loads=tuple(sorted(set(file.traffic.load))),
         normalised_by=file.traffic.normalised_by,
-        routings=tuple(found.values()),
+        routings=tuple(by_policy.values()),
         xy=xy,
         scaling=Scaling(alpha_max=file.power.alpha_max),
         widths=_widths(file),

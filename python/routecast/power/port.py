@@ -158,13 +158,13 @@ class PortPower:
         if moves and ports == 0:
             raise ModelProblem(self.device, [Problem("equipped", self._none_up())])
         use = {}
-        for name, one in self.equipped.items():
-            share = one.up / ports * PASSED_PORTS if moves else 0.0
+        for name, ports_in_use in self.equipped.items():
+            share = ports_in_use.up / ports * PASSED_PORTS if moves else 0.0
             use[name] = PortsInUse(
-                plugged=one.plugged,
-                enabled=one.enabled,
-                up=one.up,
-                forwarding=one.up if moves else 0,
+                plugged=ports_in_use.plugged,
+                enabled=ports_in_use.enabled,
+                up=ports_in_use.up,
+                forwarding=ports_in_use.up if moves else 0,
                 passed_bps=share * point.l2_bps,
                 passed_pps=share * point.rate_pps,
             )

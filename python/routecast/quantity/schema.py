@@ -144,7 +144,7 @@ def file_fields(one: Any) -> dict[str, Any]:
     one key hold the parts of a sum, of which those that are not 0 are joined: "3 cycles + 60 ns".
     """
     types = get_type_hints(type(one), include_extras=True)
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for declared in dataclasses.fields(one):
         key, part = declared.metadata.get("alias", key_of(declared.name)), getattr(one, declared.name)
         if part is None or (isinstance(part, float) and not math.isfinite(part)):
@@ -153,8 +153,8 @@ def file_fields(one: Any) -> dict[str, Any]:
         may_be_left_out = declared.default is not _MISSING or declared.default_factory is not _MISSING
         if (may_be_left_out and text in ("", [], {})) or (part == 0 and _is_a_part(one, key)):
             continue
-        found[key] = f"{found[key]} + {text}" if key in found else text
-    return found
+        document[key] = f"{document[key]} + {text}" if key in document else text
+    return document
 
 
 def _is_a_part(one: Any, key: str) -> bool:
@@ -295,16 +295,16 @@ class OrBase:
         return core_schema.no_info_before_validator_function(self._table, table, json_schema_input_schema=either)
 
     @staticmethod
-    def _table(said: Any) -> Any:
+    def _table(table: Any) -> Any:
         from pydantic_core import PydanticCustomError
 
         from routecast.quantity.toml_file import shown
 
-        if isinstance(said, str):
-            return {"base": said}
-        if isinstance(said, dict):
-            return said
-        message = f'got {shown(said)}: give a name or a file in quotes, or a table {{ base = "…", … }}'
+        if isinstance(table, str):
+            return {"base": table}
+        if isinstance(table, dict):
+            return table
+        message = f'got {shown(table)}: give a name or a file in quotes, or a table {{ base = "…", … }}'
         raise PydanticCustomError("value", "{message}", {"message": message})
 
 
@@ -318,19 +318,19 @@ def _partial(declared: type, needs: Collection[str]) -> type:
     return extended(declared, left_out)
 
 
-def _given(made: Any, said: Any) -> dict[str, Any]:
+def _given(made: Any, table: Any) -> dict[str, Any]:
     """Return the fields of a value that a table gives, by their names."""
     keys = {entry.name: entry.metadata.get("alias", key_of(entry.name)) for entry in dataclasses.fields(made)}
-    return {name: getattr(made, name) for name, key in keys.items() if not isinstance(said, dict) or key in said}
+    return {name: getattr(made, name) for name, key in keys.items() if not isinstance(table, dict) or key in table}
 
 
-def merged(base: _T, said: Mapping[str, Any]) -> _T:
+def merged(base: _T, changes: Mapping[str, Any]) -> _T:
     """Return a value with what a table gives (:class:`Given`) in the place of its own, parts of parts likewise.
 
     What the table gives besides, such as where values come from, is left out.
     """
     changed: dict[str, Any] = {}
-    for name in said.keys() & {entry.name for entry in dataclasses.fields(cast("Any", base))}:
-        before, one = getattr(base, name), said[name]
-        changed[name] = merged(before, one) if dataclasses.is_dataclass(before) and isinstance(one, dict) else one
+    for name in changes.keys() & {entry.name for entry in dataclasses.fields(cast("Any", base))}:
+        before, after = getattr(base, name), changes[name]
+        changed[name] = merged(before, after) if dataclasses.is_dataclass(before) and isinstance(after, dict) else after
     return cast("_T", dataclasses.replace(cast("Any", base), **changed))

@@ -140,7 +140,9 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         location, kind = fault["loc"], fault["type"]
-        if kind == "too_short" and any(one["loc"][: len(location)] == location and one is not fault for one in faults):
+        if kind == "too_short" and any(
+            other["loc"][: len(location)] == location and other is not fault for other in faults
+        ):
             continue  # pydantic counts only the entries that are right
         if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
             known = fields_at(model, location[:-1])

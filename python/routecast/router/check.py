@@ -242,7 +242,7 @@ def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, 
         if state.idle_w > state.active_w:
             got = f"got {format_power(state.idle_w)}, more than the {format_power(state.active_w)} of a unit at work"
             add(f"{at}.idle_w", f"{got}: give at most that")
-        deepest = max(draw.sleep, key=lambda one: one.power_w, default=None)
+        deepest = max(draw.sleep, key=lambda state: state.power_w, default=None)
         if deepest is not None and deepest.power_w > state.idle_w:
             got = f"got {format_power(state.idle_w)}, less than the {format_power(deepest.power_w)} asleep in"
             add(f"{at}.idle_w", f"{got} {deepest.name}: an idle unit draws at least as much as a sleeping one")
@@ -382,7 +382,9 @@ def check_contention(place: str, contention: Contention, units: int, add: Add) -
     elif contention.mixture and replace(contention, mixture=(), discrepancy=()) != Contention():
         add(place, "gives both a mixture and a law: give the law as one more entry of the mixture, or alone")
     elif are_right and not contention.table:
-        slowest = next((k for k, one in enumerate(contention.factors(units), start=1) if not _between(one, allowed)), 0)
+        slowest = next(
+            (k for k, factor in enumerate(contention.factors(units), start=1) if not _between(factor, allowed)), 0
+        )
         if slowest:
             got = f"slows {slowest} busy units down by a factor of {contention.factor(slowest):g}"
             add(place, f"{got}: a factor on the service time is from {allowed[0]:g} to {allowed[1]:g}")
@@ -626,13 +628,13 @@ def _check_order(
 ) -> None:
     """Report pools whose frames could wait for each other for ever: each carries what the other asks for."""
     named = {task.name: task for task in tasks}
-    asked = {window.enter: window.pool for window in windows}
+    awaited = {window.enter: window.pool for window in windows}
     # By pool: the pools that a frame may wait for with units of it in hand, and where.
     waits: dict[str, dict[str, tuple[Window, str]]] = {}
     seen: dict[str, set[str]] = {}
     for window in windows:
         for name in window.inside:
-            for pool, where in _awaited(name, asked, named, seen.setdefault(window.pool, set())):
+            for pool, where in _awaited(name, awaited, named, seen.setdefault(window.pool, set())):
                 waits.setdefault(window.pool, {}).setdefault(pool, (window, where))
     cycle = find_cycle(
         [TaskUnit(name=pool, route=Route(kind="rss", to=tuple(others))) for pool, others in waits.items()]
@@ -648,7 +650,7 @@ def _check_order(
 
 
 def _awaited(
-    name: str, asked: Mapping[str, str], tasks: Mapping[str, TaskUnit], seen: set[str]
+    name: str, awaited: Mapping[str, str], tasks: Mapping[str, TaskUnit], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the pools that a frame may wait for at a task unit, and the task units that ask for them.
 
@@ -659,8 +661,8 @@ def _awaited(
     seen.add(name)
     while pending:
         at = pending.pop()
-        if at in asked:
-            yield asked[at], at
+        if at in awaited:
+            yield awaited[at], at
         if at in tasks and tasks[at].holds_back:
             following = [to for to in tasks[at].route.to if to not in seen]
             seen.update(following)

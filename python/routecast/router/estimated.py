@@ -31,7 +31,7 @@ _UNLIMITED_LINK_BPS = 400e9
 
 
 def estimated_router(
-    found: Estimate,
+    estimate: Estimate,
     hardware: Hardware,
     *,
     by_size: Mapping[int, float] | None = None,
@@ -57,53 +57,53 @@ def estimated_router(
     routecast.errors.ModelProblem
         A parameter is out of range.
     """
-    per_packet, per_byte = cost_by_size(found, by_size or {})
-    frame_bytes = found.frames.mean_bytes
+    per_packet, per_byte = cost_by_size(estimate, by_size or {})
+    frame_bytes = estimate.frames.mean_bytes
     ports = sum(nic.ports for nic in hardware.nics) or _PORTS
     # Frames may leave longer than they come, and a model's ports know one size: they get the rate that fits.
-    link_pps = found.limit_pps("link") / ports
+    link_pps = estimate.limit_pps("link") / ports
     link_bps = link_pps * 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES) if math.isfinite(link_pps) else _UNLIMITED_LINK_BPS
-    card_pps = min(found.limit_pps("nic"), found.limit_pps("pcie"))
+    card_pps = min(estimate.limit_pps("nic"), estimate.limit_pps("pcie"))
     model = multicore(
-        found.cores,
+        estimate.cores,
         ServiceCost(per_packet_cycles=per_packet, per_byte_cycles=per_byte),
         queue_frames=queue_frames,
         ports=ports,
         link_bps=link_bps,
-        frequency_hz=found.frequency_hz,
+        frequency_hz=estimate.frequency_hz,
         nic_cap_pps=card_pps if math.isfinite(card_pps) else None,
-        name=name or f"{found.function} on {found.hardware}",
+        name=name or f"{estimate.function} on {estimate.hardware}",
     )
-    if hardware.memory is None or not math.isfinite(found.limit_pps("memory")):
+    if hardware.memory is None or not math.isfinite(estimate.limit_pps("memory")):
         return model
-    return _with_memory(model, hardware, found, queue_frames)
+    return _with_memory(model, hardware, estimate, queue_frames)
 
 
-def cost_by_size(found: Estimate, by_size: Mapping[int, float]) -> tuple[float, float]:
+def cost_by_size(estimate: Estimate, by_size: Mapping[int, float]) -> tuple[float, float]:
     """Return cycles per packet and per byte: the straight line nearest to the cycles of the mix's sizes.
 
     The line meets the estimate's mean over the mix, so the throughput stays what it is.
     """
-    shares = {size: share for size, share in found.frames.share_by_bytes.items() if size in by_size}
+    shares = {size: share for size, share in estimate.frames.share_by_bytes.items() if size in by_size}
     if len(shares) < 2:
-        return found.packet_cycles, 0.0
+        return estimate.packet_cycles, 0.0
     total = sum(shares.values())
     mean_bytes = sum(share * size for size, share in shares.items()) / total
     mean_cycles = sum(share * by_size[size] for size, share in shares.items()) / total
     variance = sum(share * (size - mean_bytes) ** 2 for size, share in shares.items())
     covariance = sum(share * (size - mean_bytes) * (by_size[size] - mean_cycles) for size, share in shares.items())
     per_byte = max(covariance / variance, 0.0)
-    per_packet = found.packet_cycles - per_byte * found.frames.mean_bytes
-    return (per_packet, per_byte) if per_packet >= 0.0 else (found.packet_cycles, 0.0)
+    per_packet = estimate.packet_cycles - per_byte * estimate.frames.mean_bytes
+    return (per_packet, per_byte) if per_packet >= 0.0 else (estimate.packet_cycles, 0.0)
 
 
-def _with_memory(model: RouterModel, hardware: Hardware, found: Estimate, queue_frames: int) -> RouterModel:
+def _with_memory(model: RouterModel, hardware: Hardware, estimate: Estimate, queue_frames: int) -> RouterModel:
     assert hardware.memory is not None
-    channels = memory_channels(hardware, found.cores)
+    channels = memory_channels(hardware, estimate.cores)
     memory = TaskUnit(
         name="memory",
         needs=(Need(pool="memory"),),
-        service=ServiceCost(per_packet_s=found.dram_accesses * hardware.memory.access_s),
+        service=ServiceCost(per_packet_s=estimate.dram_accesses * hardware.memory.access_s),
         queue_frames=queue_frames,
         parallel=channels,
         request="frame",

@@ -149,7 +149,7 @@ def build_router(
     try:
         model = router.model_in(folder, frames) if hasattr(router, "model_in") else router.model()
     except ModelProblem as problem:
-        problems += [Problem(key_of(one.place), one.message) for one in problem.problems]
+        problems += [Problem(key_of(fault.place), fault.message) for fault in problem.problems]
     if router.load is not None:
         try:
             ports = len(model.ports) if model is not None else getattr(router, "ports", 1)
@@ -158,7 +158,7 @@ def build_router(
             if model is not None:
                 check_load(model, load)
         except ModelProblem as problem:
-            problems += [Problem("load." + key_of(one.place), one.message) for one in problem.problems]
+            problems += [Problem("load." + key_of(fault.place), fault.message) for fault in problem.problems]
         except RoutecastError as problem:
             problems.append(Problem("load.arrivals.trace", str(problem)))
     if problems or model is None:

@@ -94,7 +94,7 @@ def load_of(load: LoadTable, ports: int, folder: Path | None, *, frames: FrameMi
                 peak_ratio=load.arrivals.peak_ratio,
             )
         except ModelProblem as problem:
-            placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
+            placed = [Problem(f"arrivals.{fault.place}", fault.message) for fault in problem.problems]
             raise ModelProblem(problem.subject, placed) from problem
     rate_pps = load.rate.pps(frames or load.frames)
     return OfferedLoad(rate_pps=rate_pps, frames=load.frames, flows=flows, arrivals=arrivals)

@@ -50,7 +50,7 @@ def at_frequency(model: RouterModel, frequency_hz: float, pool: str | None = Non
         if math.isclose(state.frequency_hz, frequency_hz, rel_tol=_SAME):
             draw = replace(chosen.power, active_w=state.active_w, idle_w=state.idle_w)
             moved = replace(chosen, frequency_hz=state.frequency_hz, power=draw)
-            return replace(model, pools=tuple(moved if one is chosen else one for one in model.pools))
+            return replace(model, pools=tuple(moved if pool is chosen else pool for pool in model.pools))
     known = ", ".join(format_frequency(state.frequency_hz) for state in chosen.power.performance)
     got = f'got {format_frequency(frequency_hz)}: pool "{chosen.name}" has the P-states {known}'
     raise ModelProblem(f"router {model.name!r}", [Problem("frequency_hz", got)])

@@ -114,11 +114,11 @@ def _steps(path: str) -> tuple[tuple[str, list[str]], ...]:
     at = 0
     steps: list[tuple[str, list[str]]] = []
     while at < len(path):
-        found = _KEY.match(path, at)
-        if not found or (found[3] == "." and found.end() == len(path)):
+        match = _KEY.match(path, at)
+        if not match or (match[3] == "." and match.end() == len(path)):
             raise _WrongPathError('is no path: write keys and dots, list entries in brackets: "pool[cpu].units"')
-        steps.append((found[1], _ENTRY.findall(found[2])))
-        at = found.end()
+        steps.append((match[1], _ENTRY.findall(match[2])))
+        at = match.end()
     if not path:
         raise _WrongPathError('is empty: write keys and dots, list entries in brackets: "pool[cpu].units"')
     return tuple(steps)
@@ -141,14 +141,14 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
         place.append(key)
         is_last = number == len(steps) - 1
         if is_last and not entries:
-            for one in tables:
-                one[key] = value
+            for matching in tables:
+                matching[key] = value
             return
         if entries:
             tables = _entered(tables, key, entries, value=value, is_last=is_last)
             place += [0] * len(entries)
         else:
-            tables = [_opened(one, key, _known_at(table, tuple(place))) for one in tables]
+            tables = [_opened(matching, key, _known_at(table, tuple(place))) for matching in tables]
         if is_last:
             return
 
@@ -167,19 +167,19 @@ def _entered(
     tables: list[dict[str, Any]], key: str, entries: list[str], *, value: object, is_last: bool
 ) -> list[dict[str, Any]]:
     """Return the list entries that a key and its brackets mean; the last key's entries get the value instead."""
-    lists: list[Any] = [_own(one, key) for one in tables]
+    lists: list[Any] = [_own(table, key) for table in tables]
     for depth, entry in enumerate(entries):
         inner: list[Any] = []
-        for one in lists:
-            if not isinstance(one, list):
+        for part in lists:
+            if not isinstance(part, list):
                 raise _WrongPathError(f'"{key}" is no list here: leave out [{entry}]')
-            numbers = _numbers(one, key, entry)
+            numbers = _numbers(part, key, entry)
             if is_last and depth == len(entries) - 1:
                 for number in numbers:
-                    one[number] = copy.deepcopy(value)
-            inner += [_own(one, number) for number in numbers]
+                    part[number] = copy.deepcopy(value)
+            inner += [_own(part, number) for number in numbers]
         lists = inner
-    if not is_last and not all(isinstance(one, dict) for one in lists):
+    if not is_last and not all(isinstance(entries, dict) for entries in lists):
         raise _WrongPathError(f'the entries of "{key}" are no tables')
     return lists
 
@@ -198,7 +198,7 @@ def _numbers(entries: list[Any], key: str, entry: str) -> list[int]:
     """Return the places in a list that the text in brackets means: a name, a number, or all."""
     if entry == "*":
         return list(range(len(entries)))
-    names = [str(one.get("name", "")) if isinstance(one, dict) else "" for one in entries]
+    names = [str(entry.get("name", "")) if isinstance(entry, dict) else "" for entry in entries]
     if entry in names:
         return [names.index(entry)]
     if entry.isdecimal() and int(entry) < len(entries):

@@ -47,10 +47,10 @@ class Calculated:
 
 def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]:
     """Yield what is wrong with quotations and formulas."""
-    for number, one in enumerate(calculations):
-        yield from one.quotation_problems(f"arithmetic[{number}]")
+    for number, calculation in enumerate(calculations):
+        yield from calculation.quotation_problems(f"arithmetic[{number}]")
         try:
-            Formula(one.formula, frozenset()).evaluate({})
+            Formula(calculation.formula, frozenset()).evaluate({})
         except RoutecastError as problem:
             yield from problems_at(f"arithmetic[{number}].formula", problem)
 
@@ -60,9 +60,11 @@ def calculated(calculations: Sequence[Arithmetic]) -> tuple[Calculated, ...]:
     return tuple(map(_calculated, calculations))
 
 
-def _calculated(one: Arithmetic) -> Calculated:
-    value = Formula(one.formula, frozenset()).evaluate({})
-    return Calculated(arithmetic=one, value=value, agrees=abs(one.stated - value) <= one.within * value)
+def _calculated(arithmetic: Arithmetic) -> Calculated:
+    value = Formula(arithmetic.formula, frozenset()).evaluate({})
+    return Calculated(
+        arithmetic=arithmetic, value=value, agrees=abs(arithmetic.stated - value) <= arithmetic.within * value
+    )
 
 
 def _number(value: float) -> str:
@@ -74,10 +76,10 @@ def arithmetic_table(rows: Sequence[Calculated]) -> Table:
     return Table.of(
         rows,
         Column.text("Says", "arithmetic.says", wrap=True),
-        Column("Stated", getter=lambda one: _number(one.arithmetic.stated)),
-        Column("Recomputed", getter=lambda one: _number(one.value)),
+        Column("Stated", getter=lambda row: _number(row.arithmetic.stated)),
+        Column("Recomputed", getter=lambda row: _number(row.value)),
         Column.text("Unit", "arithmetic.unit"),
-        Column.text("Agrees", lambda one: "yes" if one.agrees else "NO"),
+        Column.text("Agrees", lambda row: "yes" if row.agrees else "NO"),
         Column.text("Why", "arithmetic.why", wrap=True, wide=True),
         Column.text("Formula", "arithmetic.formula", wide=True),
         Column.text("Where", "arithmetic.place", wrap=True, wide=True),

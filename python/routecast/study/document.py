@@ -125,4 +125,6 @@ def problems_at(place: str, error: RoutecastError) -> list[Problem]:
     """Return the problems of an error, each with its full place."""
     if not isinstance(error, FileProblem | ModelProblem):
         return [Problem(place, str(error))]
-    return [Problem(f"{place}.{one.place}" if one.place else place, one.message) for one in error.problems]
+    return [
+        Problem(f"{place}.{problem.place}" if problem.place else place, problem.message) for problem in error.problems
+    ]

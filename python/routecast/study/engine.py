@@ -96,8 +96,8 @@ def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:
         kinds = ", ".join(f'"{kind}"' for kind in KINDS if hasattr(part_of_kind(kind, "run"), "router_file_of"))
         message = f'a study of the kind "{kind_of(file.study)}" calibrates no router; kinds that do: {kinds}'
         raise FileProblem(str(file.path), [Problem("--save-router", message)])
-    found: RouterFile = run.router_file_of(file, today=today)
-    return found
+    router_file: RouterFile = run.router_file_of(file, today=today)
+    return router_file
 
 
 def _write(out: Path, page: Page, result: StudyResult[Any]) -> None:
@@ -174,8 +174,8 @@ class StudyRun(Generic[Document]):
         self.trials += len(tasks)
         self.resumed += len(tasks) - len(missing)
 
-        def enter(task: StudyTask, found: Row) -> None:
-            ledger.add({"task": task.key, **task.cells, **found})
+        def enter(task: StudyTask, answer: Row) -> None:
+            ledger.add({"task": task.key, **task.cells, **answer})
             if flush_each:
                 ledger.flush()
 

@@ -75,31 +75,31 @@ def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iter
         yield Group(name=name, values=", ".join(there), calibrates=calibrates)
 
 
-def known(groups: Sequence[Group], said: Sequence[Knew]) -> tuple[Known, ...]:
+def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[Known, ...]:
     """Return the role of each group: what calibrates by the document, what its author says, or that nothing is said."""
-    by_name = {name: one for one in said for name in one.of}
-    others = next((one for one in said if not one.of), None)
+    by_name = {name: knew for knew in declared for name in knew.of}
+    others = next((knew for knew in declared if not knew.of), None)
     rows = []
     for group in groups:
-        one = by_name.get(group.name, others)
-        role, because = (one.role, one.because) if one else (NOT_SAID, "")
+        knew = by_name.get(group.name, others)
+        role, because = (knew.role, knew.because) if knew else (NOT_SAID, "")
         if group.calibrates:
             role, because = "calibrated on", f"sets {group.calibrates}"
         rows.append(Known(of=group.name, values=group.values, role=role, because=because))
     return tuple(rows)
 
 
-def knew_problems(groups: Sequence[Group], said: Sequence[Knew]) -> Iterator[Problem]:
+def knew_problems(groups: Sequence[Group], declared: Sequence[Knew]) -> Iterator[Problem]:
     """Yield what is said twice, or of no group that is open."""
     is_open = {group.name: not group.calibrates for group in groups}
     names = [name for name, left in is_open.items() if left]
     seen: set[str] = set()
-    for number, one in enumerate(said):
-        if not one.of and any(not before.of for before in said[:number]):
+    for number, knew in enumerate(declared):
+        if not knew.of and any(not before.of for before in declared[:number]):
             yield Problem(
                 f"knew[{number}].of", "is missing, as in an entry before: only one can be of all that is left"
             )
-        for index, name in enumerate(one.of):
+        for index, name in enumerate(knew.of):
             place = f"knew[{number}].of[{index}]"
             if name not in is_open:
                 yield Problem(place, f"{name!r} is no group of compared values; {did_you_mean(name, names)}")

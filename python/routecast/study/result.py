@@ -87,10 +87,10 @@ class Criterion:
         return f"{self.name} {self.reached:.3g}, allowed {self.bound:.3g}: {mark}"
 
 
-def criteria_of(*asked: tuple[str, float | None, float]) -> tuple[Criterion, ...]:
+def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ...]:
     """Return the criteria among (name, bound, what is reached): those that have a bound."""
     return tuple(
-        Criterion(name=name, bound=bound, reached=reached) for name, bound, reached in asked if bound is not None
+        Criterion(name=name, bound=bound, reached=reached) for name, bound, reached in bounds if bound is not None
     )
 
 
@@ -152,7 +152,7 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
 
 def knew_table(rows: Sequence[Known]) -> Table:
     """Return what the model knew of the values that it is compared with."""
-    silent = " Not said: the study file has no [[knew]] of it." if any(one.role == NOT_SAID for one in rows) else ""
+    silent = " Not said: the study file has no [[knew]] of it." if any(row.role == NOT_SAID for row in rows) else ""
     return Table.of(
         rows,
         Column.text("Compared", "of", wrap=True),
@@ -249,12 +249,12 @@ class StudyResult(Generic[Document]):
     @property
     def criteria_row(self) -> tuple[str, str]:
         """The row of the page's foot that judges the criteria."""
-        return "Criteria", "; ".join(one.verdict for one in self.criteria) or "none"
+        return "Criteria", "; ".join(criterion.verdict for criterion in self.criteria) or "none"
 
     @property
     def criteria_met(self) -> str:
         """How many criteria are met, in a line; empty without criteria."""
-        met = sum(one.is_met for one in self.criteria)
+        met = sum(criterion.is_met for criterion in self.criteria)
         return f"{met} of {len(self.criteria)} criteria met" if self.criteria else ""
 
     def page(
@@ -285,7 +285,7 @@ class StudyResult(Generic[Document]):
             title=self.study.title,
             question=self.study.question,
             answer=answer,
-            sections=tuple(one for one in there if isinstance(one, Section) and one.blocks),
+            sections=tuple(criterion for criterion in there if isinstance(criterion, Section) and criterion.blocks),
             made=(*self.provenance.rows(*made), *terms),
             source=getattr(self.study, "source", "") if source is None else source,
         )

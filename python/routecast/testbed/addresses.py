@@ -74,5 +74,5 @@ def is_benchmarking_address(address: str) -> bool:
     >>> is_benchmarking_address("198.19.1.2/24"), is_benchmarking_address("10.0.0.1")
     (True, False)
     """
-    found = ipaddress.ip_interface(address).ip
-    return any(found in ipaddress.ip_network(text) for text in BENCHMARKING_RANGES)
+    interface = ipaddress.ip_interface(address).ip
+    return any(interface in ipaddress.ip_network(text) for text in BENCHMARKING_RANGES)

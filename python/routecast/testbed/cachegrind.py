@@ -61,5 +61,5 @@ def _sums(text: str) -> dict[str, int]:
 def _last_words(text: str) -> str:
     """Return the last line that valgrind did not write itself, else its last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("==")]
-    return (said or lines or ["it said nothing"])[-1]
+    own = [line for line in lines if not line.startswith("==")]
+    return (own or lines or ["it said nothing"])[-1]

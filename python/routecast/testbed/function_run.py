@@ -165,7 +165,7 @@ def _report_part(on_progress: Callable[[float], object], done: int, parts: int, 
 def _run(case: Case, direction: str, frames: FrameMix, on_progress: Callable[[float], object]) -> FunctionRun:
     evaluator = replace(_evaluator(case, direction), progress=on_progress)
     load, duration_s = _load(case, direction, frames), case.duration_s or _DURATION_S
-    only = tuple(one for one in case.function.directions if one.name == direction)
+    only = tuple(way for way in case.function.directions if way.name == direction)
     without_cost = operations_without_cost(replace(case.function, directions=only), case.hardware, assumed=False)
     estimate = None if without_cost else case.estimate(direction, frames)
     outcome = evaluator.run(load, duration_s, hand_loop=case.rate is None)
@@ -204,7 +204,7 @@ def _evaluator(case: Case, direction: str) -> InMemory:
 
 def _load(case: Case, direction: str, frames: FrameMix) -> OfferedLoad:
     """Return the offered load; frames too short for the direction's headers get the length that these need."""
-    least = next(one.smallest_frame_bytes for one in case.function.directions if one.name == direction)
+    least = next(way.smallest_frame_bytes for way in case.function.directions if way.name == direction)
     frames = replace(frames, sequence_bytes=tuple(max(size, least) for size in frames.sequence_bytes))
     return OfferedLoad(rate_pps=case.rate.pps(frames) if case.rate else _ANY_RATE_PPS, frames=frames)
 

@@ -85,7 +85,7 @@ def inspect_ports(
 
 
 def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list[Link]:
-    found: list[Link] = []
+    needed: list[Link] = []
     for number, (netns, name) in enumerate(ports):
         place = f"port[{number}]"
         if netns is not None and not (FOLDER / netns).exists():
@@ -99,8 +99,8 @@ def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list
         elif name == "lo":
             problems.append(Problem(f"{place}.interface", "lo is the loopback: it leads to no device"))
         else:
-            found.append(links[name])
-    return found
+            needed.append(links[name])
+    return needed
 
 
 def _reasons(port: tuple[str | None, str], old: Link, new: Link, idle_s: float) -> Iterator[str]:

@@ -316,7 +316,7 @@ def _flows(
     source = sender.ipv6 if addressing.version == 6 else sender.ipv4
     random = Random(f"addresses/{addressing.seed}/{sender.name}/{receiver.name}")
     targets = _destinations(receiver, addressing)
-    found = []
+    flow_list = []
     repeats = _repeats([flow.weight for flow in flows], notes)
     turns = max(math.ceil(len(targets) / len(flows)), 1)
     if turns > 1:
@@ -338,8 +338,8 @@ def _flows(
                 "source_port": ports[0],
                 "destination_port": ports[1],
             }
-            found += [entry] * repeat
-    return found[:_MOST_FLOWS]
+            flow_list += [entry] * repeat
+    return flow_list[:_MOST_FLOWS]
 
 
 def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:

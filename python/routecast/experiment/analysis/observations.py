@@ -88,7 +88,7 @@ def observe(results: Results, response: str) -> Observations:
         There is no such response.
     """
     values = results.values(response)
-    transform = next(one.transform for one in results.experiment.responses if one.name == response)
+    transform = next(declared.transform for declared in results.experiment.responses if declared.name == response)
     factors = results.experiment.factors
     design = np.array(results.experiment.design.coded, dtype=float).reshape(-1, len(factors))
     rows: list[int] = []

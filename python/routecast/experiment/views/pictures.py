@@ -139,7 +139,7 @@ def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
                 value
                 for coded, value in predicted.items()
                 if value is not None
-                and all(abs(coded[column] - one) < 1e-6 for column, one in zip(at, point.coded, strict=True))
+                and all(abs(coded[column] - code) < 1e-6 for column, code in zip(at, point.coded, strict=True))
             ]
             shift = sum(mine) / len(mine) - point.value
             low, high = (None if end is None else end + shift for end in (point.low, point.high))

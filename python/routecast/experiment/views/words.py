@@ -408,10 +408,10 @@ def _by_level(effect: Effect, scale: Scale) -> str:
 
 def _depends(analysis: Analysis, first: Factor, second: Factor, scale: Scale) -> str:
     """Say how far the first factor carries at the ends of the second."""
-    found = next((mean for mean in analysis.means if mean.letters == (first.letter, second.letter)), None)
-    if found is None:
+    interaction = next((mean for mean in analysis.means if mean.letters == (first.letter, second.letter)), None)
+    if interaction is None:
         return f"what {first.name} does depends on {second.name}"
-    by_pair = {point.coded: point.value for point in found.points}
+    by_pair = {point.coded: point.value for point in interaction.points}
     reaches = []
     for level in (second.levels[0], second.levels[-1]):
         ends = [by_pair.get((end.coded, level.coded)) for end in (first.levels[0], first.levels[-1])]

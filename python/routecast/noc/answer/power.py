@@ -69,10 +69,10 @@ def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]
         return None
     idle_w = 0.0
     for plane in planes:
-        found = plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep)
-        clock_hz = table.fastest_hz if key == NO_DVFS else found.frequency_hz
+        idle = plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep)
+        clock_hz = table.fastest_hz if key == NO_DVFS else idle.frequency_hz
         try:
-            idle_w += found.least_w if found.asleep else len(found.router_loads) * table.idle_w(clock_hz)
+            idle_w += idle.least_w if idle.asleep else len(idle.router_loads) * table.idle_w(clock_hz)
         except RoutecastError:  # stated at other clocks only: the watts are between bounds
             return None
     return idle_w

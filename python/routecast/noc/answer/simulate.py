@@ -240,7 +240,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
     def share(done: float) -> None:
         tell(round(SHARES * done), SHARES, what)
 
-    found = simulate_all(
+    results = simulate_all(
         [fabric for _, _, fabric in fabrics],
         Run(
             seed=table.seed,
@@ -254,7 +254,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
     )
     rows = tuple(
         SimulationRow(key=key, load=load, simulated=simulated, flow_power=_flow_power(case, fabric))
-        for (key, load, fabric), simulated in zip(fabrics, found, strict=True)
+        for (key, load, fabric), simulated in zip(fabrics, results, strict=True)
     )
     notes = unable + [
         f"{row.name} at load {row.load:g} is saturated, its latency is unbounded: " + "; ".join(row.simulated.overload)

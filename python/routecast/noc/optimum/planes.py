@@ -467,11 +467,11 @@ class PlaneProgram:
             self._model.run()
         elif not run(self._model, until=until):
             return None
-        found = solution(self._model)
+        flows = solution(self._model)
         flow = np.zeros((planes, self._routers, self._links))
-        values = np.asarray(found.col_value)[: planes * arcs].reshape(planes, arcs)
+        values = np.asarray(flows.col_value)[: planes * arcs].reshape(planes, arcs)
         flow[:, self._destination, self._link] = values
-        prices = np.maximum(0.0, -np.asarray(found.row_dual)[self._first_capacity :])
+        prices = np.maximum(0.0, -np.asarray(flows.row_dual)[self._first_capacity :])
         return SolvedPlanes(flow=flow, prices=prices.reshape(planes, self._links))
 
 

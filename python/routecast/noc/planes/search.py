@@ -781,8 +781,8 @@ def _choice_of(candidates: Candidates, allocation: Allocation) -> NDArray[np.int
     flows = candidates.flows
     number = {pair: n for n, pair in enumerate(zip(flows.source.tolist(), flows.target.tolist(), strict=True))}
     choice = candidates.first[:-1].copy()
-    for plane, one in enumerate(allocation.planes):
-        for path in one.routes.paths:
+    for plane, width in enumerate(allocation.planes):
+        for path in width.routes.paths:
             # A rate that rounds to nothing is no flow here.
             flow = number.get((path.source, path.target))
             if flow is not None:

@@ -225,10 +225,10 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
                 (middle, xy, yx),
                 (middle, yx, last_xy),
             ):
-                found = _through(topology, source, over, target, first=first, second=second)
+                through = _through(topology, source, over, target, first=first, second=second)
                 paths += [
-                    Path(source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(found))
-                    for walk in found
+                    Path(source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(through))
+                    for walk in through
                 ]
     return paths
 
@@ -252,10 +252,10 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
     for (source, target), allowed in middles.items():
         shares: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         for middle in allowed:
-            found = _through(topology, source, middle, target, first=(True, 0), second=(True, upper))
-            for walk in found:
+            through = _through(topology, source, middle, target, first=(True, 0), second=(True, upper))
+            for walk in through:
                 key = (walk.links, walk.layers)
-                shares[key] = shares.get(key, 0.0) + 1 / (len(found) * len(allowed))
+                shares[key] = shares.get(key, 0.0) + 1 / (len(through) * len(allowed))
         paths += [
             Path(source=source, target=target, links=chosen, layers=layers, share=share)
             for (chosen, layers), share in shares.items()

@@ -265,22 +265,22 @@ def closed_ratio(result: CaseResult, load: float) -> float:
 def criteria(result: NocResult) -> tuple[Criterion, ...]:
     """Return what the study asks for and what is reached."""
     bounds = result.study.criteria
-    asked: list[tuple[str, float | None, float]] = []
+    limits: list[tuple[str, float | None, float]] = []
     for pair in result.compared:
         error = pair.error_ratio if pair.stated.at_most else abs(pair.error_ratio)
-        asked.append((f"{pair.case}, {curve_name(pair.stated.curve)}", pair.stated.within, error))
+        limits.append((f"{pair.case}, {curve_name(pair.stated.curve)}", pair.stated.within, error))
     for mine in result.own:
         name = f"{mine.case}, {curve_name(mine.own.curve)}, a criterion of our own"
-        asked.append((name, mine.own.within, mine.error_ratio))
+        limits.append((name, mine.own.within, mine.error_ratio))
     if result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
-        asked.append(("flit level against alpha squared", bounds.flit_ratio, worst))
+        limits.append(("flit level against alpha squared", bounds.flit_ratio, worst))
     gaps = [case.worst_gap(load) for case in result.cases if case.case.has_optimum for load in case.loads]
     # A load without an optimum is a criterion that is missed, not one that is left out.
     worst = max(gaps, default=math.nan) if all(map(math.isfinite, gaps)) else math.nan
-    asked.append(("gap of the optimum", bounds.gap, worst))
+    limits.append(("gap of the optimum", bounds.gap, worst))
     if bounds.closed is not None:
-        asked += [
+        limits += [
             (
                 f"{case.case.name}, distance to the bound left of 2P-4PHASE's",
                 1.0 - bounds.closed,
@@ -289,7 +289,7 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
             for case in result.cases
             if {OURS, BEFORE, BOUND} <= set(case.curves)
         ]
-    return criteria_of(*asked)
+    return criteria_of(*limits)
 
 
 # Every curve of one traffic matrix, and the maps of its link loads.

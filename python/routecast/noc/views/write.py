@@ -226,18 +226,19 @@ def _power_rows(answer: Comparison) -> list[list[str]]:
                 "" if row.of_no_dvfs_ratio is None else f"{row.of_no_dvfs_ratio:.6g}",
             ]
         )
-    for one in answer.optimum.rows:
-        flow = sum(float(plane.link_loads.sum()) for plane in one.optimum.planes)
+    for optimum_row in answer.optimum.rows:
+        flow = sum(float(plane.link_loads.sum()) for plane in optimum_row.optimum.planes)
         rows.append(
             [
-                f"{one.load:g}",
+                f"{optimum_row.load:g}",
                 "optimum",
                 " ".join(
-                    f"{float(one.relative_loads(n).max(initial=0.0)):.6g}" for n in range(len(answer.case.widths))
+                    f"{float(optimum_row.relative_loads(n).max(initial=0.0)):.6g}"
+                    for n in range(len(answer.case.widths))
                 ),
-                " ".join(f"{plane.alpha:.6g}" for plane in one.optimum.planes),
+                " ".join(f"{plane.alpha:.6g}" for plane in optimum_row.optimum.planes),
                 f"{flow:.6g}",
-                f"{one.optimum.power:.6g}",
+                f"{optimum_row.optimum.power:.6g}",
                 "",
             ]
         )

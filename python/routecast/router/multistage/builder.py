@@ -57,11 +57,11 @@ class Ways:
     ) -> None:
         self._assembly = assembly
         self._interconnect = interconnect
-        self._elements = tuple(dict.fromkeys(one for pair in pairs for one in pair))
+        self._elements = tuple(dict.fromkeys(end for pair in pairs for end in pair))
         self._sharing_ring = Counter(sender for sender, _ in pairs)
         self._on_server: dict[str, list[str]] = {}
-        for one in self._elements:
-            self._on_server.setdefault(one.machine.server, []).append(one.machine.name)
+        for element in self._elements:
+            self._on_server.setdefault(element.machine.server, []).append(element.machine.name)
         self._sharing_wire = Counter(wire for pair in pairs for wire in self.wires(*pair))
         arriving = {(self.wires(*pair)[-1], pair[1]) for pair in pairs if self.wires(*pair)}
         self._sharing_card = Counter(wire for wire, _ in arriving)
@@ -240,36 +240,36 @@ def multistage_router(
         control=control,
     )
     assembly = Assembly(servers)
-    first = [Element(machine=one, interface=_INSIDE, takes=f"{one.name} return") for one in balancers]
-    last = [Element(machine=one, interface=0, takes=f"{one.name} forward") for one in routers]
+    first = [Element(machine=balancer, interface=_INSIDE, takes=f"{balancer.name} return") for balancer in balancers]
+    last = [Element(machine=router, interface=0, takes=f"{router.name} forward") for router in routers]
     served = {
-        one: [other for other in last if balancing != "local" or other.machine.server == one.machine.server]
-        for one in first
+        stage: [other for other in last if balancing != "local" or other.machine.server == stage.machine.server]
+        for stage in first
     }
-    to_routers = [(one, other) for one in first for other in served[one]]
-    ways = Ways(assembly, interconnect, [*to_routers, *((other, one) for other in last for one in first)])
+    to_routers = [(stage, other) for stage in first for other in served[stage]]
+    ways = Ways(assembly, interconnect, [*to_routers, *((other, stage) for other in last for stage in first)])
     ports = tuple(f"port {number}" for number in range(len(balancers) * ports_per_balancer))
 
     for number, port in enumerate(ports):
         # Outer ports take interrupt cores before the links between servers do.
         assembly.card(first[number // ports_per_balancer].machine.server, port)
-    for one in first:
-        out = assembly.to_port(one.machine, interface=_OUTSIDE, route=Route(kind="egress", to=ports))
+    for stage in first:
+        out = assembly.to_port(stage.machine, interface=_OUTSIDE, route=Route(kind="egress", to=ports))
         route = Route(to=(out,)) if out else Route(kind="egress", to=ports)
-        assembly.function(one.machine, "return", route)
+        assembly.function(stage.machine, "return", route)
     for other in last:
-        back = tuple(ways.lay(other, one) for one in first for _ in range(ports_per_balancer))
+        back = tuple(ways.lay(other, stage) for stage in first for _ in range(ports_per_balancer))
         assembly.function(other.machine, "forward", Route(kind="by_egress", to=back))
-    for number, one in enumerate(first):
-        there = tuple(ways.lay(one, other) for other in served[one])
+    for number, stage in enumerate(first):
+        there = tuple(ways.lay(stage, other) for other in served[stage])
         balance = assembly.function(
-            one.machine,
-            balance_function(one.machine, assembly.servers[one.machine.server], balancing),
+            stage.machine,
+            balance_function(stage.machine, assembly.servers[stage.machine.server], balancing),
             Route(to=there) if len(there) == 1 else Route(kind=_KINDS[balancing], to=there),
             label="balance",
         )
         for port in ports[number * ports_per_balancer : (number + 1) * ports_per_balancer]:
-            entry = assembly.from_wire(one.machine, interface=_OUTSIDE, wire=port, to=balance)
+            entry = assembly.from_wire(stage.machine, interface=_OUTSIDE, wire=port, to=balance)
             assembly.port(port, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
     model = assembly.model(title)
     return model if control is None else with_control(model, servers, (*balancers, *routers), control)

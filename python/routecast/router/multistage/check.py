@@ -211,9 +211,9 @@ def check_multistage(
         problems.append(Problem(place, message))
 
     functions = {router.name: ("forward",) for router in routers} | {
-        one.name: (balance_function(one, by_name[one.server], balancing), "return")
-        for one in balancers
-        if one.server in by_name
+        balancer.name: (balance_function(balancer, by_name[balancer.server], balancing), "return")
+        for balancer in balancers
+        if balancer.server in by_name
     }
     if machines:
         places = [

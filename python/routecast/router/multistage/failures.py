@@ -143,7 +143,7 @@ def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, .
                     reroutes.append(Reroute(task=task.name, at_s=at_s, route=route))
                     now[task.name] = route
     events: list[Event] = [*outages, *reroutes]
-    return tuple(sorted(events, key=lambda one: one.from_s if isinstance(one, Outage) else one.at_s))
+    return tuple(sorted(events, key=lambda event: event.from_s if isinstance(event, Outage) else event.at_s))
 
 
 def elements(model: RouterModel) -> tuple[str, ...]:
@@ -162,9 +162,9 @@ def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
 def _element(task: TaskUnit) -> str:
     """Name the machine of a task unit; '' where it is of none: a wire, a card, a vSwitch."""
     for pattern, text in ((_THREAD, task.thread), (_TASK, task.name)):
-        found = pattern.fullmatch(text)
-        if found:
-            return found.group(1)
+        match = pattern.fullmatch(text)
+        if match:
+            return match.group(1)
     return ""
 
 
@@ -176,7 +176,7 @@ def _lost(model: RouterModel, down: Set[str]) -> set[str]:
     def lost(name: str) -> bool:
         if name not in known:
             to = ways.get(name, ())
-            known[name] = bool(to) and all(lost(one) for one in to)
+            known[name] = bool(to) and all(lost(target) for target in to)
         return known[name]
 
     return {name for name in ways if lost(name)}

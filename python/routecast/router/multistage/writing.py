@@ -104,8 +104,8 @@ _EITHER: tuple[Cores, ...] = (_BOTH,)
 _EACH: tuple[Cores, ...] = ((0,), (1,))
 
 FIGURE_3_12: Mapping[str, Affinity] = {
-    one.name: one
-    for one in (
+    affinity.name: affinity
+    for affinity in (
         Affinity(name="1VM-1v1p", cores=(_FIRST,)),
         Affinity(name="1VM-1v2p", cores=(_EITHER,)),
         Affinity(name="1VM-2v2p", cores=(_EACH,)),
@@ -228,8 +228,8 @@ def _pinned(case: Scenario, affinities: Sequence[Affinity]) -> Scenario:
         affinity = affinities[int(machine.server.removeprefix("server ")) - 1]
         return affinity.of(number, machine.name, machine.server)
 
-    balancers = tuple(pinned(one) for one in case.balancers)
-    return replace(case, balancers=balancers, routers=tuple(pinned(one) for one in case.routers))
+    balancers = tuple(pinned(balancer) for balancer in case.balancers)
+    return replace(case, balancers=balancers, routers=tuple(pinned(router) for router in case.routers))
 
 
 def _on(case: Scenario, technology: Technology, interrupt_cores: Cores) -> Scenario:
@@ -285,17 +285,21 @@ def router_document(scenario: Scenario, technology: str) -> dict[str, Any]:
 
 
 def _server(server: Server) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": server.name, "cores": server.cores, "interrupt_cores": list(server.interrupt_cores)}
+    table: dict[str, Any] = {
+        "name": server.name,
+        "cores": server.cores,
+        "interrupt_cores": list(server.interrupt_cores),
+    }
     if server.speed_ratio != 1.0:
-        said["speed"] = server.speed_ratio
-    return said
+        table["speed"] = server.speed_ratio
+    return table
 
 
 def _machine(machine: Machine) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": machine.name, "server": machine.server}
+    table: dict[str, Any] = {"name": machine.name, "server": machine.server}
     if machine.vcpus != 1:
-        said["vcpus"] = machine.vcpus
+        table["vcpus"] = machine.vcpus
     for key, pins in (("vcpu_cores", machine.vcpu_cores), ("backend_cores", machine.backend_cores)):
         if pins:
-            said[key] = [list(cores) for cores in pins]
-    return said
+            table[key] = [list(cores) for cores in pins]
+    return table

@@ -87,12 +87,12 @@ def way_in(card: LineCard, processor: NetworkProcessor, following: str) -> list[
     ]
     links = [
         TaskUnit(
-            name=one.route.to[0],
+            name=first.route.to[0],
             service=_on_the_wire(processor),
             queue_frames=card.queue_frames,
             route=Route(to=(behind,)),
         )
-        for one in cards
+        for first in cards
     ]
     return [*cards, *links, *switched]
 
@@ -122,7 +122,7 @@ def way_out(card: LineCard, ports: Sequence[str]) -> tuple[Route, list[TaskUnit]
             )
             for number, port in enumerate(ports)
         ]
-        out = Route(kind="by_egress", to=tuple(one.name for one in cards))
+        out = Route(kind="by_egress", to=tuple(card.name for card in cards))
     if not card.latency_s:
         return out, cards
     switched = _crossbar("crossbar out", card, out)
@@ -193,7 +193,7 @@ def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
     >>> pattern([Slice(name="a", bandwidth_bps=1e9, share=0.75), Slice(name="b", bandwidth_bps=1e9, share=0.25)])
     (0, 0, 1, 0)
     """
-    shares = [one.share for one in slices]
+    shares = [part.share for part in slices]
     exact = (
         parts
         for parts in range(1, _MOST_PARTS + 1)
@@ -222,14 +222,14 @@ def dealt_out(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Route:
 
 def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: int) -> list[TaskUnit]:
     """Return the task units that tell slices apart and hold each to its bandwidth; the first is :data:`ENTRY`."""
-    names = [f"slice {one.name}" if one.policing == "policed" else following for one in slices]
+    names = [f"slice {part.name}" if part.policing == "policed" else following for part in slices]
     units = [TaskUnit(name=ENTRY, route=dealt_out(slices, ports, names))]
-    for one, name in zip(slices, names, strict=True):
-        if one.policing != "policed":
+    for part, name in zip(slices, names, strict=True):
+        if part.policing != "policed":
             continue
         buckets = tuple(f"{name} to port {port}" for port in range(ports))
         units.append(TaskUnit(name=name, route=Route(kind="by_egress", to=buckets)))
-        byte_s = 8.0 / one.bandwidth_bps
+        byte_s = 8.0 / part.bandwidth_bps
         units += [
             TaskUnit(
                 name=bucket,
@@ -244,7 +244,7 @@ def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: 
 
 def are_weighted(slices: Sequence[Slice]) -> bool:
     """Return whether slices have queues of their own at the ports: one that asks for it divides from all others."""
-    return any(one.policing == "weighted" for one in slices)
+    return any(part.policing == "weighted" for part in slices)
 
 
 def schedulers(
@@ -273,21 +273,21 @@ def schedulers(
     turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)
     pools = [ResourcePool(name=f"{port} scheduler", policy=Policy(kind="fair", quantum_s=turn_s)) for port in ports]
     units: list[TaskUnit] = []
-    for one in slices:
-        queues = tuple(f"slice {one.name} at {port}" for port in ports)
-        units.append(TaskUnit(name=f"slice {one.name} out", route=Route(kind="by_egress", to=queues)))
+    for part in slices:
+        queues = tuple(f"slice {part.name} at {port}" for port in ports)
+        units.append(TaskUnit(name=f"slice {part.name} out", route=Route(kind="by_egress", to=queues)))
         units += [
             TaskUnit(
                 name=queue,
                 needs=(Need(pool=f"{port} scheduler"),),
                 service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
                 queue_frames=max(queue_frames, 1),
-                weight=one.bandwidth_bps,
+                weight=part.bandwidth_bps,
                 route=following or Route(to=(port,)),
             )
             for queue, port in zip(queues, ports, strict=True)
         ]
-    out = dealt_out(slices, len(ports), [f"slice {one.name} out" for one in slices])
+    out = dealt_out(slices, len(ports), [f"slice {part.name} out" for part in slices])
     return out, units, pools
 
 
@@ -465,8 +465,8 @@ class _Assembly:
             # Slices run other instructions side by side and meet again, where the thread is given back.
             tail = own.tasks(put, following) or [TaskUnit(name=f"engine {engine}: {name} done", route=following)]
             body, first = [], []
-            for one, steps in zip(self._slices, chains, strict=False):
-                apart = _Chain(f"engine {engine}: {one.name}", engine, threads, self._processor)
+            for part, steps in zip(self._slices, chains, strict=False):
+                apart = _Chain(f"engine {engine}: {part.name}", engine, threads, self._processor)
                 mine = apart.tasks(steps, Route(to=(tail[0].name,)))
                 first.append(mine[0] if mine else tail[0])
                 body += mine
@@ -489,9 +489,9 @@ class _Assembly:
     def _chains(self, index: int, engine: int) -> tuple[list[tuple[Step, ...]], tuple[Step, ...]]:
         """Return the steps of a stage for each slice, or once where slices do not differ in it, and its last ones."""
         stage = self._stages[index]
-        active = sum(stage_threads(one, self._processor) for one in self._stages if engine in one.engines)
-        differ = any(ratio != 1.0 for one in self._slices for ratio in _of(one.cycles_ratio, stage.blocks))
-        ratios = [one.cycles_ratio for one in self._slices] if differ else [None]
+        active = sum(stage_threads(stage, self._processor) for stage in self._stages if engine in stage.engines)
+        differ = any(ratio != 1.0 for part in self._slices for ratio in _of(part.cycles_ratio, stage.blocks))
+        ratios = [part.cycles_ratio for part in self._slices] if differ else [None]
         chains = []
         put: tuple[Step, ...] = ()
         for ratio in ratios:

@@ -162,9 +162,9 @@ def memories_without_base(tables: Sequence[_Table], chip: NetworkProcessor) -> I
     """Yield the memories of a table in a router file that no base has, and that lack what only a base could give."""
     memories = {memory.name: memory for memory in chip.memories}
     known = [memory.name for memory in chip.memories if memory.latency_s and memory.bandwidth_bytes_per_s]
-    for index, one in enumerate(tables):
-        memory = memories[one["name"]]
-        lacking = [key_of(name) for name in _OF_A_MEMORY if name not in one and not getattr(memory, name)]
+    for index, table in enumerate(tables):
+        memory = memories[table["name"]]
+        lacking = [key_of(name) for name in _OF_A_MEMORY if name not in table and not getattr(memory, name)]
         if lacking:
             meant = f'"{memory.name}" is no memory of {chip.name}: {did_you_mean(memory.name, known)}'
             message = f"{meant} One of your own needs {' and '.join(lacking)}"
@@ -216,9 +216,9 @@ def values_given(document: _Table) -> Iterator[tuple[str, str, Mapping[str, str]
     tables = [
         ("", {name: entry for name, entry in document.items() if name in chip}),
         *((f"{part}.", document[part]) for part in ("engines", "ring") if part in document),
-        *((f"memory[{one['name']}].", one) for one in document.get("memories", ())),
-        *((f"state[{one['name']}].", one) for one in document.get("state", ())),
-        *((f"block[{one['name']}].", one) for one in document.get("block", ())),
+        *((f"memory[{table['name']}].", table) for table in document.get("memories", ())),
+        *((f"state[{table['name']}].", table) for table in document.get("state", ())),
+        *((f"block[{table['name']}].", table) for table in document.get("block", ())),
     ]
     for place, table in tables:
         for name in table:
@@ -374,8 +374,8 @@ def _preset(document: _Table, subject: str) -> Preset:
         blocks=by_name(base.blocks, blocks, _BLOCK),
         ring=merged(base.ring, document.get("ring", {})),
         parallel=document.get("parallel") or base.parallel,
-        queues={**base.queues, **{one["name"]: one["queue_frames"] for one in blocks if "queue_frames" in one}},
-        engines={**base.engines, **{one["name"]: one["engines"] for one in blocks if "engines" in one}},
+        queues={**base.queues, **{block["name"]: block["queue_frames"] for block in blocks if "queue_frames" in block}},
+        engines={**base.engines, **{block["name"]: block["engines"] for block in blocks if "engines" in block}},
     )
 
 

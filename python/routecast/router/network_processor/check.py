@@ -178,11 +178,11 @@ def _check_engines(processor: NetworkProcessor, blocks: Mapping[str, Block], sta
         here = [index for index, stage in enumerate(stages) if engine in stage.engines]
         threads = sum(stage_threads(stages[index], processor) for index in here)
         if threads > engines.threads and len(here) > 1:
-            told = " + ".join(str(stage_threads(stages[index], processor)) for index in here)
+            sum_text = " + ".join(str(stage_threads(stages[index], processor)) for index in here)
             add(
                 f"stage[{here[-1]}].threads",
-                f"engine {engine} then runs {told} = {threads} threads, but has {engines.threads}: say how many each "
-                "stage may use, or give it engines of its own",
+                f"engine {engine} then runs {sum_text} = {threads} threads, but has {engines.threads}: say how many "
+                "each stage may use, or give it engines of its own",
             )
         words = sum(blocks[name].code_words for index in here for name in stages[index].blocks if name in blocks)
         if engines.code_words and words > engines.code_words:
@@ -194,20 +194,20 @@ def _check_engines(processor: NetworkProcessor, blocks: Mapping[str, Block], sta
 
 
 def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) -> None:
-    _no_twins("slice", [one.name for one in slices], add)
-    for index, one in enumerate(slices):
+    _no_twins("slice", [part.name for part in slices], add)
+    for index, part in enumerate(slices):
         at = f"slice[{index}]"
         kinds = ("none", "policed", "weighted")
-        if one.policing not in kinds:
-            add(f"{at}.policing", f'got "{one.policing}": {did_you_mean(one.policing, kinds)}')
-        _positive(f"{at}.bandwidth_bps", one.bandwidth_bps, add)
-        if not 0.0 <= one.share <= 1.0:
-            add(f"{at}.share", f"got {one.share}: a share of the traffic is between 0 and 1")
-        for name, ratio in one.cycles_ratio.items():
+        if part.policing not in kinds:
+            add(f"{at}.policing", f'got "{part.policing}": {did_you_mean(part.policing, kinds)}')
+        _positive(f"{at}.bandwidth_bps", part.bandwidth_bps, add)
+        if not 0.0 <= part.share <= 1.0:
+            add(f"{at}.share", f"got {part.share}: a share of the traffic is between 0 and 1")
+        for name, ratio in part.cycles_ratio.items():
             if name not in blocks:
                 add(f"{at}.cycles_ratio.{name}", f'"{name}" is no block: {did_you_mean(name, blocks)}')
             _not_negative(f"{at}.cycles_ratio.{name}", ratio, add)
-    total = math.fsum(one.share for one in slices)
+    total = math.fsum(part.share for part in slices)
     if slices and abs(total - 1.0) > _SHARES_SUM_TO:
         add("slice", f"shares add up to {total:g}: they are shares of all the traffic and add up to 1")
 

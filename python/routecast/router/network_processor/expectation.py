@@ -87,13 +87,13 @@ def expectation(
         threads = stage_threads(stage, processor)
         share = 1.0 / len(stage.engines)
         for engine in stage.engines:
-            sharing = [one for one in stages if engine in one.engines]
+            sharing = [stage for stage in stages if engine in stage.engines]
             own, put = steps_of(
                 stage,
                 processor=processor,
                 blocks=named,
                 states=kept,
-                active_threads=sum(stage_threads(one, processor) for one in sharing),
+                active_threads=sum(stage_threads(stage, processor) for stage in sharing),
                 source=stage.link if index else None,
                 target=stages[index + 1].link if index + 1 < len(stages) else None,
             )

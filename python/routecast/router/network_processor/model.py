@@ -333,15 +333,15 @@ def _waits(
     block: Block, states: Mapping[str, State], memories: Mapping[str, Memory], processor: NetworkProcessor
 ) -> list[tuple[Wait, float]]:
     """Return a block's waits, one for each memory in the order of its references, with the cycles of its switches."""
-    found: dict[str, tuple[Wait, float]] = {}
+    waits: dict[str, tuple[Wait, float]] = {}
     for reference in block.references:
         memory = memories[states[reference.state].memory]
         wait, times = _wait(block.name, reference, memory)
         if not wait.busy_s and not wait.busy_s_per_byte:
             continue
         switches = times * processor.engines.switch_cycles
-        if memory.name in found:
-            before, already = found[memory.name]
+        if memory.name in waits:
+            before, already = waits[memory.name]
             wait = replace(
                 before,
                 busy_s=before.busy_s + wait.busy_s,
@@ -349,8 +349,8 @@ def _waits(
                 rest_s=before.rest_s + wait.rest_s,
             )
             switches += already
-        found[memory.name] = (wait, switches)
-    return list(found.values())
+        waits[memory.name] = (wait, switches)
+    return list(waits.values())
 
 
 def _wait(block: str, reference: Reference, memory: Memory) -> tuple[Wait, float]:

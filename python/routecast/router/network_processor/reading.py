@@ -112,8 +112,8 @@ def parallel(
     ]
     places = [index for index, name in enumerate(blocks) if name in repeated]
     if not problems and places and places != list(range(places[0], places[-1] + 1)):
-        told = ", ".join(f'"{name}"' for name in blocks[places[0] : places[-1] + 1] if name not in repeated)
-        what = f"its blocks must follow each other: {told} stands between them; list it too, or place it elsewhere"
+        names = ", ".join(f'"{name}"' for name in blocks[places[0] : places[-1] + 1] if name not in repeated)
+        what = f"its blocks must follow each other: {names} stands between them; list it too, or place it elsewhere"
         problems.append(Problem("parallel", what))
     if problems:
         raise ModelProblem("stages", problems)
@@ -207,7 +207,7 @@ class NetworkProcessorRouter:
                 name=self.name,
             )
         except ModelProblem as problem:
-            placed = [in_the_file(one, self, parts, parts.stages) for one in problem.problems]
+            placed = [in_the_file(fault, self, parts, parts.stages) for fault in problem.problems]
             raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
 
 
@@ -302,23 +302,23 @@ def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], proble
     if not router.stage:
         problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
     absent = _absent(router)
-    taken = {number for one in router.stage if not isinstance(one.engines, int) for number in one.engines}
+    taken = {number for stage in router.stage if not isinstance(stage.engines, int) for number in stage.engines}
     free = (number for number in range(1 << 30) if number not in taken)
     stages = []
-    for index, one in enumerate(router.stage):
-        if isinstance(one.engines, int):
-            if one.engines < 1:
-                problems.append(Problem(f"stage[{index}].engines", f"got {one.engines}: at least one is needed"))
+    for index, stage in enumerate(router.stage):
+        if isinstance(stage.engines, int):
+            if stage.engines < 1:
+                problems.append(Problem(f"stage[{index}].engines", f"got {stage.engines}: at least one is needed"))
                 continue
-            if one.engines > len(names) + (1 << 12):
-                problems.append(Problem(f"stage[{index}].engines", f"got {one.engines}: more than any processor has"))
+            if stage.engines > len(names) + (1 << 12):
+                problems.append(Problem(f"stage[{index}].engines", f"got {stage.engines}: more than any processor has"))
                 continue
-            engines = tuple(next(free) for _ in range(one.engines))
+            engines = tuple(next(free) for _ in range(stage.engines))
         else:
-            engines = tuple(one.engines)
-        blocks = tuple(name for name in one.blocks if name not in absent)
-        if blocks or not one.blocks:
-            stages.append(Stage(blocks=blocks, engines=engines, threads=one.threads, link=merged(ring, one.link)))
+            engines = tuple(stage.engines)
+        blocks = tuple(name for name in stage.blocks if name not in absent)
+        if blocks or not stage.blocks:
+            stages.append(Stage(blocks=blocks, engines=engines, threads=stage.threads, link=merged(ring, stage.link)))
     return tuple(stages)
 
 
@@ -344,22 +344,22 @@ def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, 
     parts : Parts
     stages : sequence of Stage
     """
-    found = _ENTRY.fullmatch(problem.place)
-    if not found:
+    match = _ENTRY.fullmatch(problem.place)
+    if not match:
         return problem
-    number, rest = int(found["number"]), found["rest"]
-    if found["list"] == "stage":
+    number, rest = int(match["number"]), match["rest"]
+    if match["list"] == "stage":
         return Problem(_stage_place(router, stages[number].blocks, number, rest), problem.message)
     made: Sequence[Block | Memory | State]
-    if found["list"] == "block":
+    if match["list"] == "block":
         made, tables = parts.blocks, router.block
-    elif found["list"] == "state":
+    elif match["list"] == "state":
         made, tables = parts.states, router.state
     else:
         made, tables = parts.processor.memories, router.processor.get("memories", ())
     name, given = made[number].name, [table["name"] for table in tables]
     entry = given.index(name) if name in given else name
-    return Problem(f"{found['list']}[{entry}]{rest}", problem.message)
+    return Problem(f"{match['list']}[{entry}]{rest}", problem.message)
 
 
 def _stage_place(router: NetworkProcessorRouter, blocks: Sequence[str], number: int, rest: str) -> str:
@@ -406,11 +406,11 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
     try:
         preset = preset_from(router.processor, folder=folder)
     except FileProblem as problem:
-        told = [
-            Problem("processor", f"{problem.subject}: {one}" if problem.subject != "processor" else str(one))
-            for one in problem.problems
+        reasons = [
+            Problem("processor", f"{problem.subject}: {fault}" if problem.subject != "processor" else str(fault))
+            for fault in problem.problems
         ]
-        raise ModelProblem(subject, told) from problem
+        raise ModelProblem(subject, reasons) from problem
     memories = router.processor.get("memories", ())
     problems = [
         *twins("processor.memory", memories),

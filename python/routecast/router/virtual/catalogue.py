@@ -177,7 +177,7 @@ def _from_document(
     try:
         merged = _merged(document, name=document["name"], folder=folder, above=above)
     except FileProblem as problem:
-        problems += [Problem("base", f"{problem.subject}: {one}") for one in problem.problems]
+        problems += [Problem("base", f"{problem.subject}: {fault}") for fault in problem.problems]
     if problems or merged is None:
         raise FileProblem(subject, problems)
     return replace(merged, name=document["name"], title=document.get("title", ""))

@@ -36,9 +36,9 @@ __all__ = ["MAX_PRIORITY", "machine_problems", "size_problems"]
 
 
 _MAX_QUEUES: Final = 128
-_FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
-_TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
-_WORK = tuple(one.name for one in fields(ServiceCost) if one.name.startswith(("per_", "memory_")))
+_FRAMES = tuple(field.name for field in fields(Technology) if field.name.endswith("_frames"))
+_TIMES = tuple(field.name for field in fields(Technology) if field.name.endswith("_s"))
+_WORK = tuple(field.name for field in fields(ServiceCost) if field.name.startswith(("per_", "memory_")))
 _IN_THE_GUEST = "add it to guest_driver"
 _UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "none": {"nic_receive": _IN_THE_GUEST, "nic_send": _IN_THE_GUEST, "switch": _IN_THE_GUEST},
@@ -148,7 +148,7 @@ def machine_problems(
     places = places or [f"machine[{number}]" for number in range(len(machines))]
     problems = [
         *_name_problems("server", {f"server[{number}]": server.name for number, server in enumerate(servers)}),
-        *_name_problems("machine", {place: one.name for place, one in zip(places, machines, strict=True)}),
+        *_name_problems("machine", {place: machine.name for place, machine in zip(places, machines, strict=True)}),
     ]
     if not servers:
         problems.append(Problem("server", "there is none: machines need one to run on"))

@@ -18,9 +18,9 @@ def added(*costs: ServiceCost) -> ServiceCost:
     Memory accesses are added as the time that they take, so costs of different latencies add up rightly.
     """
     numbers = {
-        one.name: sum(getattr(cost, one.name) for cost in costs)
-        for one in fields(ServiceCost)
-        if one.name.startswith("per_")
+        field.name: sum(getattr(cost, field.name) for cost in costs)
+        for field in fields(ServiceCost)
+        if field.name.startswith("per_")
     }
     numbers["per_packet_s"] += sum(cost.memory_accesses * cost.memory_latency_s for cost in costs)
     varying = next((cost for cost in costs if cost.variation != "deterministic"), FREE)
@@ -32,5 +32,7 @@ def scaled(cost: ServiceCost, factor: float) -> ServiceCost:
 
     Memory accesses stay as they are: :func:`added` has none, it gives them as time.
     """
-    numbers = {one.name: getattr(cost, one.name) * factor for one in fields(ServiceCost) if one.name.startswith("per_")}
+    numbers = {
+        field.name: getattr(cost, field.name) * factor for field in fields(ServiceCost) if field.name.startswith("per_")
+    }
     return replace(cost, **numbers)

@@ -61,11 +61,11 @@ class _OneServerRouter:
 
     def _check(self, problems: list[Problem], servers: Sequence[Server], machines: Sequence[Machine]) -> None:
         """Raise all problems, those of servers and machines included, in the order in which files give them."""
-        found = machine_problems(servers, machines)
-        found += size_problems(machines, ports=self.ports, interfaces=self.interfaces, link_bps=self.link_bps)
-        if any(one.place == "machines" for one in problems):
-            found = [one for one in found if one.place != "machine"]
-        problems += further_problems(at_technology(found, self.server), problems, servers)
+        faulty = machine_problems(servers, machines)
+        faulty += size_problems(machines, ports=self.ports, interfaces=self.interfaces, link_bps=self.link_bps)
+        if any(problem.place == "machines" for problem in problems):
+            faulty = [problem for problem in faulty if problem.place != "machine"]
+        problems += further_problems(at_technology(faulty, self.server), problems, servers)
         if problems:
             raise ModelProblem(self.name, problems)
 
@@ -137,7 +137,7 @@ def at_technology(problems: Sequence[Problem], tables: Sequence[Mapping[str, Any
     }
     moved = []
     for place, message in problems:
-        own = next((one for one in shared if place == one or place.startswith(f"{one}.")), None)
+        own = next((core for core in shared if place == core or place.startswith(f"{core}.")), None)
         moved.append(Problem(place if own is None else shared[own] + place.removeprefix(own), message))
     return list(dict.fromkeys(moved))
 
@@ -179,12 +179,14 @@ def servers_from(
 def machine_from(table: Mapping[str, Any], servers: Sequence[Server]) -> Machine:
     """Return the machine that a table says; one that names no server is on the only one."""
     server = table.get("server") or (servers[0].name if len(servers) == 1 else "")
-    known = next((one.technology.functions for one in servers if one.name == server), {})
+    known = next((known_server.technology.functions for known_server in servers if known_server.name == server), {})
     functions = functions_over(known, table.get("functions", {}))
     return Machine(**{**table, "server": server, "functions": functions})
 
 
-def further_problems(found: Sequence[Problem], told: Sequence[Problem], servers: Sequence[Server]) -> list[Problem]:
+def further_problems(
+    problems: Sequence[Problem], reported: Sequence[Problem], servers: Sequence[Server]
+) -> list[Problem]:
     """Return the problems of a builder that those of the file do not tell already, and that do not follow from them.
 
     Parameters
@@ -196,9 +198,13 @@ def further_problems(found: Sequence[Problem], told: Sequence[Problem], servers:
     servers : sequence of Server
         As :func:`servers_from` returns them: a machine on a technique that could not be read may well have a backend.
     """
-    places = {one.place for one in told}
+    places = {problem.place for problem in reported}
     unread = any(server.technology is _UNKNOWN for server in servers)
-    return [one for one in found if one.place not in places and not (unread and ".backend_cores" in one.place)]
+    return [
+        problem
+        for problem in problems
+        if problem.place not in places and not (unread and ".backend_cores" in problem.place)
+    ]
 
 
 _BUILT = ("forward", "balance", "balance_local", "return")
@@ -223,9 +229,9 @@ def _technology(
                 problems.append(Problem(f"{place}.functions.{function}", message))
         return technology_from(table, name=place, folder=folder)
     except FileProblem as problem:
-        for one in problem.problems:
-            inside = f"{one.place}: " if one.place else ""
-            problems.append(Problem(place, f"{problem.subject}: {inside}{one.message}"))
+        for fault in problem.problems:
+            inside = f"{fault.place}: " if fault.place else ""
+            problems.append(Problem(place, f"{problem.subject}: {inside}{fault.message}"))
         return None
 
 

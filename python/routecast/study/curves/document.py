@@ -208,7 +208,7 @@ class Figure(FileModel):
 
     def named(self, curve: str) -> Curve:
         """Return the curve of that name."""
-        return next(one for one in self.curve if one.name == curve)
+        return next(point for point in self.curve if point.name == curve)
 
     @property
     def offered_pps(self) -> tuple[float, ...]:
@@ -242,18 +242,18 @@ class CurveStudy(StudyDocument):
     def groups(self) -> Sequence[Group]:
         """Return what the study compares."""
         groups: list[Group] = []
-        for one in self.figure:
-            calibrating = [stated for stated in one.stated if stated.is_calibrating]
+        for figure in self.figure:
+            calibrating = [stated for stated in figure.stated if stated.is_calibrating]
             paths = dict.fromkeys(path for stated in calibrating for path in stated.costs)
             counted = [(len(calibrating), "rate")]
-            groups += group_of(f"{one.name}: rates that calibrate", *counted, calibrates=" and ".join(paths))
-            rates = (len(one.stated) - len(calibrating), "rate")
-            groups += group_of(f"{one.name}: rates", rates)
+            groups += group_of(f"{figure.name}: rates that calibrate", *counted, calibrates=" and ".join(paths))
+            rates = (len(figure.stated) - len(calibrating), "rate")
+            groups += group_of(f"{figure.name}: rates", rates)
             groups += group_of(
-                f"{one.name}: shares that pass", (sum(len(each.ratios) for each in one.passing), "share")
+                f"{figure.name}: shares that pass", (sum(len(each.ratios) for each in figure.passing), "share")
             )
-            words = len(one.ordered) + len(one.shape) + len(one.limited)
-            groups += group_of(f"{one.name}: words", (words, "statement"))
+            words = len(figure.ordered) + len(figure.shape) + len(figure.limited)
+            groups += group_of(f"{figure.name}: words", (words, "statement"))
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
@@ -310,10 +310,10 @@ def _built(study: CurveStudy, figure: Figure, curve: Curve, at: str, folder: Pat
         model = model_of(document, f'curve "{curve.name}"', folder)
     except RoutecastError as problem:
         router = f"router.{curve.router}"
-        before = {str(one) for one in _alone(study, curve, folder)}
+        before = {str(loaded) for loaded in _alone(study, curve, folder)}
         return [
-            one if str(one) in before else Problem(f"{at}: {one.place}", one.message)
-            for one in problems_at(router, problem)
+            reported if str(reported) in before else Problem(f"{at}: {reported.place}", reported.message)
+            for reported in problems_at(router, problem)
         ]
     try:
         load: OfferedLoad = load_of(figure, curve, figure.offered_pps[0])

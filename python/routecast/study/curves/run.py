@@ -148,8 +148,8 @@ class CurveResult(StudyResult[CurveStudy]):
 
     def _findings(self) -> dict[str, object]:
         names = ("left_out", "patterns")
-        asked = tuple(name for name in names if getattr(self, name))
-        return pick(self, "calibrated", "figures", "stated=compared", *asked, "passing=passed", "statements")
+        requested = tuple(name for name in names if getattr(self, name))
+        return pick(self, "calibrated", "figures", "stated=compared", *requested, "passing=passed", "statements")
 
 
 # What a source states (values, orders, shapes, bottlenecks) beside what is found, and the criteria of the study.
@@ -164,49 +164,51 @@ BUSY = 0.95
 def compared(figures: Sequence[FigureResult]) -> tuple[Compared, ...]:
     """Return every stated rate beside the one found."""
     return tuple(
-        Compared(figure=one.figure.name, stated=stated, found_pps=read_at(one.curves[stated.curve], stated.at))
-        for one in figures
-        for stated in one.figure.stated
+        Compared(figure=figure.figure.name, stated=stated, found_pps=read_at(figure.curves[stated.curve], stated.at))
+        for figure in figures
+        for stated in figure.figure.stated
     )
 
 
 def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool], ...]:
     """Return every statement in words with what is found, and whether it holds."""
-    found = []
-    for one in figures:
-        for ordered in one.figure.ordered:
-            found.append(_ordered(one, ordered))
-        for shape in one.figure.shape:
-            found.append(_shape(one, shape))
-        for limited in one.figure.limited:
-            found.append(_limited(one, limited))
-    return tuple(found)
+    sentences = []
+    for figure in figures:
+        for ordered in figure.figure.ordered:
+            sentences.append(_ordered(figure, ordered))
+        for shape in figure.figure.shape:
+            sentences.append(_shape(figure, shape))
+        for limited in figure.figure.limited:
+            sentences.append(_limited(figure, limited))
+    return tuple(sentences)
 
 
 def criteria(
     study: CurveStudy, rates: Sequence[Compared], words: Sequence[tuple[Statement, bool]], passed: Sequence[Passed]
 ) -> tuple[Criterion, ...]:
     """Return what the study asks for and what is reached; a statement in words holds (0) or does not (1)."""
-    asked: list[tuple[str, float | None, float]] = [
+    bounds: list[tuple[str, float | None, float]] = [
         (
-            f"{one.figure}, {one.stated.curve}: {SIDES[one.stated.side]}{format_pps(one.stated.value)}",
-            one.stated.within,
-            one.missed_by,
+            f"{rate.figure}, {rate.stated.curve}: {SIDES[rate.stated.side]}{format_pps(rate.stated.value)}",
+            rate.stated.within,
+            rate.missed_by,
         )
-        for one in rates
+        for rate in rates
     ]
-    asked += [(statement.says, 0.5, 0.0 if holds else 1.0) for statement, holds in words]
+    bounds += [(statement.says, 0.5, 0.0 if holds else 1.0) for statement, holds in words]
     if passed:
         errors = [
-            abs(found - stated) for one in passed for found, stated in zip(one.found, one.passing.ratios, strict=True)
+            abs(ratio - stated)
+            for passing in passed
+            for ratio, stated in zip(passing.found, passing.passing.ratios, strict=True)
         ]
-        asked.append(("mean error of the shares that pass", study.criteria.passing_error, fmean(errors)))
-    return criteria_of(*asked)
+        bounds.append(("mean error of the shares that pass", study.criteria.passing_error, fmean(errors)))
+    return criteria_of(*bounds)
 
 
 def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[float, bool]]:
     """Return at each load in range whether the curves are in the stated order."""
-    found = []
+    holding = []
     by = ordered.by or 0.0
     for row in zip(*curves, strict=True):
         load = row[0].offered_pps
@@ -214,13 +216,13 @@ def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[flo
             continue
         if ordered.most is not None and load > ordered.most * (1.0 + SAME_LOAD):
             continue
-        rates = [one.forwarded_pps for one in row]
-        found.append((load, all(better >= (worse + by) * (1.0 - ordered.tie) for better, worse in pairwise(rates))))
-    return found
+        rates = [value.forwarded_pps for value in row]
+        holding.append((load, all(better >= (worse + by) * (1.0 - ordered.tie) for better, worse in pairwise(rates))))
+    return holding
 
 
-def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
-    kept = holds(ordered, [one.curves[name] for name in ordered.curves])
+def _ordered(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
+    kept = holds(ordered, [result.curves[name] for name in ordered.curves])
     wrong = [load for load, is_kept in kept if not is_kept]
     if not kept:
         here = "no load in the range was asked"
@@ -229,15 +231,17 @@ def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
     else:
         here = f"at all {len(kept)} loads" if len(kept) > 1 else "holds"
     last = max(range(len(kept)), default=0)
-    rates = ", ".join(f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept)
-    where = f"{one.figure.name}{': ' + ordered.place if ordered.place else ''}"
+    rates = ", ".join(
+        f"{name} {format_pps(_at(result.curves[name], kept[last][0]))}" for name in ordered.curves if kept
+    )
+    where = f"{result.figure.name}{': ' + ordered.place if ordered.place else ''}"
     stated = " > ".join(ordered.curves) + (f" by {format_pps(ordered.by)}" if ordered.by else "")
     statement = Statement(says=ordered.says, where=where, stated=stated, here=f"{here}; last: {rates}")
     return statement, bool(kept) and not wrong
 
 
-def _shape(one: FigureResult, shape: Shape) -> tuple[Statement, bool]:
-    points = one.curves[shape.curve]
+def _shape(result: FigureResult, shape: Shape) -> tuple[Statement, bool]:
+    points = result.curves[shape.curve]
     peak = max(points, key=lambda point: point.forwarded_pps)
     beyond = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
     least = min(beyond) / peak.forwarded_pps - 1.0
@@ -245,19 +249,19 @@ def _shape(one: FigureResult, shape: Shape) -> tuple[Statement, bool]:
     is_met = -least <= shape.by if shape.kind == "flat" else -last >= shape.by
     here = f"{last:+.0%} of its peak at the highest load, least {least:+.0%}"
     wants = f"at most {shape.by:.0%} below" if shape.kind == "flat" else f"at least {shape.by:.0%} below"
-    where = f"{one.figure.name}{': ' + shape.place if shape.place else ''}"
+    where = f"{result.figure.name}{': ' + shape.place if shape.place else ''}"
     return Statement(says=shape.says, where=where, stated=wants, here=here), is_met
 
 
-def _limited(one: FigureResult, limited: Limited) -> tuple[Statement, bool]:
-    point = one.curves[limited.curve][-1]
+def _limited(result: FigureResult, limited: Limited) -> tuple[Statement, bool]:
+    point = result.curves[limited.curve][-1]
     name, cores = point.busiest
     share = point.busy_cores.get(limited.thread, math.nan)
     is_met = name == limited.thread and cores >= BUSY
     here = f"{name} busy {cores:.0%} of a core"
     if name != limited.thread:
         here += f", {limited.thread} {share:.0%}"
-    where = f"{one.figure.name}{': ' + limited.place if limited.place else ''}"
+    where = f"{result.figure.name}{': ' + limited.place if limited.place else ''}"
     return Statement(says=limited.says, where=where, stated=limited.thread, here=here), is_met
 
 
@@ -329,10 +333,11 @@ class _Simulations:
         """Return all points of all figures."""
         figures = self._study.figure
         wanted = [(figure, curve, load) for figure in figures for curve in figure.curve for load in figure.offered_pps]
-        found = iter(self._points([self._task(*one, setting) for one in wanted]))
+        answers = iter(self._points([self._task(*point, setting) for point in wanted]))
         return tuple(
             FigureResult(
-                figure=figure, curves={curve.name: tuple(islice(found, len(figure.offered))) for curve in figure.curve}
+                figure=figure,
+                curves={curve.name: tuple(islice(answers, len(figure.offered))) for curve in figure.curve},
             )
             for figure in figures
         )
@@ -350,23 +355,23 @@ class _Simulations:
 
     def patterned(self, setting: Setting) -> tuple[Patterned, ...]:
         """Return what curves forward under other patterns of flows."""
-        asked = [(figure, patterns) for figure in self._study.figure for patterns in figure.patterns]
+        patterned_figures = [(figure, patterns) for figure in self._study.figure for patterns in figure.patterns]
         tasks = []
-        for figure, patterns in asked:
+        for figure, patterns in patterned_figures:
             curve = figure.named(patterns.curve)
             for pattern in patterns.pattern:
                 flows = pattern.model_dump(exclude={"name"})
                 traffic = (curve.traffic or figure.traffic).model_copy(update=flows)
                 offered = curve.model_copy(update={"traffic": traffic})
                 tasks.append(self._task(figure, offered, patterns.at, setting))
-        found = iter(self._points(tasks))
+        answers = iter(self._points(tasks))
         return tuple(
             Patterned(
                 figure=figure.name,
                 patterns=patterns,
-                forwarded_pps=tuple(point.forwarded_pps for point in islice(found, len(patterns.pattern))),
+                forwarded_pps=tuple(point.forwarded_pps for point in islice(answers, len(patterns.pattern))),
             )
-            for figure, patterns in asked
+            for figure, patterns in patterned_figures
         )
 
     def _points(self, tasks: list[StudyTask]) -> list[Point]:

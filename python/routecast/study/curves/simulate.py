@@ -133,7 +133,7 @@ class Point:
         """The busiest thread and the cores that it keeps busy."""
         if not self.busy_cores:
             return "", math.nan
-        name = max(self.busy_cores, key=lambda one: self.busy_cores[one])
+        name = max(self.busy_cores, key=lambda busy_core: self.busy_cores[busy_core])
         return name, self.busy_cores[name]
 
 
@@ -233,12 +233,12 @@ def calibrate(
     """
     setting: dict[str, dict[str, object]] = {name: {} for name in study.router}
     wanted = calibrating(study)
-    found: dict[int, Calibrated] = {}
+    calibrated: dict[int, Calibrated] = {}
     for _ in range(ROUNDS if len(wanted) > 1 else 1):
         for number, (figure, curve, stated) in enumerate(wanted):
             tell(f"{figure.name}, {curve.name}: {format_pps(stated.value)}")
-            found[number] = _set(study, setting, figure, curve, stated, ask)
-    return tuple(found[number] for number in range(len(wanted))), setting
+            calibrated[number] = _set(study, setting, figure, curve, stated, ask)
+    return tuple(calibrated[number] for number in range(len(wanted))), setting
 
 
 def _set(
@@ -315,7 +315,7 @@ def leave_out(
     The cost is that of the least sum of squared relative misses. Bounds set no cost: where they hold, they miss by
     nothing. Other costs stay as ``setting`` and the routers' documents have them.
     """
-    found = []
+    left_out = []
     for _, _, calibrator in calibrating(study):
         how = calibrator.calibrates
         assert how is not None
@@ -343,7 +343,7 @@ def leave_out(
         for number, (figure, curve, stated) in enumerate(rates):
             others = [other for other in range(len(rates)) if other != number]
             value_s = _least(costs, [[row[other] / rates[other][2].value - 1.0 for other in others] for row in tried])
-            found.append(
+            left_out.append(
                 Omitted(
                     figure=figure.name,
                     stated=stated,
@@ -354,7 +354,7 @@ def leave_out(
                     predicted_pps=_rate(ask, figure, curve, stated, at(value_s)),
                 )
             )
-    return tuple(found)
+    return tuple(left_out)
 
 
 def _rate(ask: Ask, figure: Figure, curve: Curve, stated: Stated, setting: Setting) -> float:
@@ -375,7 +375,7 @@ def _least(costs: Sequence[float], misses: Sequence[Sequence[float]]) -> float:
             part = step / BETWEEN
             value_s = high if step == BETWEEN else low * (high / low) ** part
             between.append((value_s, sum((a + part * (b - a)) ** 2 for a, b in zip(first, second, strict=True))))
-    return min(between, key=lambda one: one[1])[0]
+    return min(between, key=lambda pair: pair[1])[0]
 
 
 def loads_at(figure: Figure, stated: Stated) -> Sequence[float]:

@@ -27,12 +27,12 @@ def calibrated_table(result: CurveResult) -> Table:
     """Return the costs that were calibrated, and on what."""
     return Table.of(
         result.calibrated,
-        Column.text("Cost", lambda one: ", ".join(one.paths), wrap=True),
-        Column.text("Value", lambda one: format_duration(float(f"{one.value_s:.4g}"))),
+        Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True),
+        Column.text("Value", lambda row: format_duration(float(f"{row.value_s:.4g}"))),
         Column("Stated", "kpps", _kpps, "stated_pps"),
         Column("Found", "kpps", _kpps, "found_pps"),
         Column.text(
-            "On", lambda one: f"{one.figure}, {one.curve}{': ' + one.where if one.where else ''}", wrap=True, wide=True
+            "On", lambda row: f"{row.figure}, {row.curve}{': ' + row.where if row.where else ''}", wrap=True, wide=True
         ),
         name="calibrated",
         title="Calibrated costs",
@@ -43,25 +43,25 @@ def calibrated_table(result: CurveResult) -> Table:
 def compared_table(result: CurveResult) -> Table:
     """Return every stated rate beside the one found."""
 
-    def at(one: Compared) -> str:
-        return one.stated.at if isinstance(one.stated.at, str) else format_pps(one.stated.at)
+    def at(compared: Compared) -> str:
+        return compared.stated.at if isinstance(compared.stated.at, str) else format_pps(compared.stated.at)
 
-    def met(one: Compared) -> str:
-        within = one.stated.within
-        return "–" if within is None else "yes" if one.missed_by <= within else "NO"
+    def met(compared: Compared) -> str:
+        within = compared.stated.within
+        return "–" if within is None else "yes" if compared.missed_by <= within else "NO"
 
     return Table.of(
         result.compared,
         Column.text("Figure", "figure"),
         Column.text("Curve", "stated.curve"),
         Column.text("At", at, wide=True),
-        Column.text("", lambda one: SIDES[one.stated.side].strip()),
+        Column.text("", lambda row: SIDES[row.stated.side].strip()),
         Column("Stated", "kpps", _kpps, "stated.value"),
         Column("Found", "kpps", _kpps, "found_pps"),
         Column("Error", "%", signed_percent, "error_ratio"),
         Column("Allowed", "%", _points, "stated.within", wide=True),
         Column.text("Within", met),
-        Column.text("", lambda one: "calibrates" if one.stated.is_calibrating else "compared"),
+        Column.text("", lambda row: "calibrates" if row.stated.is_calibrating else "compared"),
         Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
@@ -74,15 +74,15 @@ def compared_table(result: CurveResult) -> Table:
 def left_out_table(result: CurveResult) -> Table:
     """Return each stated rate beside what the others predict of it."""
 
-    def cost(one: Omitted) -> str:
-        value = format_duration(float(f"{one.value_s:.3g}"))
-        return f"{value}, an end of its range" if one.is_at_end else value
+    def cost(omitted: Omitted) -> str:
+        value = format_duration(float(f"{omitted.value_s:.3g}"))
+        return f"{value}, an end of its range" if omitted.is_at_end else value
 
     return Table.of(
         result.left_out,
         Column.text("Figure", "figure"),
         Column.text("Left out", "stated.curve", wrap=True),
-        Column.text("Cost", lambda one: ", ".join(one.paths), wrap=True, wide=True),
+        Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True, wide=True),
         Column.text("Set by the others to", cost, wrap=True),
         Column("Others", "", ".0f", "others", wide=True),
         Column("Stated", "kpps", _kpps, "stated.value"),
@@ -96,24 +96,24 @@ def left_out_table(result: CurveResult) -> Table:
     )
 
 
-def patterns_table(one: Patterned) -> Table:
+def patterns_table(patterned: Patterned) -> Table:
     """Return what a curve forwards under other patterns of flows."""
     return Table.of(
-        tuple(zip(one.patterns.pattern, one.forwarded_pps, strict=True)),
+        tuple(zip(patterned.patterns.pattern, patterned.forwarded_pps, strict=True)),
         Column.text("Flows", lambda row: row[0].name, wrap=True),
         Column("Forwarded", "kpps", scaled(1e-3, ".1f"), lambda row: row[1]),
-        name=f"patterns_{one.figure}_{one.patterns.curve}",
-        title=f"{one.patterns.curve}: {format_pps(one.patterns.at)} in other flows",
-        caption=one.patterns.says,
+        name=f"patterns_{patterned.figure}_{patterned.patterns.curve}",
+        title=f"{patterned.patterns.curve}: {format_pps(patterned.patterns.at)} in other flows",
+        caption=patterned.patterns.says,
     )
 
 
 def passed_table(result: CurveResult) -> Table:
     """Return what share of each flow passes, as stated and as found."""
     flows = [
-        (one.passing, number, stated, found)
-        for one in result.passed
-        for number, (stated, found) in enumerate(zip(one.passing.ratios, one.found, strict=True), start=1)
+        (passing.passing, number, stated, ratio)
+        for passing in result.passed
+        for number, (stated, ratio) in enumerate(zip(passing.passing.ratios, passing.found, strict=True), start=1)
     ]
     return Table.of(
         flows,
@@ -130,21 +130,21 @@ def passed_table(result: CurveResult) -> Table:
     )
 
 
-def curves_table(one: FigureResult) -> Table:
+def curves_table(result: FigureResult) -> Table:
     """Return the forwarded rate of every curve of a figure at every load."""
     return Table(
-        name=f"curves_{one.figure.name}",
-        title=one.figure.title,
+        name=f"curves_{result.figure.name}",
+        title=result.figure.title,
         caption="Forwarded rate in kpps.",
-        columns=(Column("Offered", "kpps", _kpps), *(Column(name, "kpps", _kpps) for name in one.curves)),
+        columns=(Column("Offered", "kpps", _kpps), *(Column(name, "kpps", _kpps) for name in result.curves)),
         rows=tuple(
-            (load, *(points[number].forwarded_pps for points in one.curves.values()))
-            for number, load in enumerate(one.figure.offered_pps)
+            (load, *(points[number].forwarded_pps for points in result.curves.values()))
+            for number, load in enumerate(result.figure.offered_pps)
         ),
     )
 
 
-def threads_table(one: FigureResult) -> Table:
+def threads_table(result: FigureResult) -> Table:
     """Return which threads are busiest at the highest load, and where frames are lost."""
 
     def busiest(row: tuple[str, Point]) -> str:
@@ -156,14 +156,14 @@ def threads_table(one: FigureResult) -> Table:
         return ", ".join(f"{place} {_kpps(rate)}" for place, rate in places) or "nowhere"
 
     return Table.of(
-        [(name, points[-1]) for name, points in one.curves.items()],
+        [(name, points[-1]) for name, points in result.curves.items()],
         Column.text("Curve", lambda row: row[0]),
         Column.text("Busiest threads", busiest, unit="% of a core", wrap=True),
         Column("Cores busy", "", ".2f", lambda row: sum(row[1].busy_cores.values())),
         Column.text("Lost at", lost, unit="kpps", wrap=True),
         Column("Closed form", "kpps", _kpps, lambda row: row[1].solved_pps, wide=True),
         Column("Simulated", "kpps", _kpps, lambda row: row[1].forwarded_pps),
-        name=f"threads_{one.figure.name}",
+        name=f"threads_{result.figure.name}",
         title="Who works at the highest load",
         caption="Threads with the percent of a core that they keep busy; places of loss in kpps.",
     )
@@ -189,22 +189,22 @@ GREY = "#7a7f87"
 COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
 
 
-def curves_figure(one: FigureResult) -> Figure:
+def curves_figure(result: FigureResult) -> Figure:
     """Return forwarded against offered load of every curve, with the stated values as crosses."""
-    colours = dict(zip(one.curves, cycle(COLOURS), strict=False))
-    top = one.figure.offered_pps[-1] / 1e3
-    most = max(one.peak_pps(name) for name in one.curves) / 1e3
+    colours = dict(zip(result.curves, cycle(COLOURS), strict=False))
+    top = result.figure.offered_pps[-1] / 1e3
+    most = max(result.peak_pps(name) for name in result.curves) / 1e3
     marks: list[Mark] = [
         Line(name="no loss", x=(0.0, min(top, most)), y=(0.0, min(top, most)), colour=GREY, dashed=True)
     ]
-    for name, points in one.curves.items():
+    for name, points in result.curves.items():
         offered = tuple(point.offered_pps / 1e3 for point in points)
         forwarded = tuple(point.forwarded_pps / 1e3 for point in points)
         marks.append(Line(name=name, x=offered, y=forwarded, colour=colours[name]))
         if len(points) == 1:
             marks.append(Points(name=name, x=offered, y=forwarded, colour=colours[name], legend=False))
-    for stated in one.figure.stated:
-        points = one.curves[stated.curve]
+    for stated in result.figure.stated:
+        points = result.curves[stated.curve]
         if stated.at == "peak":
             at = max(points, key=lambda point: point.forwarded_pps).offered_pps
         else:
@@ -221,10 +221,10 @@ def curves_figure(one: FigureResult) -> Figure:
                 legend=False,
             )
         )
-    crosses = " Crosses are what the source states." if one.figure.stated else ""
+    crosses = " Crosses are what the source states." if result.figure.stated else ""
     return Figure(
-        name=one.figure.name,
-        title=one.figure.title,
+        name=result.figure.name,
+        title=result.figure.title,
         caption=f"Forwarded against offered load, simulated frame by frame.{crosses}",
         x=Axis(title="offered load, kpps", low=0.0),
         y=Axis(title="forwarded, kpps", low=0.0),
@@ -240,7 +240,7 @@ def page(result: CurveResult) -> Page:
         (
             _summary(result),
             turned_section(next(iter(study.router)), result.turned),
-            *(_figure(result, one) for one in result.figures),
+            *(_figure(result, figure) for figure in result.figures),
             bool(result.passed)
             and Section.of(
                 "flows",
@@ -263,8 +263,8 @@ def page(result: CurveResult) -> Page:
 
 
 def _answer(result: CurveResult) -> str:
-    met = sum(one.is_met for one in result.criteria)
-    calibrated = sum(one.stated.is_calibrating for one in result.compared)
+    met = sum(criterion.is_met for criterion in result.criteria)
+    calibrated = sum(compared.stated.is_calibrating for compared in result.compared)
     return (
         f"**{met} of {len(result.criteria)}** criteria are met: {len(result.compared)} stated rates, of which "
         f"{calibrated} calibrate, and {len(result.statements)} statements in words."
@@ -274,11 +274,11 @@ def _answer(result: CurveResult) -> str:
 def _summary(result: CurveResult) -> Section:
     tiles = [
         Tile(
-            format_pps(max(one.peak_pps(name) for name in one.curves)),
-            f"is the best of {one.figure.title}",
-            max(one.curves, key=one.peak_pps),
+            format_pps(max(figure.peak_pps(name) for name in figure.curves)),
+            f"is the best of {figure.figure.title}",
+            max(figure.curves, key=figure.peak_pps),
         )
-        for one in result.figures
+        for figure in result.figures
     ]
     return Section.of(
         "summary",
@@ -291,13 +291,13 @@ def _summary(result: CurveResult) -> Section:
     )
 
 
-def _figure(result: CurveResult, one: FigureResult) -> Section:
+def _figure(result: CurveResult, figure: FigureResult) -> Section:
     return Section.of(
-        f"figure-{one.figure.name}",
-        one.figure.title,
-        f"Frames of {one.figure.traffic.frame} B.",
-        curves_figure(one),
-        *(patterns_table(each) for each in result.patterns if each.figure == one.figure.name),
-        threads_table(one),
-        Folded(summary="Every load", table=curves_table(one)),
+        f"figure-{figure.figure.name}",
+        figure.figure.title,
+        f"Frames of {figure.figure.traffic.frame} B.",
+        curves_figure(figure),
+        *(patterns_table(each) for each in result.patterns if each.figure == figure.figure.name),
+        threads_table(figure),
+        Folded(summary="Every load", table=curves_table(figure)),
     )

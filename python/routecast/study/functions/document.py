@@ -93,8 +93,8 @@ class FunctionStudy(StudyDocument):
 
     def groups(self) -> Sequence[Group]:
         """Return what the study compares."""
-        points = sum(len(one.tables) * len(one.frames) * len(one.traffic) for one in self.series)
-        refining = sum(len(one.refine) for one in self.series)
+        points = sum(len(sery.tables) * len(sery.frames) * len(sery.traffic) for sery in self.series)
+        refining = sum(len(sery.refine) for sery in self.series)
         left = points - refining if refining else 0
         return [
             *group_of("estimates from the probe", (points, "point")),

@@ -70,7 +70,7 @@ class Point:
 def points(study: FunctionStudy) -> Iterator[Point]:
     """Yield every point of the study once, in the order of the file."""
     for series in study.series:
-        refining = {(one.size, one.traffic) for one in series.refine}
+        refining = {(refinement.size, refinement.traffic) for refinement in series.refine}
         for size, tables in series.tables.items():
             for traffic in series.traffic:
                 for frame_bytes in series.frames:
@@ -252,11 +252,11 @@ class LocalBench:
             "seed": seed,
             "hand_loop": hand_loop,
         }
-        found = json.loads(_core.run_function(json.dumps(request), None))
-        hand = found.get("hand_loop") or {}
+        outcome = json.loads(_core.run_function(json.dumps(request), None))
+        hand = outcome.get("hand_loop") or {}
         return FunctionRun(
-            cycles=float(found["cycles_per_packet"]),
-            core_hz=float(found["core_hz"]),
+            cycles=float(outcome["cycles_per_packet"]),
+            core_hz=float(outcome["core_hz"]),
             hand_frames_s=_seconds(hand.get("ns_per_packet")),
             hand_lookup_s=_seconds(hand.get("lookup_ns")),
         )
@@ -321,8 +321,11 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
                 for point, repeat in tasks
             ),
         )
-    found = {one: [row for (point, _), row in zip(tasks, rows, strict=True) if point == one] for one in chosen}
-    measured = [_measured(point, found[point]) for point in chosen if point.refines]
+    by_point = {
+        chosen_point: [row for (point, _), row in zip(tasks, rows, strict=True) if point == chosen_point]
+        for chosen_point in chosen
+    }
+    measured = [_measured(point, by_point[point]) for point in chosen if point.refines]
     refined = refine(hardware, measured).hardware if measured else hardware
     write_hardware(refined, out / REFINED_FILE)
     result = FunctionResult(
@@ -331,7 +334,7 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
         hardware=hardware,
         refined=refined,
         rows=tuple(
-            _row(hardware, point, estimates[point], _estimate(refined, point), found[point]) for point in chosen
+            _row(hardware, point, estimates[point], _estimate(refined, point), by_point[point]) for point in chosen
         ),
         provenance=run.provenance(seed=study.run.seed),
         notes=hardware.notes,
@@ -364,7 +367,7 @@ def _estimate(hardware: Hardware, point: Point) -> Estimate:
 
 
 def _run(bench: FunctionBench, point: Point, seed: int, repeat: int) -> Row:
-    found = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
+    outcome = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
     return {
         "function": point.function,
         "direction": point.direction,
@@ -372,16 +375,16 @@ def _run(bench: FunctionBench, point: Point, seed: int, repeat: int) -> Row:
         "frame_bytes": point.frame_bytes,
         "traffic": point.traffic,
         "repeat": repeat,
-        "cycles": found.cycles,
-        "core_hz": found.core_hz,
-        "hand_frames_s": found.hand_frames_s,
-        "hand_lookup_s": found.hand_lookup_s,
+        "cycles": outcome.cycles,
+        "core_hz": outcome.core_hz,
+        "hand_frames_s": outcome.hand_frames_s,
+        "hand_lookup_s": outcome.hand_lookup_s,
     }
 
 
 def _numbers(rows: Sequence[Row], name: str) -> list[float]:
-    found = [row[name] for row in rows]
-    return [float(value) for value in found if isinstance(value, int | float) and math.isfinite(value)]
+    values = [row[name] for row in rows]
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 
 
 def _measured(point: Point, rows: Sequence[Row]) -> MeasuredFunction:
@@ -418,26 +421,26 @@ def _row(hardware: Hardware, point: Point, before: Estimate, after: Estimate, ro
     )
 
 
-def _table_lines(found: Estimate) -> Mapping[str, float]:
+def _table_lines(estimate: Estimate) -> Mapping[str, float]:
     """Return the lines of tables per packet, by level of the memory."""
     lines: dict[str, float] = {}
-    for step in found.operations:
+    for step in estimate.operations:
         for level, count in step.table_lines_by_level.items():
             lines[level] = lines.get(level, 0.0) + count
     return lines
 
 
-def _found_in(found: Estimate) -> str:
-    lines = _table_lines(found)
+def _found_in(estimate: Estimate) -> str:
+    lines = _table_lines(estimate)
     return max(lines, key=lambda level: lines[level]) if lines else "–"
 
 
-def _table_stalls(found: Estimate) -> float:
-    return sum(step.table_stall_cycles for step in found.operations)
+def _table_stalls(estimate: Estimate) -> float:
+    return sum(step.table_stall_cycles for step in estimate.operations)
 
 
-def _one_by_one_s(hardware: Hardware, found: Estimate) -> float:
-    lines = _table_lines(found)
+def _one_by_one_s(hardware: Hardware, estimate: Estimate) -> float:
+    lines = _table_lines(estimate)
     return sum(
         lines.get(level.name, 0.0) * (level.dependent_cycles / hardware.cpu.frequency_hz + level.dependent_s)
         for level in hardware.levels

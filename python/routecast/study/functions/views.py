@@ -125,10 +125,10 @@ def function_figure(result: FunctionResult, title: str) -> Figure:
     for size, colour in zip(sizes, palette(len(sizes)), strict=True):
         mine = sorted((row for row in rows if row.point.size == size), key=lambda row: row.point.frame_bytes)
         x = tuple(float(row.point.frame_bytes) for row in mine)
-        found = mine[0].found_in
+        levels = mine[0].found_in
         marks += [
             Line(
-                name=f"{size} tables ({found}): estimate",
+                name=f"{size} tables ({levels}): estimate",
                 x=x,
                 y=tuple(row.estimated_pps / 1e6 for row in mine),
                 colour=colour,

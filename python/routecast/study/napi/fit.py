@@ -182,8 +182,10 @@ def fit_alternative(
     def loss(theta: NDArray[np.float64]) -> float:
         return error(costs_of(theta), min(frames, FEWEST_FRAMES))
 
-    found = minimize(loss, np.log(first), method="Nelder-Mead", options={"maxfev": TRIES, "xatol": 1e-3, "fatol": 1e-5})
-    costs = costs_of(found.x)
+    solution = minimize(
+        loss, np.log(first), method="Nelder-Mead", options={"maxfev": TRIES, "xatol": 1e-3, "fatol": 1e-5}
+    )
+    costs = costs_of(solution.x)
     return Alternative(dynamics=dynamics, costs=costs, rmse=error(costs, frames))
 
 
@@ -417,12 +419,12 @@ def explain_form(part: FormPart, *, frames: int, seed: int, tell: Tell) -> FormR
             series="form",
         )
 
-    def curve(found: PollCosts, arrivals: ArrivalKind) -> FormCurve:
-        tell(f"polls {found.manner.replace('_', ' ')}, {arrivals}")
-        router = found.router()
+    def curve(costs: PollCosts, arrivals: ArrivalKind) -> FormCurve:
+        tell(f"polls {costs.manner.replace('_', ' ')}, {arrivals}")
+        router = costs.router()
         loads = [1.1 * part.maximum * number / LOADS for number in range(1, LOADS + 1)]
         return FormCurve(
-            costs=found,
+            costs=costs,
             arrivals=arrivals,
             points=tuple(observe(router, rate, arrivals=arrivals, frames=frames, seed=seed) for rate in loads),
             at_saturation=observe(router, BEYOND * part.saturation, arrivals=arrivals, frames=frames, seed=seed),

@@ -48,7 +48,7 @@ class NapiResult(StudyResult[NapiStudy]):
 def _form(form: FormResult) -> dict[str, object]:
     def curves(part: Sequence[FormCurve]) -> list[dict[str, object]]:
         # Against the polynomial up to the maximum that the study says, which a curve does not know.
-        return [{**pick(one, "*", *FORM_FOUND), "form_rmse": one.form_rmse(form.part.maximum)} for one in part]
+        return [{**pick(point, "*", *FORM_FOUND), "form_rmse": point.form_rmse(form.part.maximum)} for point in part]
 
     return {
         **pick(form, "*", "-part"),
@@ -64,10 +64,10 @@ FORM_FOUND = ("maximum_pps", "never_idle_pps")
 def criteria(study: NapiStudy, idle: tuple[IdleResult, ...], form: FormResult | None) -> tuple[Criterion, ...]:
     """Return the study's bounds with what was reached."""
     bounds = study.criteria
-    asked: list[tuple[str, float | None, float]] = []
+    limits: list[tuple[str, float | None, float]] = []
     for each in idle:
         name = each.curve.name
-        asked += [
+        limits += [
             (f"{name}: root mean square error, simulated idle share", bounds.idle_rmse, each.rmse),
             (
                 f"{name}: root mean square error, idle share of points left out",
@@ -77,11 +77,11 @@ def criteria(study: NapiStudy, idle: tuple[IdleResult, ...], form: FormResult | 
         ]
         if not math.isnan(each.maximum_error_ratio):
             error = abs(each.maximum_error_ratio)
-            asked.append((f"{name}: relative error of the maximum rate", bounds.maximum_error, error))
+            limits.append((f"{name}: relative error of the maximum rate", bounds.maximum_error, error))
     if form:
         idle_ratio = form.best.at_saturation.idle_ratio
-        asked.append(("idle share just above the rate of saturation", bounds.saturated_idle, idle_ratio))
-    return criteria_of(*asked)
+        limits.append(("idle share just above the rate of saturation", bounds.saturated_idle, idle_ratio))
+    return criteria_of(*limits)
 
 
 Pairs = tuple[tuple[float, float], ...]
@@ -138,7 +138,7 @@ def _rows(path: Path, wanted: Sequence[str]) -> list[tuple[int, dict[str, str | 
 
 
 def _numbers(path: Path, rows: list[tuple[int, dict[str, str | None]]], first: str, second: str) -> Pairs:
-    found, wrong = [], []
+    numbers, wrong = [], []
     for line, row in rows:
         pair = []
         for name in (first, second):
@@ -146,12 +146,12 @@ def _numbers(path: Path, rows: list[tuple[int, dict[str, str | None]]], first: s
             if math.isnan(value):
                 wrong.append(Problem(f"line {line}", f"{name}: got {row.get(name)!r}, which is no number"))
             pair.append(value)
-        found.append((pair[0], pair[1]))
-    if not found:
+        numbers.append((pair[0], pair[1]))
+    if not numbers:
         wrong.append(Problem("", "has no rows: write one for each measurement"))
     if wrong:
         raise FileProblem(str(path), wrong)
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _number(text: str | None) -> float:
@@ -189,11 +189,11 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
     for curve, pairs in curves:
         run.step(f"{curve.name}: three costs")
         first = explain_idle(curve, pairs, frames=frames, seed=seed)
-        told = tuple((point.offered_pps, point.measured) for point in first.telling)
+        observations = tuple((point.offered_pps, point.measured) for point in first.telling)
         others = []
         for dynamics in compared:
             run.step(f"{curve.name}: {dynamics.words}")
-            others.append(fit_alternative(dynamics, told, first.fitted.costs, frames=frames, seed=seed))
+            others.append(fit_alternative(dynamics, observations, first.fitted.costs, frames=frames, seed=seed))
         idle.append(
             IdleResult(
                 curve=curve, fitted=first.fitted, half=first.half, points=first.points, alternatives=tuple(others)

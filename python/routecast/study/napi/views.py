@@ -45,10 +45,10 @@ def idle_table(each: IdleResult) -> Table:
         Column("Load", "Mpps", scaled(1e-6, ".4g"), "offered_pps"),
         Column("Measured", "%", _points, "measured"),
         Column("Simulated", "%", _points, "simulated", group="three costs"),
-        Column("Error", "points", scaled(100.0, "+.1f"), lambda one: one.simulated - one.measured, group="three costs"),
+        Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row.simulated - row.measured, group="three costs"),
         Column("Closed form", "%", _points, "closed_form", group="three costs", wide=True),
-        Column("Left out", "%", _points, lambda one: one.left_out if one in telling else None, group="predicted"),
-        Column("From half", "%", _points, lambda one: one.from_half if one in telling else None, group="predicted"),
+        Column("Left out", "%", _points, lambda row: row.left_out if row in telling else None, group="predicted"),
+        Column("From half", "%", _points, lambda row: row.from_half if row in telling else None, group="predicted"),
         Column("IRQs", "per packet", ".3f", "interrupts_per_packet"),
         name=f"idle-{each.curve.name}",
         title=f"{each.curve.title}: idle time of one core",
@@ -102,9 +102,9 @@ def error_table(idle: tuple[IdleResult, ...]) -> Table:
 
 def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
     """Return what other dynamics reach on the same curves, each with its own best costs."""
-    best = [min(each.alternatives, key=lambda one: one.rmse, default=None) for each in idle]
+    best = [min(each.alternatives, key=lambda alternative: alternative.rmse, default=None) for each in idle]
     return Table.of(
-        [(each.curve.title, one) for each in idle for one in each.alternatives],
+        [(each.curve.title, alternative) for each in idle for alternative in each.alternatives],
         Column.text("Curve", lambda row: row[0]),
         Column.text("Arrivals, polls, third", lambda row: row[1].dynamics.words),
         Column("Error", "points", percent, lambda row: row[1].rmse),
@@ -115,12 +115,12 @@ def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
         title="Which dynamics the curves speak for",
         caption="Each fitted by the simulator. Exhaustive polls take what comes while they are under way, gated ones "
         "what they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart.",
-        strong=lambda row: any(row[1] is one for one in best),
+        strong=lambda row: any(row[1] is point for point in best),
     )
 
 
-def _third_ns(one: Alternative) -> float | None:
-    return None if one.dynamics.third == "none" else 1e9 * one.costs.wakeup_s
+def _third_ns(alternative: Alternative) -> float | None:
+    return None if alternative.dynamics.third == "none" else 1e9 * alternative.costs.wakeup_s
 
 
 def form_table(form: FormResult) -> Table:
@@ -150,7 +150,7 @@ def clock_table(clock: ClockResult) -> Table:
     def of_law(share: float, law: FrequencyLaw) -> Column:
         rate = "maximum rate"
         return Column(
-            f"{100.0 * share:.0f} % memory", "kpps", _kpps, lambda one: law.rate_pps(one.frequency_hz), group=rate
+            f"{100.0 * share:.0f} % memory", "kpps", _kpps, lambda row: law.rate_pps(row.frequency_hz), group=rate
         )
 
     shown = f"{100.0 * clock.shown.memory_ratio(clock.part.frequency):.0f} % memory, simulated"
@@ -159,8 +159,8 @@ def clock_table(clock: ClockResult) -> Table:
         Column("Clock", "GHz", scaled(1e-9, ".2f"), "frequency_hz"),
         *map(of_law, clock.part.memory, clock.laws),
         Column("Maximum", "kpps", _kpps, "maximum_pps", group=shown),
-        Column("Gain", "%/% of clock", ".2f", lambda one: clock.shown.gain_ratio(one.frequency_hz), group=shown),
-        Column("Plateau", "us", scaled(1e6, ".0f"), lambda one: one.points[-1].latency_p50_s, group=shown),
+        Column("Gain", "%/% of clock", ".2f", lambda row: clock.shown.gain_ratio(row.frequency_hz), group=shown),
+        Column("Plateau", "us", scaled(1e6, ".0f"), lambda row: row.points[-1].latency_p50_s, group=shown),
         Column("Ring alone", "us", scaled(1e6, ".0f"), "plateau_s", group=shown),
         name="clock",
         title="Maximum rate and overload latency against the clock",

@@ -639,9 +639,9 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
 
     study, table = file.study, file.study.measurements.calibrate
     measured = read_measured(file, study.measurements.validate_with)
-    asked = [load for scenario in study.scenario for load in _scenario_workloads(study, scenario.name)]
+    loads = [load for scenario in study.scenario for load in _scenario_workloads(study, scenario.name)]
     fitted = _fitted(study, read_measured(file, table))
-    return router_file(fitted, [*measured, *map(_point, asked)], source=table, today=today)
+    return router_file(fitted, [*measured, *map(_point, loads)], source=table, today=today)
 
 
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
@@ -955,9 +955,9 @@ def _links_filled(
 ) -> Iterator[tuple[FlowsForLinks, tuple[LinksFilled, ...]]]:
     """Yield what is stated of the flows that fill the links, and what is found: a row per other condition."""
     alike: dict[tuple[object, ...], dict[int, Estimate]] = {}
-    for one in estimates:
-        if one.flows is not None and not one.setting.is_random:
-            alike.setdefault((one.setting._replace(flows=None), one.frames), {})[one.flows] = one
+    for estimate in estimates:
+        if estimate.flows is not None and not estimate.setting.is_random:
+            alike.setdefault((estimate.setting._replace(flows=None), estimate.frames), {})[estimate.flows] = estimate
     for stated in scenario.flows_for_links:
         rows = [
             _filled_row(scenario, stated.flows, by_flows) for by_flows in alike.values() if stated.flows in by_flows
@@ -993,8 +993,8 @@ def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, Estimate
     )
 
 
-def _fewest(found: Iterable[tuple[int, ...]]) -> int | None:
-    return min((flows[0] for flows in found if flows), default=None)
+def _fewest(candidates: Iterable[tuple[int, ...]]) -> int | None:
+    return min((flows[0] for flows in candidates if flows), default=None)
 
 
 def _flows_statement(stated: FlowsForLinks, rows: Sequence[LinksFilled]) -> Statement:

@@ -51,19 +51,23 @@ def limited_by(limit: str) -> str:
 
 
 _CONDITIONS: dict[str, tuple[Column, Callable[[Setting], str]]] = {
-    "cores": (Column("Cores", "", "d", "cores"), lambda one: _cores(one.cores)),
+    "cores": (Column("Cores", "", "d", "cores"), lambda point: _cores(point.cores)),
     "link_bps": (
-        Column("Link", "Gbit/s", ".4g", lambda one: one.link_bps / 1e9),
-        lambda one: f"links of {format_bps(one.link_bps)}",
+        Column("Link", "Gbit/s", ".4g", lambda row: row.link_bps / 1e9),
+        lambda point: f"links of {format_bps(point.link_bps)}",
     ),
-    "ports": (Column("Ports", "", "d", "ports"), lambda one: _ports(one.ports)),
+    "ports": (Column("Ports", "", "d", "ports"), lambda point: _ports(point.ports)),
     "nic_cap_pps": (
-        Column("NIC cap", "Mpps", ".4g", lambda one: one.nic_cap_pps and one.nic_cap_pps / 1e6),
-        lambda one: f"cards that take in {format_pps(one.nic_cap_pps)}" if one.nic_cap_pps else "cards without a cap",
+        Column("NIC cap", "Mpps", ".4g", lambda row: row.nic_cap_pps and row.nic_cap_pps / 1e6),
+        lambda point: (
+            f"cards that take in {format_pps(point.nic_cap_pps)}" if point.nic_cap_pps else "cards without a cap"
+        ),
     ),
     "flows": (
-        replace(_FLOWS, getter=lambda one: "every core" if one.flows is None else one.flows),
-        lambda one: "flows for every core" if one.flows is None else f"{one.flows} flow{'s' if one.flows != 1 else ''}",
+        replace(_FLOWS, getter=lambda point: "every core" if point.flows is None else point.flows),
+        lambda point: (
+            "flows for every core" if point.flows is None else f"{point.flows} flow{'s' if point.flows != 1 else ''}"
+        ),
     ),
 }
 """Conditions by name: the column of a table, and a setting's value in words."""
@@ -72,7 +76,7 @@ _CONDITIONS: dict[str, tuple[Column, Callable[[Setting], str]]] = {
 def _varying(settings: Iterable[Setting]) -> list[str]:
     """Return the conditions that are not the same in all settings; the flows where nothing else varies."""
     known = list(settings)
-    varying = [name for name in _CONDITIONS if len({getattr(one, name) for one in known}) > 1]
+    varying = [name for name in _CONDITIONS if len({getattr(point, name) for point in known}) > 1]
     return varying or ["flows"]
 
 
@@ -151,8 +155,8 @@ def _mpps(_: Estimate, rate_pps: float) -> float:
     return rate_pps / 1e6
 
 
-def _interval(one: Estimate, shown: Callable[[Estimate, float], float]) -> str:
-    return f"{shown(one, one.low_pps):.2f}–{shown(one, one.high_pps):.2f}"
+def _interval(estimate: Estimate, shown: Callable[[Estimate, float], float]) -> str:
+    return f"{shown(estimate, estimate.low_pps):.2f}–{shown(estimate, estimate.high_pps):.2f}"
 
 
 def _titled(name: str) -> str:
@@ -200,20 +204,20 @@ def hypothesis_table(result: TablesResult) -> Table:
 def parameter_table(result: TablesResult) -> Table:
     """Return the calibrated parameters; seconds as nanoseconds, for a frame takes hundreds of them."""
 
-    def scale(one: Parameter) -> float:
-        return 1e9 if one.unit in {"s", "s/B"} else 1.0
+    def scale(parameter: Parameter) -> float:
+        return 1e9 if parameter.unit in {"s", "s/B"} else 1.0
 
-    def interval(one: Parameter) -> str | None:
-        low, high = one.low * scale(one), one.high * scale(one)
+    def interval(parameter: Parameter) -> str | None:
+        low, high = parameter.low * scale(parameter), parameter.high * scale(parameter)
         return f"{low:.3g}–{high:.3g}" if math.isfinite(low) and math.isfinite(high) else None
 
-    def unit(one: Parameter) -> str:
-        return f"n{one.unit}" if scale(one) > 1.0 else "" if one.unit == "1" else one.unit
+    def unit(parameter: Parameter) -> str:
+        return f"n{parameter.unit}" if scale(parameter) > 1.0 else "" if parameter.unit == "1" else parameter.unit
 
     return Table.of(
         result.parameters,
         Column.text("Parameter", "name"),
-        Column("Value", "", ".4g", lambda one: one.value * scale(one)),
+        Column("Value", "", ".4g", lambda row: row.value * scale(row)),
         Column("95 % interval", getter=interval),
         Column.text("Unit", unit),
         Column.text("Meaning", "meaning"),
@@ -872,7 +876,9 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
     text += f", limited by the {limited_by(point.limit)}"
-    like = sorted((p for p in result.scenarios[name] if p.setting == point.setting), key=lambda one: one.frame_bytes)
+    like = sorted(
+        (p for p in result.scenarios[name] if p.setting == point.setting), key=lambda scenario: scenario.frame_bytes
+    )
     other = next((p for p in like if p.limit != point.limit and not p.is_mix), None)
     if len(like) == 1 and point.is_mix:
         return f"{text}."

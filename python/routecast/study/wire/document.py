@@ -132,10 +132,10 @@ class WireStudy(StudyDocument):
         """Return what the study compares."""
         calibrating = sum(len(series.calibrate) for series in self.throughput)
         points = sum(len(series.values) for series in self.throughput)
-        loads, told = (
+        loads, others = (
             (
                 sum(len(some) for some in every)
-                for every in zip(*((one.loads, one.calibrate) for one in self.latency), strict=True)
+                for every in zip(*((latency.loads, latency.calibrate) for latency in self.latency), strict=True)
             )
             if self.latency
             else (0, 0)
@@ -145,8 +145,8 @@ class WireStudy(StudyDocument):
             *group_of("throughput that calibrates", (calibrating, "point"), calibrates="the time of a frame"),
             *group_of("throughput", (points - calibrating, "point")),
             *group_of("loss", (lossy, "point")),
-            *group_of("latency that calibrates", (told, "point"), calibrates="the wake-up and the interruptions"),
-            *group_of("latency", (loads - told, "point")),
+            *group_of("latency that calibrates", (others, "point"), calibrates="the wake-up and the interruptions"),
+            *group_of("latency", (loads - others, "point")),
         ]
 
     def problems(self, folder: Path) -> list[Problem]:

@@ -242,9 +242,11 @@ class Calibrated:
         """Return the model of the router at one value of the factor."""
         stretch = self.wakeup.interruptions.stretch if self.wakeup and self.wakeup.interruptions else 1.0
         make = router_maker(self.series)
-        found = self.wakeup
+        wakeup = self.wakeup
         return make(
-            self.law.seconds(value) / stretch, found.wakeup if found else None, found.interruptions if found else None
+            self.law.seconds(value) / stretch,
+            wakeup.wakeup if wakeup else None,
+            wakeup.interruptions if wakeup else None,
         )
 
     def solve(self, value: float, load_pps: float) -> Trial:
@@ -287,7 +289,7 @@ def calibrate_throughput(series: Throughput, rows: Rows) -> Calibrated:
     if lost:
         message = f"no trial was valid at {series.factor} = {', '.join(f'{value:g}' for value in lost)}"
         raise FitProblem(series.name, f"{message}: look at the reasons in results.parquet, and run again")
-    points = [WorkPoint(work=value, rates_pps=tuple(found)) for value, found in sorted(rates.items())]
+    points = [WorkPoint(work=value, rates_pps=tuple(rate)) for value, rate in sorted(rates.items())]
     law = fit_work(points, series=series.name, constant=series.law == "constant")
     return Calibrated(series=series, law=law)
 
@@ -319,12 +321,12 @@ def measured_quantiles_s(rows: Rows) -> tuple[float, ...]:
     """Return the latency at :data:`QUANTILES`: at each probability the median over the valid repeats."""
     from routecast import _core
 
-    found = [
+    quantiles = [
         _core.hdr_quantiles_s(str(row["latency_hdr_base64"]), QUANTILES)
         for row in rows
         if not row["invalid"] and row["latency_hdr_base64"]
     ]
-    return tuple(median(each) for each in zip(*found, strict=True))
+    return tuple(median(each) for each in zip(*quantiles, strict=True))
 
 
 def _rows_at(rows: Rows, series: str, value: float, ratio: float) -> Rows:
@@ -430,23 +432,23 @@ def _at(rows: Sequence[Row], series: str, value: float, ratio: float | None = No
 
 
 def _measured(rows: Sequence[Row], name: str) -> Measured:
-    found = [row[name] for row in rows]
-    return Measured(values=tuple(float(value) for value in found if isinstance(value, int | float)))
+    values = [row[name] for row in rows]
+    return Measured(values=tuple(float(value) for value in values if isinstance(value, int | float)))
 
 
 def _offered(rows: Sequence[Row], otherwise_pps: float) -> float:
     """Return the load that was offered; another one where no trial was valid."""
-    found = _measured(rows, "offered_pps").median
-    return otherwise_pps if math.isnan(found) else found
+    offered = _measured(rows, "offered_pps").median
+    return otherwise_pps if math.isnan(offered) else offered
 
 
 def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
-    found = []
+    series = []
     for value in law.series.values:
         mine = _at(rows, law.series.name, value)
         offered_pps = _offered(mine, study.testbed.overload * law.capacity_pps(value))
         low_pps, high_pps = law.law.interval_pps(value)
-        found.append(
+        series.append(
             SeriesRow(
                 value=value,
                 calibrates=value in law.series.calibrate,
@@ -458,15 +460,15 @@ def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
                 high_pps=high_pps,
             )
         )
-    return Series(series=law.series, law=law.law, rows=tuple(found))
+    return Series(series=law.series, law=law.law, rows=tuple(series))
 
 
 def _loss(study: WireStudy, law: Calibrated, value: float, offered: Sequence[float], rows: Sequence[Row]) -> LossCurve:
-    found = []
+    losses = []
     for ratio in offered:
         mine = _at(rows, law.series.name, value, ratio)
         offered_pps = _offered(mine, ratio * law.capacity_pps(value))
-        found.append(
+        losses.append(
             LossRow(
                 offered_ratio=ratio,
                 offered_pps=offered_pps,
@@ -475,7 +477,7 @@ def _loss(study: WireStudy, law: Calibrated, value: float, offered: Sequence[flo
                 simulated=_simulated(study, law, value, offered_pps).loss_ratio,
             )
         )
-    return LossCurve(series=law.series, value=value, capacity_pps=law.capacity_pps(value), rows=tuple(found))
+    return LossCurve(series=law.series, value=value, capacity_pps=law.capacity_pps(value), rows=tuple(losses))
 
 
 def _latency(
@@ -486,13 +488,13 @@ def _latency(
     calibrate: Sequence[float],
     rows: Sequence[Row],
 ) -> LatencyCurve:
-    found = []
+    latencies = []
     for ratio in loads:
         mine = _at(rows, law.series.name, value, ratio)
         load_pps = _offered(mine, ratio * law.capacity_pps(value))
         simulated = _simulated(study, law, value, load_pps).latency
         solved = law.solve(value, load_pps).latency
-        found.append(
+        latencies.append(
             LatencyRow(
                 load_ratio=ratio,
                 load_pps=load_pps,
@@ -505,7 +507,7 @@ def _latency(
             )
         )
     return LatencyCurve(
-        series=law.series, value=value, capacity_pps=law.capacity_pps(value), wakeup=law.wakeup, rows=tuple(found)
+        series=law.series, value=value, capacity_pps=law.capacity_pps(value), wakeup=law.wakeup, rows=tuple(latencies)
     )
 
 

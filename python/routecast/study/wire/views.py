@@ -323,16 +323,16 @@ def _latency(result: WireResult) -> Section:
     blocks = [block for curve in result.latency for block in (latency_figure(curve), latency_table(curve))]
     lines = []
     for curve in result.latency:
-        found = curve.wakeup
-        if found is None:
+        wakeup = curve.wakeup
+        if wakeup is None:
             continue
         stalls = (
-            f"interruptions of {format_duration(found.interruptions.duration.average_s)} on average take "
-            f"{format_percent(found.interrupted_ratio, 1)} of the core"
-            if found.interruptions
+            f"interruptions of {format_duration(wakeup.interruptions.duration.average_s)} on average take "
+            f"{format_percent(wakeup.interrupted_ratio, 1)} of the core"
+            if wakeup.interruptions
             else "no interruptions were needed"
         )
-        median_s = found.wakeup.quantile_s(0.5)
+        median_s = wakeup.wakeup.quantile_s(0.5)
         line = f"**{curve.series.device}**: its thread wakes up within {format_duration(median_s)} (median); {stalls}."
         if line not in lines:
             lines.append(line)

@@ -34,13 +34,13 @@ class _Devices(Mapping[str, type[Device]]):
     """The classes of devices by name; a module is loaded when its device is asked for."""
 
     def __getitem__(self, name: str) -> type[Device]:
-        found: type[Device]
+        device: type[Device]
         if name in _PLACES:
             module, kind = _PLACES[name]
-            found = getattr(import_module(f"routecast.testbed.devices.{module}"), kind)
+            device = getattr(import_module(f"routecast.testbed.devices.{module}"), kind)
         else:
-            found = _further()[name].load()
-        return found
+            device = _further()[name].load()
+        return device
 
     def __iter__(self) -> Iterator[str]:
         return iter((*_PLACES, *(name for name in _further() if name not in _PLACES)))

@@ -166,5 +166,5 @@ def _last_lines(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return "no log"
-    said = [line.strip() for line in lines if line.strip()]
-    return " / ".join(said[-_SHOWN_LOG_LINES:]) or "it said nothing"
+    full = [line.strip() for line in lines if line.strip()]
+    return " / ".join(full[-_SHOWN_LOG_LINES:]) or "it said nothing"

@@ -329,7 +329,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
     def _lcores(site: DeviceSite) -> str:
         allowed = sorted(os.sched_getaffinity(0))
         core = site.cpu if site.cpu is not None else allowed[-1]
-        others = [one for one in allowed if one != core] or [core]
+        others = [allowed_core for allowed_core in allowed if allowed_core != core] or [core]
         return f"0@{others[0]},1@{core}"
 
     def _forwards(self, site: DeviceSite, process_id: int) -> bool:

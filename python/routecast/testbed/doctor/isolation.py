@@ -114,16 +114,16 @@ def pressure(machine: Machine) -> Finding:
     text = machine.text("proc/pressure/cpu")
     some = re.search(r"^some avg10=([\d.]+)", text or "", re.MULTILINE)
     if some is None:
-        found = "the kernel keeps no pressure information (start it with psi=1)"
-        return Finding(check="pressure", state=State.UNSEEN, found=found)
+        finding = "the kernel keeps no pressure information (start it with psi=1)"
+        return Finding(check="pressure", state=State.UNSEEN, found=finding)
     percent = float(some[1])
-    found = f"tasks waited for a core during {percent:g} % of the last 10 s"
+    finding = f"tasks waited for a core during {percent:g} % of the last 10 s"
     if percent <= _PRESSURE_PERCENT:
-        return Finding(check="pressure", state=State.FINE, found=found)
+        return Finding(check="pressure", state=State.FINE, found=finding)
     return Finding(
         check="pressure",
         state=State.DISTORTS,
-        found=found,
+        found=finding,
         effect="there is more work than cores: what has no real-time priority is late",
         advice="stop other work before measuring",
     )
@@ -184,8 +184,8 @@ def interrupts(machine: Machine) -> Finding:
             remedy="systemctl stop irqbalance",
         )
     if not machine.cores:
-        found = "irqbalance does not run; the measuring cores are not chosen"
-        return Finding(check="interrupts", state=State.FINE, found=found)
+        finding = "irqbalance does not run; the measuring cores are not chosen"
+        return Finding(check="interrupts", state=State.FINE, found=finding)
     ours = {
         name for card in machine.interfaces for name in (card, machine.target(f"sys/class/net/{card}/device")) if name
     }

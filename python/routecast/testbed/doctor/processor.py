@@ -149,9 +149,9 @@ def mitigations(machine: Machine) -> Finding:
     command = re.search(r"(?:^|\s)(mitigations=\S+)", machine.text("proc/cmdline") or "")
     given = f", started with {command[1]}" if command else ""
     names = ", ".join(active[:4]) + (f" and {len(active) - 4} more" if len(active) > 4 else "")
-    found = f"{len(active)} active ({names}){given}" if active else f"none active{given}"
+    finding = f"{len(active)} active ({names}){given}" if active else f"none active{given}"
     effect = "part of what is measured: compare only with machines that have the same"
-    return Finding(check="mitigations", state=State.FINE, found=found, effect=effect)
+    return Finding(check="mitigations", state=State.FINE, found=finding, effect=effect)
 
 
 def numa(machine: Machine) -> Finding:

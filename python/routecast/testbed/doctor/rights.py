@@ -180,14 +180,14 @@ def bpf_rights(machine: Machine) -> Finding:
 def back_ends(machine: Machine) -> Finding:
     """Look which of the tester's back ends this process can use: it takes the fastest that is left."""
     try:
-        found = [
+        finding = [
             (f"{load['name']} ({load['task']})", load["why_not"]) for load in json.loads(machine.back_ends() or "")
         ]
     except (ValueError, TypeError, KeyError):
         return Finding(check="back ends", state=State.UNSEEN, found="not recorded")
-    there = ", ".join(name for name, why_not in found if not why_not) or "none"
+    there = ", ".join(name for name, why_not in finding if not why_not) or "none"
     absent: dict[str, list[str]] = {}
-    for name, why_not in found:
+    for name, why_not in finding:
         if why_not:
             absent.setdefault(why_not, []).append(name)
     if not absent:

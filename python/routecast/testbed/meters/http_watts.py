@@ -185,23 +185,23 @@ def metric_value(text: str, wanted: str) -> float:
     >>> metric_value('watts{outlet="1"} 20\nwatts{outlet="2"} 31.5\n', 'watts{outlet="2"}')
     31.5
     """
-    asked = _WANTED.fullmatch(wanted.strip())
-    if asked is None:
+    asked_match = _WANTED.fullmatch(wanted.strip())
+    if asked_match is None:
         raise ValueError(f'{wanted!r} is no name of a metric: write #name or #name{{label="value"}}')
-    labels = _labels(asked["labels"])
+    labels = _labels(asked_match["labels"])
     values, names = [], set()
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is None or line.startswith("#"):
             continue
         names.add(match["name"])
-        if match["name"] == asked["name"] and labels.items() <= _labels(match["labels"]).items():
+        if match["name"] == asked_match["name"] and labels.items() <= _labels(match["labels"]).items():
             values.append((match["labels"] or "", match["value"]))
     if len(values) == 1:
         try:
             return float(values[0][1])
         except ValueError:
-            raise ValueError(f"{asked['name']} is {values[0][1][:40]!r}, not a number") from None
+            raise ValueError(f"{asked_match['name']} is {values[0][1][:40]!r}, not a number") from None
     if values:
         several = ", ".join(f"{{{series}}}" for series, _ in values[:_SHOWN])
         raise ValueError(f"{len(values)} series match {wanted}, which are not added: name one by its labels: {several}")

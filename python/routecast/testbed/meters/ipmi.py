@@ -67,13 +67,13 @@ def parse_dcmi(text: str) -> float:
     state = _STATE.search(text)
     if power is None:
         words = text.strip().splitlines()
-        said = f"says {words[0].strip()!r}" if words else "says nothing"
+        answer = f"says {words[0].strip()!r}" if words else "says nothing"
         advice = ""
         if "Could not open device" in text:
             advice = ": modprobe ipmi_devintf ipmi_si, and run as root; not every machine has a controller"
         elif "Invalid" in text or "DCMI" in text.upper():
             advice = ": the controller has no DCMI power reading; many answer Redfish: redfish:https://CONTROLLER"
-        raise EnvironmentProblem(f"power meter ipmi: ipmitool {said}{advice}")
+        raise EnvironmentProblem(f"power meter ipmi: ipmitool {answer}{advice}")
     if state is not None and state[1].lower() != "activated":
         raise EnvironmentProblem(
             f"power meter ipmi: the controller's power reading is {state[1]}: ipmitool dcmi power activate"
