@@ -43,7 +43,7 @@ from routecast.benchmark.streams import Stream, load_of
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.load.offered import OfferedLoad
 from routecast.testbed.bed import Bed
-from routecast.testbed.links import Link, LinkReader
+from routecast.testbed.links import LinkReader, LinkState
 from routecast.testbed.measure import Measure
 from routecast.testbed.opening import make_bed
 
@@ -170,7 +170,7 @@ class Generator:
         # Refused frames were sent again: beside the intended ones, not of them.
         return Counts(offered=sent + refused, lost=lost), ""
 
-    def _read(self) -> dict[str, Link]:
+    def _read(self) -> dict[str, LinkState]:
         return {name: reader.read()[name] for name, reader in self._links.items()}
 
     def _send(self, rate_pps: float, frames: int) -> tuple[int, float]:

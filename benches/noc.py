@@ -23,7 +23,7 @@ import numpy as np
 
 from routecast import _core
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, Run, single
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single
 from routecast.noc.simulate.simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
@@ -74,7 +74,7 @@ def by_us(vcs: int, rate: float, seed: int, *, overload: bool = False) -> Seen:
     design, packets = RouterDesign.booksim(vcs), Packets(flits=(FLITS,))
     fabric = single(mesh, traffic, routes("xy", mesh), design=design, packets=packets)
     drain = 0 if overload else MEASURE
-    run = Run(seed=seed, replications=1, warmup_cycles=WARMUP, measure_cycles=MEASURE, drain_cycles=drain)
+    run = SimulationPhases(seed=seed, replications=1, warmup_cycles=WARMUP, measure_cycles=MEASURE, drain_cycles=drain)
     texts = scenario_texts(fabric, run)
     begin = time.process_time()
     (answer,) = _core.noc_simulate(texts)
@@ -138,7 +138,7 @@ def idle_s(side: int, cycles: int) -> float:
         traffic = Traffic(name="one flow", demand=demand)
         design, packets = RouterDesign.booksim(), Packets(flits=(FLITS,))
         fabric = single(mesh, traffic, routes("xy", mesh, demand=demand), design=design, packets=packets)
-        run = Run(seed=1, replications=1, warmup_cycles=0, measure_cycles=cycles, drain_cycles=1000)
+        run = SimulationPhases(seed=1, replications=1, warmup_cycles=0, measure_cycles=cycles, drain_cycles=1000)
         texts = scenario_texts(fabric, run)
         begin = time.process_time()
         _core.noc_simulate(texts)

@@ -12,7 +12,7 @@ import pytest
 from numpy.random import default_rng
 
 from routecast.calibration import fit
-from routecast.calibration.advice import Asked, advise
+from routecast.calibration.advice import AdviceQuestion, advise
 from routecast.calibration.next_points import interval_log_width, rank
 from routecast.calibration.replay import run_replay
 from routecast.calibration.until import measure_until
@@ -68,14 +68,14 @@ def test_least_cores_for_a_goal_are_a_target() -> None:
 def test_a_goal_beyond_what_was_measured_is_looked_for_beyond_it_and_the_least_cores_are_told() -> None:
     own = Layout(shared_queue=False)
     rows = [replace(point(k, rate), layout=own) for k, rate in ((1, 1.7e6), (2, 3.3e6), (4, 6.4e6))]
-    (goal,) = advise(rows, Asked(goal=IntendedRate(amount=12e6, unit="frames/s")), n=1)
+    (goal,) = advise(rows, AdviceQuestion(goal=IntendedRate(amount=12e6, unit="frames/s")), n=1)
     assert goal.least_cores is not None
     assert goal.least_cores > 2 * 4
     assert goal.half_width_ratio > 0.01
     assert goal.points[0].width_before > 0.0
     assert goal.points[0].point.cores <= 2 * 4  # what there is to measure on
     assert str(goal.least_cores) in goal.answer
-    (never,) = advise(rows, Asked(goal=IntendedRate(amount=1e12, unit="frames/s")), n=1)
+    (never,) = advise(rows, AdviceQuestion(goal=IntendedRate(amount=1e12, unit="frames/s")), n=1)
     assert never.least_cores is None
     assert "No number of cores" in never.answer
     assert not never.is_enough(1.0)
@@ -98,7 +98,7 @@ def test_advice_goes_by_the_rows_that_do_not_calibrate_or_by_what_is_asked() -> 
     rows = [point(1, 1.7e6), point(2, 3.3e6), point(8)]
     (by_rows,) = advise(rows)
     assert [each.cores for each in by_rows.targets] == [8]
-    (asked,) = advise(rows, Asked(cores=(4,), frames=(FrameMix.parse("IMIX"),), most_cores=4))
+    (asked,) = advise(rows, AdviceQuestion(cores=(4,), frames=(FrameMix.parse("IMIX"),), most_cores=4))
     assert [(each.cores, each.frame_mix is not None) for each in asked.targets] == [(4, True)]
     assert {each.point.cores for each in asked.points} <= {1, 2, 3, 4}
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.solve.scheduling_shares import Row, pin_sets, rows_of
+from routecast.evaluate.solve.scheduling_shares import UnitGroup, pin_sets, rows_of
 from routecast.evaluate.solve.throughput import throughput
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
@@ -227,7 +227,7 @@ def test_shares_under_pins_are_max_min_fair(seed):
     assert complete
     members = [tuple((t, 1.0) for t in range(count) if pins[t] <= one) for one in sets]
     rows = rows_of(
-        [Row(pool=0, units=tuple(sorted(one)), members=own) for one, own in zip(sets, members, strict=True)],
+        [UnitGroup(pool=0, units=tuple(sorted(one)), members=own) for one, own in zip(sets, members, strict=True)],
         np.ones(count),
     )
     got = rows.divide(demand, weight, (np.arange(count),))

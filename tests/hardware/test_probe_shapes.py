@@ -10,7 +10,7 @@ from probe_sample import HT_LOOKUP, KnownOperation, sample
 from routecast.errors import FitProblem
 from routecast.function.operations import ASSUMED, OPERATIONS
 from routecast.hardware.formula import Formula
-from routecast.hardware.probe import Sample, Shape, fit_operation, fit_operations, shapes
+from routecast.hardware.probe import CostShape, Sample, fit_operation, fit_operations, shapes
 
 
 def test_known_coefficients_are_found() -> None:
@@ -24,7 +24,7 @@ def test_known_coefficients_are_found() -> None:
 
 
 def test_the_fullest_of_tables_that_are_alike_counts() -> None:
-    shape = Shape(operation="ht_lookup", terms=(Formula("1"),), at_greatest="p")
+    shape = CostShape(operation="ht_lookup", terms=(Formula("1"),), at_greatest="p")
     samples = [
         Sample(parameters={"N": n, "p": p}, cycles=cycles)
         for n, p, cycles in ((1, 0.0, 5.0), (1, 0.1, 20.0), (2, 0.2, 20.0), (2, 0.0, 7.0))
@@ -35,7 +35,7 @@ def test_the_fullest_of_tables_that_are_alike_counts() -> None:
 
 
 def test_one_sample_far_off_does_not_bend_the_formula() -> None:
-    shape = Shape(operation="deparse", terms=(Formula("1"), Formula("b")))
+    shape = CostShape(operation="deparse", terms=(Formula("1"), Formula("b")))
     samples = [Sample(parameters={"b": b}, cycles=2.0 + 0.5 * b) for b in range(1, 12)]
     samples[4] = Sample(parameters={"b": 5}, cycles=40.0)
     cost = fit_operation(shape, samples)
@@ -44,7 +44,7 @@ def test_one_sample_far_off_does_not_bend_the_formula() -> None:
 
 
 def test_a_parameter_may_be_another_in_use_than_in_the_samples() -> None:
-    shape = Shape(operation="ht_lookup", terms=(Formula("1"), Formula("p")), in_use={"p": "max(p, 0.1)"})
+    shape = CostShape(operation="ht_lookup", terms=(Formula("1"), Formula("p")), in_use={"p": "max(p, 0.1)"})
     samples = [Sample(parameters={"p": p}, cycles=10.0 + 50.0 * p) for p in (0.0, 0.1, 0.2)]
     cost = fit_operation(shape, samples)
     assert cost.cycles.evaluate({"p": 0.0}) == pytest.approx(15.0, rel=1e-3)
@@ -53,7 +53,7 @@ def test_a_parameter_may_be_another_in_use_than_in_the_samples() -> None:
 
 
 def test_the_residual_is_the_scatter_of_the_samples() -> None:
-    shape = Shape(operation="parse", terms=(Formula("1"),))
+    shape = CostShape(operation="parse", terms=(Formula("1"),))
     cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (9.5, 10.5)])
     # min over c of (c/m − 1)² + (c/n − 1)²: c = Σ 1/m / Σ 1/m²
     best = (1 / 9.5 + 1 / 10.5) / (1 / 9.5**2 + 1 / 10.5**2)
@@ -64,7 +64,7 @@ def test_the_residual_is_the_scatter_of_the_samples() -> None:
 
 def test_small_costs_weigh_as_much_as_large_ones() -> None:
     # An absolute fit of a constant would lie near the mean, 505; a relative one near the small values.
-    shape = Shape(operation="parse", terms=(Formula("1"),))
+    shape = CostShape(operation="parse", terms=(Formula("1"),))
     cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (10.0, 1000.0)])
     assert cost.cycles.evaluate({}) < 20.0
 
@@ -93,13 +93,13 @@ def test_an_operation_that_was_not_measured_is_told() -> None:
 def test_samples_must_be_numbers_of_cycles() -> None:
     for cycles in (-1.0, math.nan, math.inf):
         with pytest.raises(FitProblem, match="parse"):
-            fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=cycles)])
+            fit_operation(CostShape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=cycles)])
     with pytest.raises(FitProblem, match="parse"):
-        fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [])
+        fit_operation(CostShape(operation="parse", terms=(Formula("1"),)), [])
 
 
 def test_what_costs_next_to_nothing_is_no_misfit() -> None:
-    shape = Shape(operation="strip", terms=(Formula("1"),))
+    shape = CostShape(operation="strip", terms=(Formula("1"),))
     cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (0.0, 0.02, 0.04)])
     assert cost.residual_ratio < 0.05  # a part of a cycle, although one sample is all of it off
 

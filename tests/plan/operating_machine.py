@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.optimise import Machine, machine_of
+from routecast.power.operating.optimise import TunableRouter, machine_of
 from routecast.power.operating.search import Appraised, Outlooks, Simulating
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.variants import vary
@@ -45,7 +45,7 @@ def document(overrides: Mapping[str, object] | None = None) -> dict[str, Any]:
     return vary(parse_toml(_TEXT, "small"), overrides or {})
 
 
-def machine(overrides: Mapping[str, object] | None = None, *, lingers_s: tuple[float, ...] = (20e-6,)) -> Machine:
+def machine(overrides: Mapping[str, object] | None = None, *, lingers_s: tuple[float, ...] = (20e-6,)) -> TunableRouter:
     """Return the small router with its choices."""
     return machine_of(document(overrides), lingers_s=lingers_s)
 
@@ -58,7 +58,7 @@ def load_at(rate_pps: float) -> OfferedLoad:
 
 
 def appraised(
-    router: Machine, load: OfferedLoad, simulating: Simulating, *, loss_ratio: float = 0.0
+    router: TunableRouter, load: OfferedLoad, simulating: Simulating, *, loss_ratio: float = 0.0
 ) -> list[Appraised]:
     """Return the candidates with their bounds."""
     outlooks = Outlooks(load, loss_ratio=loss_ratio, noise_ratio=simulating.noise_ratio)

@@ -12,7 +12,7 @@ from operating_machine import load_at, machine
 from routecast.errors import CriterionFailed, ModelProblem
 from routecast.load.offered import OfferedLoad
 from routecast.power.operating.day import Course, DayPlan, Switching
-from routecast.power.operating.optimise import Effort, Machine, operating_point, optimise_day, with_no_loss
+from routecast.power.operating.optimise import Effort, TunableRouter, operating_point, optimise_day, with_no_loss
 from routecast.power.operating.search import Simulating, judge
 from routecast.power.operating.setting import Candidate
 from routecast.power.operating.targets import parse_targets
@@ -24,14 +24,14 @@ TARGETS = parse_targets(["p99 < 60 us"])
 DAY_PPS = (9e5, 1.5e5, 1.5e5, 9e5, 1.5e5)
 
 
-def few(router: Machine, count: int) -> Machine:
+def few(router: TunableRouter, count: int) -> TunableRouter:
     """Return the machine with only some of its settings, spread over all."""
     step = max(len(router.candidates) // count, 1)
     return replace(router, candidates=router.candidates[::step][:count])
 
 
 def plan_of(
-    router: Machine, rates_pps: tuple[float, ...], switching: Switching | None = None, effort: Effort = QUICK
+    router: TunableRouter, rates_pps: tuple[float, ...], switching: Switching | None = None, effort: Effort = QUICK
 ) -> DayPlan:
     return optimise_day(router, load_at(1e5), rates_pps, TARGETS, effort, step_s=HOUR_S, switching=switching)
 

@@ -21,11 +21,11 @@ from routecast.load.offered import OfferedLoad
 from routecast.power.operating.optimise import Effort, operating_point, why_none, with_no_loss
 from routecast.power.operating.search import (
     Appraised,
-    Check,
     Checked,
-    Found,
-    Judged,
+    ConfirmingRuns,
+    EvaluatedSetting,
     Outlook,
+    SearchResult,
     Simulating,
     judge,
     search,
@@ -38,12 +38,12 @@ SIMULATING = Simulating(0.02, 1)
 QUICK = Effort(duration_s=0.02, replications=0, workers=2)
 
 
-def every_trial(load: OfferedLoad, targets: tuple[Target, ...]) -> list[Judged]:
+def every_trial(load: OfferedLoad, targets: tuple[Target, ...]) -> list[EvaluatedSetting]:
     """Evaluate every candidate, whatever its bound."""
     return [judge(one, SIMULATING(one, load), targets) for one in SMALL.candidates]
 
 
-def fewest(judged: list[Judged]) -> float:
+def fewest(judged: list[EvaluatedSetting]) -> float:
     return min((one.power_w for one in judged if one.is_met), default=math.inf)
 
 
@@ -199,7 +199,7 @@ def test_the_winner_is_checked_with_other_seeds_and_an_interval() -> None:
     mean, low, high = found.check.values[0]
     assert low < mean < high < 50e-6
     assert found.check.power_w[0] == pytest.approx(found.best.power_w, rel=0.05)
-    assert 1 not in {one.seed for one in (effort.check(SIMULATING.stop) or Check(1.0, ())).runs()}
+    assert 1 not in {one.seed for one in (effort.check(SIMULATING.stop) or ConfirmingRuns(1.0, ())).runs()}
 
 
 # What follows needs no router: the search over made-up powers.
@@ -235,7 +235,7 @@ def fakes(rows: Sequence[tuple[int, int, float]]) -> tuple[list[Appraised], dict
     return found, trials
 
 
-def look(rows: Sequence[tuple[int, int, float]], **more: Any) -> Found:
+def look(rows: Sequence[tuple[int, int, float]], **more: Any) -> SearchResult:
     candidates, trials = fakes(rows)
     targets = (*parse_targets(["p99 < 10 us"]), NO_LOSS)
     return search(candidates, load_at(1.0), targets, lambda one, _load: trials[one.setting.cores], **more)
@@ -292,7 +292,7 @@ def test_what_its_check_turns_down_gives_way_to_the_next_best() -> None:
     check = _Doubting(least_cores=3)
     # The second is above the target by less than noise, so it is checked too; the last is never looked at.
     rows = [(1, 1, 5), (2, 1, 10.4), (2, 2, 5), (3, 9, 5), (7, 0, 5)]
-    found = look(rows, check=cast("Check", check))
+    found = look(rows, check=cast("ConfirmingRuns", check))
     assert check.seen == [1, 2, 3]
     assert found.best is not None
     assert found.best.setting.cores == 3
@@ -312,7 +312,7 @@ def test_ctrl_c_gives_the_best_so_far() -> None:
 
 
 def test_what_noise_pushed_over_the_limit_wins_if_its_check_says_so() -> None:
-    found = look([(1, 1, 10.4), (2, 2, 5)], check=cast("Check", _Doubting(least_cores=1)))
+    found = look([(1, 1, 10.4), (2, 2, 5)], check=cast("ConfirmingRuns", _Doubting(least_cores=1)))
     assert found.best is not None
     assert (found.best.setting.cores, found.best.is_met) == (1, True)
     assert found.best in found.judged

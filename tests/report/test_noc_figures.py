@@ -10,7 +10,7 @@ import pytest
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
 from routecast.noc.file import NocChange, parse_noc, read_noc
-from routecast.noc.simulate.result import Estimate
+from routecast.noc.simulate.result import MeanEstimate
 from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.noc.views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
 from routecast.noc.views.pictures import (
@@ -184,6 +184,6 @@ def test_maps_of_planes_and_of_the_optimum_have_a_panel_for_each() -> None:
 
 
 def test_means_are_written_with_their_intervals() -> None:
-    assert with_interval(Estimate(value=43.714, half_width=0.123)) == "43.71 ± 0.12"
-    assert with_interval(Estimate(value=43.714)) == "43.71"
+    assert with_interval(MeanEstimate(value=43.714, half_width=0.123)) == "43.71 ± 0.12"
+    assert with_interval(MeanEstimate(value=43.714)) == "43.71"
     assert with_interval(None) == "unbounded (saturated)"

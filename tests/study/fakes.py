@@ -10,7 +10,7 @@ from routecast.load.flows import rss_index
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
-from routecast.study.tables.run import Hypothesis, Parameter, Prediction, Workload
+from routecast.study.tables.run import Hypothesis, ParameterRow, PredictedMaximum, Workload
 
 # Meyer et al. 2014, Table I(b).
 A, A0, B, B0 = 0.011392, 0.002708, 0.227037, 0.063321
@@ -29,7 +29,7 @@ class PaperLaw:
     name: str = "paper"
     description: str = "x = (S + 20)·8 / ((a + a0/k)·S + (b + b0/k))"
     hypotheses: tuple[Hypothesis, ...] = ()
-    parameters: tuple[Parameter, ...] = (Parameter(name="a", value=A, unit="Gbit/s/B"),)
+    parameters: tuple[ParameterRow, ...] = (ParameterRow(name="a", value=A, unit="Gbit/s/B"),)
     warnings: tuple[str, ...] = ()
 
     def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
@@ -42,13 +42,13 @@ class PaperLaw:
     def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
         return ("2 flows of 64 B",) if targets else ()
 
-    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+    def predict(self, loads: Sequence[Workload]) -> tuple[PredictedMaximum, ...]:
         predictions = []
         for load in loads:
             rate = FlowByFlow(self.model(load, 512)).trial(load.load(1), 1.0).forwarded_pps
             contention_ratio = core_service_s(load.busy_cores, 64) / core_service_s(1, 64)
             predictions.append(
-                Prediction(
+                PredictedMaximum(
                     throughput_pps=rate,
                     low_pps=0.98 * rate,
                     high_pps=1.02 * rate,

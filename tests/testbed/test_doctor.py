@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from in_process import Completed, completed
 
-from routecast.testbed.doctor import CHECKS, Finding, Machine, State, examine
+from routecast.testbed.doctor import CHECKS, ExaminedMachine, Finding, State, examine
 from routecast.testbed.doctor.machine import cores_of
 
 CPU = "sys/devices/system/cpu"
@@ -82,7 +82,7 @@ QUIET: Mapping[str, str] = {
 
 def machine(
     folder: Path, changes: Mapping[str, str | None] | None = None, **options: tuple[int, ...] | tuple[str, ...]
-) -> Machine:
+) -> ExaminedMachine:
     for path, text in {**QUIET, **(changes or {})}.items():
         if text is not None:
             file = folder / path
@@ -90,7 +90,7 @@ def machine(
             file.write_text(text + "\n", encoding="utf-8")
     cores = options.get("cores", (2, 3))
     interfaces = options.get("interfaces", ("eth1",))
-    return Machine(folder, interfaces=tuple(map(str, interfaces)), cores=tuple(map(int, cores)))
+    return ExaminedMachine(folder, interfaces=tuple(map(str, interfaces)), cores=tuple(map(int, cores)))
 
 
 def findings(
@@ -243,7 +243,7 @@ def test_interrupts_of_the_measured_card_itself_are_its_business(tmp_path: Path)
 
 
 def test_an_empty_tree_is_not_seen_and_no_check_fails(tmp_path: Path) -> None:
-    for _, finding in examine(Machine(tmp_path)):
+    for _, finding in examine(ExaminedMachine(tmp_path)):
         assert finding.found
         assert finding.state is not State.FINE or finding.check in ("control group", "interrupts"), finding
 

@@ -13,9 +13,9 @@ from hdrh.histogram import HdrHistogram
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.encapsulation import Encapsulation
-from routecast.testbed.links import Link
-from routecast.testbed.placement import Placement
-from routecast.testbed.watch import Reading
+from routecast.testbed.links import LinkState
+from routecast.testbed.placement import CoreAssignment
+from routecast.testbed.watch import MachineSnapshot
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -70,7 +70,7 @@ class FakeBed:
     encapsulation: Encapsulation = field(default_factory=Encapsulation)
     ports: tuple[TesterPort, ...] = (port("gen", 0), port("sink", 1))
     device: Any = field(default_factory=FakeDevice)
-    placement: Placement = field(default_factory=lambda: Placement(tester=0, receiver=None, dut=0))
+    placement: CoreAssignment = field(default_factory=lambda: CoreAssignment(tester=0, receiver=None, dut=0))
     settled: int = 0
     beside: Mapping[str, bool] = field(default_factory=dict)
     site: DeviceSite = field(
@@ -114,14 +114,14 @@ class FakeWatch:
     ) -> None:
         self.reads = 0
 
-    def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> Reading:
+    def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> MachineSnapshot:
         self.reads += 1
         links: dict[str, Any] = {
             f"rcfake{side}": {"is_up": True, "rx_frames": side * self.reads * 10**9} for side in (0, 1)
         }
         if self.reads > 1:
             FakeWatch.bend(links)
-        return Reading(
+        return MachineSnapshot(
             at_s=float(self.reads),
             realtime_offset_s=FakeWatch.clock_step_s * self.reads,
             links={(None, name): link(name, **values) for name, values in links.items()},
@@ -138,11 +138,11 @@ class FakeWatch:
         pass
 
 
-def link(name: str, **values: Any) -> Link:
+def link(name: str, **values: Any) -> LinkState:
     counts = ("carrier_changes", "rx_frames", "tx_frames", "rx_dropped_frames", "tx_dropped_frames", "rx_errors")
     state = {"mac": "", "mtu": 1500, "is_up": True, "has_carrier": True, "is_member": False}
     zeros = dict.fromkeys((*counts, "tx_errors", "rx_missed_frames"), 0)
-    return Link(**{"name": name, **state, **zeros, **values})
+    return LinkState(**{"name": name, **state, **zeros, **values})
 
 
 def ten_microseconds(frames: int) -> str:

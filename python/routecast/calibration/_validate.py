@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from routecast.calibration.facts import OpenFact
     from routecast.calibration.router_file import RouterFile
 
-__all__ = ["ROUTERS", "Row", "Series", "Validation", "router_file_of", "validate"]
+__all__ = ["ROUTERS", "Series", "Validation", "ValidationRow", "router_file_of", "validate"]
 
 
 _Fit = Callable[[Sequence[Point], str, int, float | None], "_Fitted"]
@@ -42,7 +42,7 @@ ROUTERS: dict[str, _Fit] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ValidationRow:
     """One point and its prediction; the role ``predicted`` is of points without a measured rate."""
 
     prediction: Prediction
@@ -104,7 +104,7 @@ class Series:
 class Validation:
     """Every row with its prediction, every series with its parameters, and the summary over held-out rows."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ValidationRow, ...]
     series: tuple[Series, ...]
     noise_ratio: float | None = None
 
@@ -175,7 +175,7 @@ def validate(
         from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
         raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
-    rows: dict[int, Row] = {}
+    rows: dict[int, ValidationRow] = {}
     series = []
     for name in dict.fromkeys(point.series for point in points):
         members = [index for index, point in enumerate(points) if point.series == name]
@@ -184,7 +184,7 @@ def validate(
             raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
         fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
         for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
-            rows[index] = Row(prediction=prediction, role=_role(points[index]))
+            rows[index] = ValidationRow(prediction=prediction, role=_role(points[index]))
         series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
     return Validation(
         rows=tuple(rows[index] for index in range(len(points))), series=tuple(series), noise_ratio=noise_ratio
@@ -216,7 +216,7 @@ def _role(point: Point) -> Literal["calibrate", "held_out", "predicted"]:
     return "predicted" if math.isnan(point.throughput_pps) else "held_out"
 
 
-def _summary(rows: Sequence[Row]) -> dict[str, float]:
+def _summary(rows: Sequence[ValidationRow]) -> dict[str, float]:
     return summarise([row.prediction.judged for row in rows if row.role == "held_out"])
 
 

@@ -14,13 +14,13 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
 from routecast.quantity.schema import field, value
 
-__all__ = ["Advice", "Asked", "advise"]
+__all__ = ["Advice", "AdviceQuestion", "advise"]
 
 Size: TypeAlias = tuple[float, FrameMix | None]
 
 
 @value
-class Asked:
+class AdviceQuestion:
     """What is to be known of a router: all that was held out, or these cores and frames."""
 
     cores: tuple[int, ...] = field(
@@ -93,7 +93,7 @@ class Advice:
 
 
 def advise(
-    points: Sequence[Point], question: Asked | None = None, *, n: int = 3, noise_ratio: float | None = None
+    points: Sequence[Point], question: AdviceQuestion | None = None, *, n: int = 3, noise_ratio: float | None = None
 ) -> tuple[Advice, ...]:
     """Say for each series which ``n`` measurements to make next.
 
@@ -108,11 +108,11 @@ def advise(
     for name in dict.fromkeys(point.series for point in points):
         own = [point for point in points if point.series == name]
         fitted = fit([point for point in own if point.calibrate], series=name, noise_ratio=noise_ratio)
-        advice.append(_advise(fitted, own, question or Asked(), n))
+        advice.append(_advise(fitted, own, question or AdviceQuestion(), n))
     return tuple(advice)
 
 
-def _advise(fitted: FittedRouter, own: Sequence[Point], question: Asked, n: int) -> Advice:
+def _advise(fitted: FittedRouter, own: Sequence[Point], question: AdviceQuestion, n: int) -> Advice:
     held_out = [point for point in own if not point.calibrate]
     named = max([0, *question.cores, *(point.cores for point in held_out)])
     most = question.most_cores or named or 2 * max(point.cores for point in fitted.points)

@@ -31,7 +31,7 @@ from routecast.calibration.forward import POLL_SHAPE
 from routecast.calibration.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibration.posterior import Posterior, sample_posterior, weighted_quantiles
 from routecast.calibration.priors import Priors, read_priors, write_priors
-from routecast.calibration.score import Intervals, Judged, intervals, summarise
+from routecast.calibration.score import Intervals, ScoredPoint, intervals, summarise
 from routecast.contention import LAWS, Shape
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
@@ -155,9 +155,9 @@ class ChainPrediction:
     intervals: Intervals
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> ScoredPoint:
         """The prediction beside the measured rate."""
-        return Judged(
+        return ScoredPoint(
             measured=self.point.throughput_byte_per_s, predicted=self.throughput_byte_per_s, intervals=self.intervals
         )
 
@@ -281,8 +281,8 @@ class Scored:
 
     series: str
     conditions: str
-    judged: Judged
-    baselines: Mapping[str, Judged]
+    judged: ScoredPoint
+    baselines: Mapping[str, ScoredPoint]
     calibrating_points: int
     is_at_line_rate: bool = False
 
@@ -583,8 +583,8 @@ def _score_chains(pack: Pack, seed: int) -> list[Scored]:
     return scored
 
 
-def _judged(measured: float, made: tuple[float, Intervals]) -> Judged:
-    return Judged(measured=measured, predicted=made[0], intervals=made[1])
+def _judged(measured: float, made: tuple[float, Intervals]) -> ScoredPoint:
+    return ScoredPoint(measured=measured, predicted=made[0], intervals=made[1])
 
 
 def _record(board: Board) -> None:

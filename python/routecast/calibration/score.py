@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Intervals", "Judged", "Limit", "Prediction", "intervals", "summarise"]
+__all__ = ["Intervals", "Limit", "Prediction", "ScoredPoint", "intervals", "summarise"]
 
 
 LEVELS: Final = (0.5, 0.8, 0.95)
@@ -30,7 +30,7 @@ _SCORED = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ScoredPoint:
     """A measured rate, what was predicted of it, and the intervals."""
 
     measured: float
@@ -74,12 +74,12 @@ def intervals(logs: Floats, weights: Floats) -> list[Intervals]:
     ]
 
 
-def summarise(judged: Sequence[Judged]) -> dict[str, float]:
+def summarise(judged: Sequence[ScoredPoint]) -> dict[str, float]:
     """Mean, median, 90th percentile and maximum of |error|, and what the intervals are worth.
 
     ``coverage_95_ratio`` is the share of measurements inside their 95 % interval, likewise 50 and 80;
-    ``interval_log_width`` and ``interval_score`` are means of :class:`Judged`'s. All of these are of predictions with
-    intervals, and NaN where there are none.
+    ``interval_log_width`` and ``interval_score`` are means of :class:`ScoredPoint`'s. All of these are of predictions
+    with intervals, and NaN where there are none.
     """
     errors = sorted(abs(each.error_ratio) for each in judged)
     judged_with_interval = [each for each in judged if each.intervals]
@@ -134,9 +134,9 @@ class Prediction:
         return self.intervals.get(0.95, (math.nan, math.nan))[1]
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> ScoredPoint:
         """The prediction beside the measured rate."""
-        return Judged(measured=self.point.throughput_pps, predicted=self.throughput_pps, intervals=self.intervals)
+        return ScoredPoint(measured=self.point.throughput_pps, predicted=self.throughput_pps, intervals=self.intervals)
 
     @property
     def error_ratio(self) -> float:

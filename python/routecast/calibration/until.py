@@ -16,13 +16,13 @@ from routecast.calibration._fit import fit
 from routecast.calibration.fitted import FittedRouter
 from routecast.evaluate.points import Point
 
-__all__ = ["Known", "measure_until"]
+__all__ = ["KnownRouter", "measure_until"]
 
 _REPEATS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownRouter:
     """What was measured, the router that it calibrates, and how well the worst known condition is known.
 
     ``half_width_ratio`` is half the 95 % interval of the rate there over the rate.
@@ -43,7 +43,7 @@ def measure_until(
     most: int = 200,
     spread_s: float = 30.0,
     progress: Callable[[int, str], None] | None = None,
-) -> Known:
+) -> KnownRouter:
     """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements are made.
 
     Parameters
@@ -71,7 +71,7 @@ def measure_until(
         fitted = fit(measured) if measured else None
         ratio = fitted.half_width_ratio(able) if fitted else float("inf")
         if fitted and ((ratio <= until_ratio and repeats >= _REPEATS) or len(measured) >= most):
-            return Known(
+            return KnownRouter(
                 measured=tuple(measured), fitted=fitted, half_width_ratio=ratio, is_enough=ratio <= until_ratio
             )
         is_repeat = repeats < _REPEATS and (fitted is None or due_s <= 0.0 or ratio <= until_ratio)

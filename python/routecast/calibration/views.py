@@ -12,7 +12,7 @@ from routecast.show.page import Folded, Listing, Live, Page, Section, Tile, Tile
 from routecast.show.tables import Column, Table, percent, signed_percent
 
 if TYPE_CHECKING:
-    from routecast.calibration import Row, Validation
+    from routecast.calibration import Validation, ValidationRow
     from routecast.calibration.advice import Advice
     from routecast.calibration.board import Board, Group
     from routecast.calibration.replay import Replayed
@@ -112,7 +112,7 @@ def validation_page(
     )
 
 
-def rows_table(shown: Sequence[Row]) -> Table:
+def rows_table(shown: Sequence[ValidationRow]) -> Table:
     """Return rows with their predictions."""
     several = len({row.point.series for row in shown}) > 1
     by_flows = any(row.point.flows is not None for row in shown)
@@ -135,7 +135,7 @@ def rows_table(shown: Sequence[Row]) -> Table:
     )
 
 
-def _interval(row: Row) -> str | None:
+def _interval(row: ValidationRow) -> str | None:
     low, high = row.prediction.low_pps, row.prediction.high_pps
     return f"{low / 1e6:#.4g}–{high / 1e6:#.4g}" if math.isfinite(low) else None
 

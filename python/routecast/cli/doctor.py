@@ -10,7 +10,7 @@ from routecast.cli.console import data, print_json, remark
 from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from routecast.testbed.doctor import Finding, Machine
+    from routecast.testbed.doctor import ExaminedMachine, Finding
 
 __all__ = ["doctor"]
 
@@ -45,11 +45,11 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _machine(testbed: str | None) -> Machine:
-    from routecast.testbed.doctor import Machine
+def _machine(testbed: str | None) -> ExaminedMachine:
+    from routecast.testbed.doctor import ExaminedMachine
 
     if testbed is None:
-        return Machine()
+        return ExaminedMachine()
     from routecast.testbed.document import InterfacesFile
     from routecast.testbed.reading import read_testbed
 
@@ -67,7 +67,7 @@ def _machine(testbed: str | None) -> Machine:
 
         placed = place(*chosen)
         cores = tuple(dict.fromkeys(core for core in (placed.tester, placed.receiver, placed.dut) if core is not None))
-    return Machine(interfaces=interfaces, cores=cores)
+    return ExaminedMachine(interfaces=interfaces, cores=cores)
 
 
 def _count(findings: list[tuple[str, Finding]], state: str) -> int:

@@ -18,7 +18,7 @@ from routecast.cli.options import AsJson, CoresOption, DeviceOptions, LoadOption
 from routecast.cli.over_time import OverTime, OverTimeOptions
 
 if TYPE_CHECKING:
-    from routecast.calibration.until import Known
+    from routecast.calibration.until import KnownRouter
     from routecast.evaluate.points import Point
     from routecast.evaluate.ramp import Climb
     from routecast.evaluate.trial import Trial
@@ -44,7 +44,7 @@ def run_until(
     spread_s: float,
     out: Path | None,
     tell: Callable[[int, int, str], None],
-) -> Known:
+) -> KnownRouter:
     """Measure the forwarding rate in overload at RFC 2544's frame sizes until each is known as well as asked.
 
     Every rate is written to ``out``, a file for `validate`, as soon as it is measured; a run goes on from what it has.
@@ -97,12 +97,12 @@ def run_until(
     )
 
 
-def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
+def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> None:
     """Print what was measured, what is known at each frame size, and whether that is enough."""
-    from routecast.calibration import Row
+    from routecast.calibration import ValidationRow
     from routecast.calibration.views import rows_table
 
-    rows = [Row(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]
+    rows = [ValidationRow(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]
     if as_json:
         print_json(
             {

@@ -15,7 +15,7 @@ from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
 
 if TYPE_CHECKING:
-    from routecast.evaluate.steadiness import Reading, Steadiness
+    from routecast.evaluate.steadiness import InstantReading, Steadiness
     from routecast.evaluate.trial import Trial
 
 __all__ = ["OverTime", "OverTimeOptions"]
@@ -81,7 +81,7 @@ class OverTime:
 
     trial: Trial
     verdict: Steadiness | None
-    readings: tuple[Reading, ...]
+    readings: tuple[InstantReading, ...]
 
     @classmethod
     def of(cls, trial: Trial, instants: Sequence[float], *, is_disturbed: bool) -> OverTime:

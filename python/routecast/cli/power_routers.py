@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
     from routecast.power.operating.day import Switching
-    from routecast.power.operating.optimise import Effort, Machine
+    from routecast.power.operating.optimise import Effort, TunableRouter
     from routecast.power.operating.targets import Target
     from routecast.power.table import PowerTable, PowerTableSettings
     from routecast.router.model import RouterModel
@@ -457,7 +457,7 @@ def _refuse_half_a_day(day: str | None, load: str | None, given: list[str]) -> N
 
 
 def _one_load(
-    machine: Machine,
+    machine: TunableRouter,
     load: OfferedLoad,
     targets: tuple[Target, ...],
     effort: Effort,
@@ -490,7 +490,7 @@ def _one_load(
 
 
 def _whole_day(
-    machine: Machine,
+    machine: TunableRouter,
     load: OfferedLoad,
     targets: tuple[Target, ...],
     effort: Effort,

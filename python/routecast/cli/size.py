@@ -213,13 +213,13 @@ def _live(file: Path | None, host: str | None, answers: Sequence[Sizing], questi
     if file is None or host is not None or len(answers) != 1:
         return None
     from routecast.evaluate.points import of_series, read_points
-    from routecast.explore.measured import Asked
+    from routecast.explore.measured import StartConditions
     from routecast.explore.views import live_of_points, live_of_router
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
 
     (answer,), target = answers, question.target
-    start = Asked(
+    start = StartConditions(
         frames=target.frames, rate_pps=target.forwarded_pps, cores=answer.least.cores if answer.least else None
     )
     if file.suffix == ".toml":

@@ -10,7 +10,7 @@ from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.options import AsJson, DeviceOptions, grouped
 
 if TYPE_CHECKING:
-    from routecast.testbed.selftest import Check
+    from routecast.testbed.selftest import SelfTestCheck
 
 __all__ = ["devices", "down", "list_beds", "selftest", "up"]
 
@@ -154,7 +154,7 @@ def selftest(
         raise CriterionFailed(f"the tester fails its own test: {'; '.join(wrong)}")
 
 
-def _faults(check: Check) -> list[str]:
+def _faults(check: SelfTestCheck) -> list[str]:
     trial = check.trial
     if trial is None:
         return []

@@ -67,14 +67,14 @@ def next_measurement(
     Rows with calibrate = true are what is known (all rows with a rate, without that column). The other rows are what is
     to be known, or what the options ask for. Columns as for `validate`.
     """
-    from routecast.calibration.advice import Asked, advise
+    from routecast.calibration.advice import AdviceQuestion, advise
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate
     from routecast.quantity import parse_ratio
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     until_ratio = parse_ratio(until) if until else None
-    point = Asked(
+    point = AdviceQuestion(
         cores=tuple(cores or ()),
         frames=tuple(FrameMix.parse(each) for each in frame or ()),
         goal=IntendedRate.parse(goal) if goal else None,

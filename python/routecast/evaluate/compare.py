@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from routecast.evaluate.plain import plain
 
-__all__ = ["Comparison", "Difference", "Estimate", "Verdict", "compare_documents"]
+__all__ = ["Comparison", "Difference", "ValueWithInterval", "Verdict", "compare_documents"]
 
 Verdict = Literal["differs", "noise", "no interval", "interval", "setting"]
 """``interval``: the value is the same, the interval around it is not."""
@@ -167,7 +167,7 @@ _NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class ValueWithInterval:
     """A value with its 95 % interval; the ends are NaN where it has none, or is a text."""
 
     value: Scalar
@@ -190,8 +190,8 @@ class Difference:
 
     place: str
     quantity: str
-    a: Estimate
-    b: Estimate
+    a: ValueWithInterval
+    b: ValueWithInterval
     difference: float
     low: float
     high: float
@@ -312,7 +312,7 @@ class _Walk:
             return
         if all(isinstance(entry, str) or (is_set and isinstance(entry, Scalar)) for entry in (*a, *b)):
             texts = (", ".join(map(str, entries)) for entries in (a, b))
-            self._estimates("", place, *(Estimate(value=text) for text in texts), is_set=is_set)
+            self._estimates("", place, *(ValueWithInterval(value=text) for text in texts), is_set=is_set)
             return
         pairs = list(zip(a, b, strict=False))
         for number, (of_a, of_b) in enumerate(pairs, start=1):
@@ -324,7 +324,7 @@ class _Walk:
             elif isinstance(of_a, list) and isinstance(of_b, list):
                 self._lists(of_a, of_b, place=here, is_set=is_set)
             elif isinstance(of_a, Scalar) and isinstance(of_b, Scalar):
-                self._estimates("", here, Estimate(value=of_a), Estimate(value=of_b), is_set=is_set)
+                self._estimates("", here, ValueWithInterval(value=of_a), ValueWithInterval(value=of_b), is_set=is_set)
             else:
                 self._one_side(here, of_a, of_b)
         for entries, only in ((a, self.only_a), (b, self.only_b)):
@@ -342,7 +342,7 @@ class _Walk:
         for name in once:
             values = _constant(a, name), _constant(b, name)
             if values[0] != values[1] and len(a) + len(b) > 2:
-                self._estimates(place, name, *(Estimate(value=value) for value in values), is_set=True)  # type: ignore[arg-type]
+                self._estimates(place, name, *(ValueWithInterval(value=value) for value in values), is_set=True)  # type: ignore[arg-type]
         skipped = {*names, *(once if len(a) + len(b) > 2 else ())}
         by_label = dict(_labelled(a, names)), dict(_labelled(b, names))
         for label, row in by_label[0].items():
@@ -360,7 +360,9 @@ class _Walk:
         if not _is_empty(b):
             self.only_b.append(place)
 
-    def _estimates(self, place: str, quantity: str, a: Estimate, b: Estimate, *, is_set: bool) -> None:
+    def _estimates(
+        self, place: str, quantity: str, a: ValueWithInterval, b: ValueWithInterval, *, is_set: bool
+    ) -> None:
         is_interval = not is_set and _is_same(a.value, b.value) and not _has_same_interval(a, b)
         if _is_same(a.value, b.value) and not is_interval:
             self.same += 1
@@ -381,7 +383,7 @@ class _Walk:
         )
 
 
-def _difference_interval(a: Estimate, b: Estimate) -> tuple[float, float]:
+def _difference_interval(a: ValueWithInterval, b: ValueWithInterval) -> tuple[float, float]:
     """Return the 95 % interval of B − A; a value outside its own interval has no room on that side."""
     assert not isinstance(a.value, str)
     assert not isinstance(b.value, str)
@@ -403,9 +405,9 @@ class _Intervals:
     of: Mapping[str, tuple[float, float]]
     ends: frozenset[str]
 
-    def estimate(self, key: str, value: Scalar) -> Estimate:
+    def estimate(self, key: str, value: Scalar) -> ValueWithInterval:
         low, high = self.of.get(key, (math.nan, math.nan))
-        return Estimate(value=value, low=low, high=high)
+        return ValueWithInterval(value=value, low=low, high=high)
 
     def below(self, key: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a table below, with the intervals that stand up here."""
@@ -464,7 +466,7 @@ def _enter(
         ends.update(pair)
 
 
-def _repeats(entry: object) -> Estimate | None:
+def _repeats(entry: object) -> ValueWithInterval | None:
     """Return the mean of repetitions with Student's 95 % interval; None for what is none."""
     if not isinstance(entry, Mapping) or not {"values", "mean", "least", "most"} <= set(entry):
         return None
@@ -473,11 +475,11 @@ def _repeats(entry: object) -> Estimate | None:
         return None
     mean = fmean(values)
     if len(values) == 1:
-        return Estimate(value=mean)
+        return ValueWithInterval(value=mean)
     from scipy.special import stdtrit  # scipy is loaded where it is used
 
     half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
-    return Estimate(value=mean, low=mean - half, high=mean + half)
+    return ValueWithInterval(value=mean, low=mean - half, high=mean + half)
 
 
 def _row(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -553,7 +555,7 @@ def _is_pair(entry: object) -> bool:
     return isinstance(entry, list | tuple) and len(entry) == 2 and all(map(_is_number, entry))
 
 
-def _has_same_interval(a: Estimate, b: Estimate) -> bool:
+def _has_same_interval(a: ValueWithInterval, b: ValueWithInterval) -> bool:
     if isinstance(a.value, str) or not (a.has_interval and b.has_interval):
         return isinstance(a.value, str) or a.has_interval == b.has_interval
     near = _SAME_RATIO * abs(a.value)

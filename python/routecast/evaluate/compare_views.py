@@ -21,7 +21,7 @@ from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 
 if TYPE_CHECKING:
-    from routecast.evaluate.compare import Comparison, Difference, Estimate
+    from routecast.evaluate.compare import Comparison, Difference, ValueWithInterval
 
 __all__ = ["comparison_answer", "comparison_page", "comparison_tables"]
 
@@ -169,7 +169,7 @@ def _form(name: str) -> Callable[[float], str] | None:
     return next((form for suffix, form in _UNITS.items() if bare.endswith(suffix)), None)
 
 
-def _shown(difference: Difference, estimate: Estimate, *, has_interval: bool = False) -> str:
+def _shown(difference: Difference, estimate: ValueWithInterval, *, has_interval: bool = False) -> str:
     if isinstance(estimate.value, bool):
         return "yes" if estimate.value else "no"
     if isinstance(estimate.value, str):

@@ -26,9 +26,9 @@ from routecast.quantity.schema import field, value
 
 __all__ = [
     "COLUMNS",
-    "Column",
     "Layout",
     "Point",
+    "PointColumn",
     "PointTable",
     "Unit",
     "calibrating",
@@ -130,7 +130,7 @@ _RATES: Final = {**_FRAME_RATES, **_BIT_RATES, **_LAYERED}
 _BYTES: Final = {"bytes": Unit(), "b": Unit()}
 
 
-class Column(NamedTuple):
+class PointColumn(NamedTuple):
     """A column of a table of points.
 
     Its head is its key in :data:`COLUMNS`, a stem alone, or a stem and a unit: ``throughput_mpps``,
@@ -142,48 +142,50 @@ class Column(NamedTuple):
     units: Mapping[str, Unit] = MappingProxyType({})
 
 
-COLUMNS: Final[Mapping[str, Column]] = {
-    "cores": Column("cores that process frames, a whole number from 1 to 4096"),
-    "frame_bytes": Column(
+COLUMNS: Final[Mapping[str, PointColumn]] = {
+    "cores": PointColumn("cores that process frames, a whole number from 1 to 4096"),
+    "frame_bytes": PointColumn(
         "frame size with its FCS, 64 or more, or a mix such as IMIX; without this column 64 B",
         ("frame", "frame_size"),
         _BYTES,
     ),
-    "throughput_pps": Column(
+    "throughput_pps": PointColumn(
         'measured maximum throughput over all ports, > 0, in frames/s or with a unit such as "1.9 Mpps" or '
         '"12 Gbit/s" (20 bytes of gap and preamble a frame included, S1); empty: to be predicted',
         ("throughput",),
         _RATES,
     ),
-    "flows": Column("flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core"),
-    "link_bps": Column(
+    "flows": PointColumn(
+        "flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core"
+    ),
+    "link_bps": PointColumn(
         'rate of one port in one direction, > 0, in bit/s or with a unit such as "10 Gbit/s"; empty: no link limits',
         ("link",),
         _BIT_RATES,
     ),
-    "ports": Column("number of ports, a whole number >= 1; empty: 2"),
-    "nic_cap_pps": Column(
+    "ports": PointColumn("number of ports, a whole number >= 1; empty: 2"),
+    "nic_cap_pps": PointColumn(
         "frames per second that the network cards take in together, > 0; empty: no known limit",
         ("nic_cap",),
         _FRAME_RATES,
     ),
-    "shared_queue": Column("yes or no: whether several cores use one queue under a lock; empty: not known"),
-    "transmit_ring": Column("modulo (the driver picks hash % rings) or own (each core has its own); empty: own"),
-    "series": Column("name of the machine and function that the point belongs to; empty: one series"),
-    "calibrate": Column("true or false; empty: false; without this column all rows with a rate calibrate"),
-    "repeat": Column(
+    "shared_queue": PointColumn("yes or no: whether several cores use one queue under a lock; empty: not known"),
+    "transmit_ring": PointColumn("modulo (the driver picks hash % rings) or own (each core has its own); empty: own"),
+    "series": PointColumn("name of the machine and function that the point belongs to; empty: one series"),
+    "calibrate": PointColumn("true or false; empty: false; without this column all rows with a rate calibrate"),
+    "repeat": PointColumn(
         "number of the repetition, not used: rows of one set of conditions are repetitions without it too"
     ),
-    "standard_error_ratio": Column(
+    "standard_error_ratio": PointColumn(
         "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
         ("standard_error",),
         {"%": Unit(0.01), "percent": Unit(0.01)},
     ),
-    "encapsulation_bytes": Column(
+    "encapsulation_bytes": PointColumn(
         "bytes that a tunnel or tag adds to each frame on the link; empty: 0", ("encapsulation",), _BYTES
     ),
-    "source": Column("where the row is from; not used"),
-    "reported_l1_bps": Column(
+    "source": PointColumn("where the row is from; not used"),
+    "reported_l1_bps": PointColumn(
         "what another model says of the point, bit/s with gap and preamble, or with a unit; not used; empty: nothing",
         ("reported",),
         _RATES,

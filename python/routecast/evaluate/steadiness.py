@@ -33,7 +33,7 @@ from routecast.quantity.schema import field, value
 
 __all__ = [
     "STEP_LEVEL",
-    "Reading",
+    "InstantReading",
     "Steadiness",
     "batch_means",
     "greatest_step",
@@ -272,7 +272,7 @@ class Steadiness:
 
 
 @value
-class Reading:
+class InstantReading:
     """What somebody reads off who looks at one instant."""
 
     at_s: float
@@ -520,7 +520,7 @@ def steadied(trial: Trial, verdict: Steadiness) -> Trial:
     )
 
 
-def reading(rates: Sequence[float], part_s: float, at_s: float) -> Reading:
+def reading(rates: Sequence[float], part_s: float, at_s: float) -> InstantReading:
     """Return what a look at one instant would have said.
 
     Within a part the rate is taken as constant: an instant in the first part shows the same twice.
@@ -533,7 +533,7 @@ def reading(rates: Sequence[float], part_s: float, at_s: float) -> Reading:
     Examples
     --------
     >>> reading([0.0, 100.0, 100.0, 100.0], 1.0, 3.0)
-    Reading(at_s=3.0, so_far=66.66666666666667, now=100.0, counted=200.0)
+    InstantReading(at_s=3.0, so_far=66.66666666666667, now=100.0, counted=200.0)
     """
     duration_s = part_s * len(rates)
     if not 0.0 < at_s <= duration_s * (1.0 + 1e-9):
@@ -543,4 +543,4 @@ def reading(rates: Sequence[float], part_s: float, at_s: float) -> Reading:
     # An instant between two parts shows the one that has just ended.
     part = min(max(math.ceil(at_s / part_s * (1.0 - 1e-12)) - 1, 0), len(rates) - 1)
     counted = part_s * sum(rates[:part]) + (at_s - part_s * part) * rates[part]
-    return Reading(at_s=at_s, so_far=counted / at_s, now=rates[part], counted=counted)
+    return InstantReading(at_s=at_s, so_far=counted / at_s, now=rates[part], counted=counted)

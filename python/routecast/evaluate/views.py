@@ -23,7 +23,7 @@ from routecast.show.ticks import linear_ends
 
 if TYPE_CHECKING:
     from routecast.evaluate.simulate import Message
-    from routecast.evaluate.steadiness import Reading, Steadiness
+    from routecast.evaluate.steadiness import InstantReading, Steadiness
     from routecast.evaluate.trial import Moment
     from routecast.router.multistage.failures import Absence
 
@@ -65,7 +65,7 @@ def over_time_figure(
     moments: Sequence[Moment],
     duration_s: float,
     verdict: Steadiness | None = None,
-    readings: Sequence[Reading] = (),
+    readings: Sequence[InstantReading] = (),
     *,
     title: str = "Throughput over time",
     name: str = "over-time",
@@ -152,7 +152,7 @@ def _verdict_marks(verdict: Steadiness, rate: float, time: float, low: float, hi
     ]
 
 
-def readings_table(readings: Sequence[Reading], verdict: Steadiness) -> Table:
+def readings_table(readings: Sequence[InstantReading], verdict: Steadiness) -> Table:
     """Return what a look at given instants would have said, beside the steady mean."""
     return Table.of(
         readings,

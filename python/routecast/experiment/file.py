@@ -46,7 +46,7 @@ from routecast.quantity.amount import Amount, amount_of, coded_levels
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
-from routecast.quantity.file_model import FileModel
+from routecast.quantity.file_model import FileTable
 from routecast.quantity.toml_file import fields_at, parse_toml, shown, validated
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ Words = Annotated[str, Field(min_length=1, max_length=80)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 
 
-class _Table(FileModel):
-    """A table of the file."""
+class _NamedTable(FileTable):
+    """A table whose fields may stand under their own names, too."""
 
-    model_config = ConfigDict(str_strip_whitespace=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
 
-class FactorTable(_Table):
+class FactorTable(_NamedTable):
     """``[[factor]]``: something that is varied."""
 
     name: Words = Field(description="What tables and figures call it.")
@@ -96,7 +96,7 @@ class FactorTable(_Table):
     )
 
 
-class DesignTable(_Table):
+class DesignTable(_NamedTable):
     """``[design]``: which combinations of levels are tried."""
 
     kind: Literal[DesignKind, "plackett_burman"] = Field(default="full", description="Which design.")
@@ -130,7 +130,7 @@ class DesignTable(_Table):
     )
 
 
-class ResponseTable(_Table):
+class ResponseTable(_NamedTable):
     """``[[response]]``: what is read from each trial."""
 
     name: Words = Field(description="What tables and figures call it.")
@@ -148,7 +148,7 @@ class ResponseTable(_Table):
     )
 
 
-class ExperimentTable(_Table):
+class ExperimentTable(_NamedTable):
     """An experiment on a router that is given elsewhere."""
 
     name: Name = Field(description="Name of the experiment and of its folder of results.")

@@ -24,7 +24,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.parse import parse_bit_rate_bps
 from routecast.quantity.value_list import Plain
 
-__all__ = ["ANYTHING", "Asked", "Forecast", "MeasuredPanel", "panels_of_points"]
+__all__ = ["ANYTHING", "Forecast", "MeasuredPanel", "StartConditions", "panels_of_points"]
 
 _MOST_CORES = 24
 _TAIL = (0.005, 0.01, 0.025, 0.05, 0.075)
@@ -34,7 +34,7 @@ _DEFAULT_LINK_BPS = 10e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StartConditions:
     """What somebody asked of a router: frames, a rate, cores; None as the measurements have it."""
 
     frames: FrameMix | None = None
@@ -42,7 +42,7 @@ class Asked:
     cores: int | None = None
 
 
-ANYTHING = Asked()
+ANYTHING = StartConditions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,11 @@ class MeasuredPanel:
 
 
 def panels_of_points(
-    points: Sequence[Point], *, start: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
+    points: Sequence[Point],
+    *,
+    start: StartConditions = ANYTHING,
+    noise_ratio: float | None = None,
+    priors: Priors | None = None,
 ) -> tuple[MeasuredPanel, ...]:
     """Calibrate and return the panel; where a fact is open, that of each answer too.
 
@@ -112,7 +116,7 @@ def panels_of_points(
     )
 
 
-def _frames(fitted: FittedRouter, start: Asked) -> dict[str, FrameMix]:
+def _frames(fitted: FittedRouter, start: StartConditions) -> dict[str, FrameMix]:
     """Return the frames to choose from: those that were measured or asked for, RFC 2544's, and IMIX."""
     measured = [point.frame_mix or FrameMix.fixed(round(point.frame_bytes)) for point in fitted.points]
     wanted = [start.frames] if start.frames else []
@@ -120,7 +124,7 @@ def _frames(fitted: FittedRouter, start: Asked) -> dict[str, FrameMix]:
     return {mix.name: mix for mix in sorted(mixes, key=lambda mix: (not mix.is_fixed, mix.mean_bytes))}
 
 
-def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Asked) -> Panel:
+def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], start: StartConditions) -> Panel:
     mixes = _frames(fitted, start)
     ports = model.ports
     current = (start.frames or model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
@@ -162,7 +166,7 @@ def _panel(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Ask
 _ARRIVALS = {"even gaps": Arrivals.cbr(), "Poisson": Arrivals.poisson()}
 
 
-def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int], start: Asked) -> Forecast:
+def _forecast(fitted: FittedRouter, model: Point, counts: Sequence[int], start: StartConditions) -> Forecast:
     mixes = _frames(fitted, start)
     open_links = replace(model, link_bps=_NO_LINK_BPS, throughput_pps=math.nan, calibrate=False)
     places = [

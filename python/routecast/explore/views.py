@@ -14,7 +14,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.sweep import Varied, even_flows, past_the_transient
-from routecast.explore.measured import ANYTHING, Asked, MeasuredPanel, panels_of_points
+from routecast.explore.measured import ANYTHING, MeasuredPanel, StartConditions, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
 from routecast.explore.simulator import live_scripts
@@ -60,7 +60,7 @@ def live_of_router(
     document: Mapping[str, Any],
     varied: Sequence[Varied] = (),
     *,
-    start: Asked = ANYTHING,
+    start: StartConditions = ANYTHING,
     subject: str,
     folder: Path | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
@@ -126,7 +126,11 @@ def points_page(
 
 
 def live_of_points(
-    points: Sequence[Point], *, start: Asked = ANYTHING, noise_ratio: float | None = None, priors: Priors | None = None
+    points: Sequence[Point],
+    *,
+    start: StartConditions = ANYTHING,
+    noise_ratio: float | None = None,
+    priors: Priors | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a calibrated router for a page, and what cannot be turned in it."""
     known = calibrating(points)

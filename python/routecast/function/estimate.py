@@ -109,7 +109,7 @@ _TLP_OVERHEAD_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class ThroughputLimit:
     """At most ``pps`` frames per second over the machine because of ``resource``."""
 
     resource: Resource
@@ -125,7 +125,7 @@ def limits_of(
     dram_accesses: float,
     frames: Mapping[int, float],
     growth_bytes: float,
-) -> tuple[Limit, ...]:
+) -> tuple[ThroughputLimit, ...]:
     """Return the limits, the tightest first.
 
     Parameters
@@ -142,7 +142,9 @@ def limits_of(
         Bytes that frames are longer, on average, when they leave.
     """
     noun = "core" if cores == 1 else "cores"
-    limits = [Limit(resource="core", pps=cores * core_pps, reason=f"{cores} {noun} of {format_pps(core_pps)}")]
+    limits = [
+        ThroughputLimit(resource="core", pps=cores * core_pps, reason=f"{cores} {noun} of {format_pps(core_pps)}")
+    ]
     limits += _memory(hardware, cores, dram_accesses)
     if hardware.nics:
         wire_bytes = sum(share * size for size, share in frames.items()) + max(growth_bytes, 0.0)
@@ -156,7 +158,7 @@ def memory_channels(hardware: Hardware, cores: int) -> int:
     return channels * min(hardware.cpu.sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
 
 
-def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Limit]:
+def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[ThroughputLimit]:
     memory = hardware.memory
     if memory is None or dram_accesses <= 0.0:
         return []
@@ -164,20 +166,20 @@ def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Limit]
     noun = "channel" if channels == 1 else "channels"
     accesses = "DRAM access" if dram_accesses == 1.0 else "DRAM accesses"
     reason = f"{dram_accesses:.3g} {accesses} of {memory.access_s * 1e9:.3g} ns over {channels} {noun}"
-    return [Limit(resource="memory", pps=channels / memory.access_s / dram_accesses, reason=reason)]
+    return [ThroughputLimit(resource="memory", pps=channels / memory.access_s / dram_accesses, reason=reason)]
 
 
-def _cards(hardware: Hardware, wire_bytes: float) -> list[Limit]:
+def _cards(hardware: Hardware, wire_bytes: float) -> list[ThroughputLimit]:
     """Limits of the network cards; frames enter and leave evenly over all ports, each both ways at once."""
     limits = []
     caps = sum(nic.cap_pps for nic in hardware.nics)
     if math.isfinite(caps):
-        limits.append(Limit(resource="nic", pps=caps, reason=f"{len(hardware.nics)} network cards"))
+        limits.append(ThroughputLimit(resource="nic", pps=caps, reason=f"{len(hardware.nics)} network cards"))
     ports = sum(nic.ports for nic in hardware.nics)
     total_bps = sum(nic.ports * nic.link_bps for nic in hardware.nics)
     slowest_bps = min(nic.link_bps for nic in hardware.nics)
     reason = f"{ports} {'port' if ports == 1 else 'ports'}, {format_bps(total_bps)} each way"
-    limits.append(Limit(resource="link", pps=ports * line_rate_pps(slowest_bps, wire_bytes), reason=reason))
+    limits.append(ThroughputLimit(resource="link", pps=ports * line_rate_pps(slowest_bps, wire_bytes), reason=reason))
     share = [nic.ports / ports for nic in hardware.nics]
     bus_pps = [
         nic.pcie.bytes_per_s / (_pcie_bytes(wire_bytes) * part)
@@ -185,7 +187,7 @@ def _cards(hardware: Hardware, wire_bytes: float) -> list[Limit]:
         if nic.pcie is not None
     ]
     if bus_pps:
-        limits.append(Limit(resource="pcie", pps=min(bus_pps), reason="bus of the network card, each way"))
+        limits.append(ThroughputLimit(resource="pcie", pps=min(bus_pps), reason="bus of the network card, each way"))
     return limits
 
 
@@ -290,7 +292,7 @@ class Estimate:
     tables: tuple[TableSize, ...]
     operations: tuple[StepEstimate, ...] = field("All directions one after the other")
     call_cycles: float = field("Of calling the function, per packet")
-    limits: tuple[Limit, ...] = field("The tightest first")
+    limits: tuple[ThroughputLimit, ...] = field("The tightest first")
     frame_growth_bytes: float = field("Bytes that frames are longer, on average, when they leave", default=0.0)
     notes: tuple[str, ...] = field("What the reader must know", default=())
 
@@ -325,7 +327,7 @@ class Estimate:
         return self.frequency_hz / self.packet_cycles
 
     @property
-    def bottleneck(self) -> Limit:
+    def bottleneck(self) -> ThroughputLimit:
         """The limit that binds."""
         return self.limits[0]
 

@@ -31,9 +31,9 @@ from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 
 __all__ = [
+    "CostShape",
     "Probed",
     "Sample",
-    "Shape",
     "fit_levels",
     "fit_operation",
     "fit_operations",
@@ -177,7 +177,7 @@ _LEAST_CYCLES = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class CostShape:
     """How the cost of an operation is made up: terms of its cycles, and the lines that it touches.
 
     Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
@@ -200,15 +200,15 @@ class Sample:
 
 
 @cache
-def shapes() -> Mapping[str, Shape]:
+def shapes() -> Mapping[str, CostShape]:
     """Return the shapes that routecast knows, by operation."""
     path = files("routecast") / "data" / "hardware" / "shapes.toml"
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     return {name: _shape(name, entry) for name, entry in document["operation"].items()}
 
 
-def _shape(name: str, entry: Mapping[str, Any]) -> Shape:
-    return Shape(
+def _shape(name: str, entry: Mapping[str, Any]) -> CostShape:
+    return CostShape(
         operation=name,
         terms=tuple(Formula(text) for text in entry["terms"]),
         accesses=tuple(
@@ -245,7 +245,7 @@ def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Opera
         shape = known.get(name)
         if shape is None:
             notes.append(f"operation {name} was measured but has no shape: its cycles are taken for constant")
-            shape = Shape(operation=name, terms=(Formula("1"),))
+            shape = CostShape(operation=name, terms=(Formula("1"),))
         cost = fit_operation(shape, samples)
         costs[name] = cost
         if cost.residual_ratio > BADLY_RATIO:
@@ -254,7 +254,7 @@ def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Opera
     return costs, tuple(notes)
 
 
-def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
+def fit_operation(shape: CostShape, samples: Sequence[Sample]) -> OperationCost:
     """Fit one operation.
 
     Raises

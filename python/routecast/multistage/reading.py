@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration, FrameCount, FrameRate
-from routecast.quantity.file_model import FileModel
+from routecast.quantity.file_model import FileTable
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.testbed.document import Ipv4, Ipv4Interface, Ipv4Network, Ipv6, Ipv6Interface, Ipv6Network
 
@@ -46,13 +46,7 @@ Queues = Annotated[int, Field(ge=1, le=64, strict=True)]
 FewFrames = Annotated[int, Field(ge=1, le=1000, strict=True)]
 
 
-class _Table(FileModel):
-    """A table of the file."""
-
-    model_config = ConfigDict(str_strip_whitespace=True)
-
-
-class SegmentTable(_Table):
+class SegmentTable(FileTable):
     """``[[segment]]``: an outside network of the router, with one host in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the network.")
@@ -66,14 +60,14 @@ class SegmentTable(_Table):
     )
 
 
-class BalancerTable(_Table):
+class BalancerTable(FileTable):
     """``[[balancer]]``: a load balancer, Linux with eBPF programs in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the load balancer.")
     queues: Queues = Field(default=1, description="Receive queues of each of its interfaces; a flow stays in one.")
 
 
-class BackEndTable(_Table):
+class BackEndTable(FileTable):
     """``[[router]]``: a back-end router, Linux in a namespace of its own."""
 
     name: ElementName = Field(description="Name of the back-end router.")
@@ -90,14 +84,14 @@ class BackEndTable(_Table):
     )
 
 
-class RouteTable(_Table):
+class RouteTable(FileTable):
     """``[[route]]``: a network behind a neighbour."""
 
     to: Ipv4Network | Ipv6Network = Field(description="Network.")
     via: Ipv4 | Ipv6 = Field(description="Address of the neighbour.")
 
 
-class DetectorTable(_Table):
+class DetectorTable(FileTable):
     """``[detector]``: when a back-end router counts as dead; docs/multistage.md says how it is found."""
 
     silence: Duration = Field(default=0.05, description="T: how long it returns nothing while others do.")
@@ -109,7 +103,7 @@ class DetectorTable(_Table):
     verdicts: FewFrames = Field(default=8, description="Most verdicts in a second.")
 
 
-class MultistageFile(_Table):
+class MultistageFile(FileTable):
     """A whole ``*.multistage.toml``."""
 
     name: ApplianceName = Field(description="Name of the router: a-z, 0-9 and -, up to 12 characters.")

@@ -43,9 +43,9 @@ __all__ = [
     "NocCase",
     "NocChange",
     "NocFile",
+    "NocPowerTable",
     "OptimumTable",
     "PlanesTable",
-    "PowerTable",
     "Progress",
     "Simulated",
     "SimulationTable",
@@ -149,7 +149,7 @@ class NocCase:
     planes: PlanesTable | None
     optimum: OptimumTable
     simulation: SimulationTable | None
-    power: PowerTable
+    power: NocPowerTable
     table: RouterTable | None
     seed: int
 
@@ -354,7 +354,7 @@ class RoutingTable(FileModel):
     seed: Seed = Field(default=1, description="Of routings that draw paths or shares")
 
 
-class PowerTable(FileModel):
+class NocPowerTable(FileModel):
     """``[power]``: voltage and clock, and what a router draws."""
 
     alpha_max: Number = Field(default=3.0, description="V_max / V_min, the largest expansion of a bit; from 1")
@@ -478,7 +478,7 @@ class NocFile(FileModel):
     topology: TopologyTable
     traffic: TrafficTable
     routing: RoutingTable = RoutingTable()
-    power: PowerTable = PowerTable()
+    power: NocPowerTable = NocPowerTable()
     planes: PlanesTable | None = Field(default=None, description="More networks than one; absent: one plane")
     optimum: OptimumTable = OptimumTable()
     simulation: SimulationTable | None = Field(default=None, description="absent: flow level only")

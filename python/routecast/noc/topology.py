@@ -12,7 +12,7 @@ from functools import lru_cache
 from routecast.errors import RoutecastError
 from routecast.quantity.schema import value
 
-__all__ = ["Direction", "Link", "Topology", "TopologyKind", "link_numbers", "links"]
+__all__ = ["Direction", "MeshLink", "Topology", "TopologyKind", "link_numbers", "links"]
 
 
 class TopologyKind(StrEnum):
@@ -46,7 +46,7 @@ _STEPS = {Direction.EAST: (1, 0), Direction.WEST: (-1, 0), Direction.SOUTH: (0, 
 
 
 @value
-class Link:
+class MeshLink:
     """One unidirectional channel between the routers ``source`` and ``target``."""
 
     source: int
@@ -162,10 +162,10 @@ def _ways(offset: int, size: int, is_ring: bool) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def links(topology: Topology) -> tuple[Link, ...]:
+def links(topology: Topology) -> tuple[MeshLink, ...]:
     """Return every link, by source router and then in the order of :class:`Direction`."""
     return tuple(
-        Link(source=router, target=target, direction=direction)
+        MeshLink(source=router, target=target, direction=direction)
         for router in range(topology.router_count)
         for direction in Direction
         if (target := topology.neighbour(router, direction)) is not None

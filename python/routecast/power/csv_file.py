@@ -18,7 +18,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import value
 
-__all__ = ["COLUMNS", "UNNAMED_DEVICE", "CsvFile", "PortSample", "Row", "read_csv", "read_port_samples", "watts"]
+__all__ = ["COLUMNS", "UNNAMED_DEVICE", "CsvFile", "CsvRow", "PortSample", "read_csv", "read_port_samples", "watts"]
 
 COLUMNS: Mapping[str, str] = {
     "power_w": "watts, not negative",
@@ -108,7 +108,7 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     return {device: tuple(samples) for device, samples in by_device.items()}
 
 
-def _whole(row: Row, column: str, *, default: int = 0) -> int:
+def _whole(row: CsvRow, column: str, *, default: int = 0) -> int:
     value = row.number_in(column, default=float(default), high=_MOST, what=f"a whole number, 0 to {_MOST}")
     if math.isnan(value):
         return default
@@ -121,7 +121,7 @@ def _whole(row: Row, column: str, *, default: int = 0) -> int:
 class _Experiment:
     """What the path of a row says."""
 
-    row: Row
+    row: CsvRow
     kind: str
     port: str = ""
     trx: str = ""
@@ -146,7 +146,7 @@ def _netpowerbench(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     }
 
 
-def _experiment(row: Row) -> _Experiment | None:
+def _experiment(row: CsvRow) -> _Experiment | None:
     steps = row.text("path").split("/")
     if steps == ["base"]:
         return _Experiment(row, "base")
@@ -218,7 +218,7 @@ _MOST_W = 1e9
 
 
 @dataclass(slots=True, kw_only=True)
-class Row:
+class CsvRow:
     """One row: its number in the file (the header is 1), its cells by column, and where its faults go."""
 
     number: int
@@ -262,7 +262,7 @@ class CsvFile:
 
     path: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[CsvRow, ...]
 
     def require(self, wanted: Sequence[str], *, hint: str = "") -> None:
         """Refuse the file where a column is missing.
@@ -322,7 +322,7 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
                 message = f"has {len(cells)} cells, the header {len(header)}"
                 problems.append(Problem(f"row {lines.line_num}", message))
             else:
-                rows.append(Row(number=lines.line_num, cells=dict(zip(header, cells, strict=True))))
+                rows.append(CsvRow(number=lines.line_num, cells=dict(zip(header, cells, strict=True))))
     except csv.Error as error:
         raise FileProblem(str(path), [Problem(f"row {lines.line_num}", f"is no CSV: {error}")]) from error
     if not rows and not problems:
@@ -334,6 +334,6 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
     return CsvFile(path=str(path), columns=header, rows=tuple(rows))
 
 
-def watts(row: Row, column: str) -> float:
+def watts(row: CsvRow, column: str) -> float:
     """Return a cell as a power; NaN, and a fault, where it is none."""
     return row.number_in(column, high=_MOST_W, what="watts, not negative")

@@ -21,8 +21,8 @@ from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.load_fit import (
     STANDARD_POINTS,
     ErrorSummary,
+    FittedParameter,
     LoadFit,
-    Parameter,
     fit_and_predict,
     fit_load,
     fit_monotone_form,
@@ -86,7 +86,7 @@ def fit_router(
     if cores is not None and cores < most:
         raise FitProblem(device, f"got {cores} cores of the machine, and samples of {most} that forward")
 
-    def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, Parameter]]:
+    def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
         return _fitted(device, chosen, form, cores or most, scope)
 
     return fit_and_predict(device, samples, fitter, points)
@@ -94,7 +94,7 @@ def fit_router(
 
 def _fitted(
     device: str, samples: Sequence[LoadSample], kind: FormKind, cores: int, scope: str
-) -> tuple[PowerModel, Mapping[str, Parameter]]:
+) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     greatest: dict[tuple[float, int], float] = {}
     for sample in samples:
         key = sample.frequency_hz or 0.0, sample.cores or 1
@@ -135,8 +135,8 @@ def _fitted(
         at = f"at {clock / 1e9:g} GHz"
         parameters[f"idle_w {at}"] = idle
         parameters[f"active_w - idle_w {at}"] = span
-        parameters[f"max_pps {at}"] = Parameter(value=alone[clock])
-    parameters |= {f"gain of {n} cores": Parameter(value=g) for n, g in enumerate(gains, start=1) if n > 1}
+        parameters[f"max_pps {at}"] = FittedParameter(value=alone[clock])
+    parameters |= {f"gain of {n} cores": FittedParameter(value=g) for n, g in enumerate(gains, start=1) if n > 1}
     model = SoftwareRouterPower(states=tuple(states), cores=cores, gains=gains, form=law, scope=scope)
     return model, parameters
 
@@ -367,7 +367,7 @@ class DeviceFit:
 
     device: str
     model: PowerModel
-    parameters: Mapping[str, Parameter] = field("Prefixed by the class of ports where a device has several")
+    parameters: Mapping[str, FittedParameter] = field("Prefixed by the class of ports where a device has several")
     fitted: int = field("Samples that the model rests on")
     # Absolute error over the measured power, on samples left out and on those that were fitted.
     error_ratio: tuple[float, ...]
@@ -504,7 +504,7 @@ def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFi
 def _of_ports(name: str, samples: Sequence[PortSample], scope: str) -> DeviceFit:
     fit = fit_ports(name, samples, scope=scope)
     parameters = {
-        f"{port_class} {term}": Parameter(value=getattr(fitted.model, term), low=low, high=high)
+        f"{port_class} {term}": FittedParameter(value=getattr(fitted.model, term), low=low, high=high)
         for port_class, fitted in fit.classes.items()
         for term, (low, high) in fitted.interval.items()
     }

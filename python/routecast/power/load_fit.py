@@ -25,8 +25,8 @@ from routecast.quantity.schema import field, value
 __all__ = [
     "STANDARD_POINTS",
     "ErrorSummary",
+    "FittedParameter",
     "LoadFit",
-    "Parameter",
     "fit_load",
     "fit_monotone_form",
     "fit_polynomial_form",
@@ -176,7 +176,7 @@ _SAGGING = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class FittedParameter:
     """A fitted value in base units, and its 95 % interval where one exists (NaN otherwise)."""
 
     value: float
@@ -185,7 +185,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class PredictedSample:
     """A sample that was not fitted, and what the model says of it."""
 
     sample: LoadSample
@@ -202,14 +202,14 @@ class LoadFit:
     """A model, its parameters, and how it does on samples that it was not fitted to."""
 
     model: PowerModel
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, FittedParameter]
     fitted: tuple[LoadSample, ...] = field("What the model rests on")
-    predictions: tuple[Prediction, ...] = field("Samples that were left out", default=())
+    predictions: tuple[PredictedSample, ...] = field("Samples that were left out", default=())
     left_out: str = field("How they were chosen, in words", default="")
     notes: tuple[str, ...] = field("What was seen in the samples", default=())
 
 
-Fitter = Callable[[Sequence[LoadSample]], tuple[PowerModel, Mapping[str, Parameter]]]
+Fitter = Callable[[Sequence[LoadSample]], tuple[PowerModel, Mapping[str, FittedParameter]]]
 
 
 def fit_load(
@@ -247,7 +247,7 @@ def fit_load(
         There are too few samples, a load of ``points`` was not measured, or power does not rise with load.
     """
 
-    def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, Parameter]]:
+    def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
         if model == "piecewise":
             return _piecewise(device, chosen, interpolation, scope)
         if model in {"form", "linear"}:
@@ -276,7 +276,7 @@ def fit_and_predict(
             notes=notes,
         )
     model, parameters = fitter(samples)
-    predictions: list[Prediction] = []
+    predictions: list[PredictedSample] = []
     for load in loads[1:-1]:
         try:
             without, _ = fitter([sample for sample in samples if sample.load_ratio != load])
@@ -306,7 +306,7 @@ def operating_point(sample: LoadSample) -> OperatingPoint:
 
 def least_squares(
     device: str, columns: Mapping[str, Sequence[float]], power_w: Sequence[float]
-) -> dict[str, Parameter]:
+) -> dict[str, FittedParameter]:
     """Return the least-squares parameters of a linear law with their 95 % intervals (Student's t).
 
     Raises
@@ -326,14 +326,14 @@ def least_squares(
         spread = float(np.sum((power - design @ solution) ** 2)) / free
         half = student.ppf(0.975, free) * np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * spread)
     return {
-        name: Parameter(value=float(value), low=float(value - h), high=float(value + h))
+        name: FittedParameter(value=float(value), low=float(value - h), high=float(value + h))
         for name, value, h in zip(columns, solution, half, strict=True)
     }
 
 
 def _scaled(
     device: str, samples: Sequence[LoadSample], form: FormFunction | None, scope: str
-) -> tuple[PowerModel, Mapping[str, Parameter]]:
+) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     """Fit idle and full power: P = idle (1 - x) + full x."""
     shares = [sample.load_ratio if form is None else form.at(sample.load_ratio) for sample in samples]
     full = "full_w" if form is None else "active_w"
@@ -354,7 +354,7 @@ def _scaled(
 
 def _own_form(
     device: str, samples: Sequence[LoadSample], model: LoadModel, order: int, scope: str
-) -> tuple[PowerModel, Mapping[str, Parameter]]:
+) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     """Shift and normalise as the paper does (sec. V-A), then fit the form function."""
     means = _means(samples)
     least, greatest = min(means), max(means)
@@ -373,13 +373,13 @@ def _own_form(
         )
     except FitProblem as problem:
         raise FitProblem(device, problem.message) from problem
-    parameters = {"idle_w": Parameter(value=idle), "active_w": Parameter(value=active)}
+    parameters = {"idle_w": FittedParameter(value=idle), "active_w": FittedParameter(value=active)}
     return FormPower(idle_w=idle, active_w=active, form=form, scope=scope), parameters
 
 
 def _piecewise(
     device: str, samples: Sequence[LoadSample], interpolation: Interpolation, scope: str
-) -> tuple[PowerModel, Mapping[str, Parameter]]:
+) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
     means = _means(samples)
     if len(means) < 2:
         raise FitProblem(device, f"has samples at {len(means)} load: a piecewise model needs two loads or more")
@@ -390,7 +390,7 @@ def _piecewise(
         interpolation=interpolation,
         scope=scope,
     )
-    return model, {f"w_{100 * load:g}": Parameter(value=means[load]) for load in loads}
+    return model, {f"w_{100 * load:g}": FittedParameter(value=means[load]) for load in loads}
 
 
 def _means(samples: Sequence[LoadSample]) -> dict[float, float]:
@@ -409,8 +409,8 @@ def _nearest(device: str, point: float, loads: Sequence[float]) -> float:
     return near
 
 
-def _predict(model: PowerModel, samples: Sequence[LoadSample]) -> tuple[Prediction, ...]:
-    return tuple(Prediction(sample=sample, power_w=model.power_w(operating_point(sample))) for sample in samples)
+def _predict(model: PowerModel, samples: Sequence[LoadSample]) -> tuple[PredictedSample, ...]:
+    return tuple(PredictedSample(sample=sample, power_w=model.power_w(operating_point(sample))) for sample in samples)
 
 
 def _sagging(samples: Sequence[LoadSample]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import yaml
 from yaml.composer import ComposerError
 
 from routecast.errors import FileProblem, ModelProblem, Problem
-from routecast.power.csv_file import CsvFile, Row
+from routecast.power.csv_file import CsvFile, CsvRow
 from routecast.power.port import PortClass, PortPower
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
@@ -274,7 +274,7 @@ def read_power_data(path: str | Path) -> CsvFile:
         raise FileProblem(subject, [Problem("", "is no NetPowerBench table of measurements")])
     device = str(document.get("device", Path(path).parent.name or "device"))
     problems: list[Problem] = []
-    rows: list[Row] = []
+    rows: list[CsvRow] = []
     for steps, power in _measurements({key: entry for key, entry in document.items() if key != "device"}, ()):
         place = "/".join(steps)
         values = power if isinstance(power, list) else []
@@ -284,7 +284,7 @@ def read_power_data(path: str | Path) -> CsvFile:
             continue
         mean_w = sum(right) / len(right)
         cells = {"device": device, "path": place, "n": str(len(right)), "mean_w": repr(mean_w)}
-        rows.append(Row(number=len(rows) + 1, cells=cells))
+        rows.append(CsvRow(number=len(rows) + 1, cells=cells))
     if not rows and not problems:
         problems.append(Problem("", "holds no measurements: each is a list named power"))
     if problems:

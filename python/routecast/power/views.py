@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from routecast.power.day import PowerDay
 from routecast.power.fits import DeviceFit, Fitted
 from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
-from routecast.power.load_fit import ErrorSummary, Parameter
+from routecast.power.load_fit import ErrorSummary, FittedParameter
 from routecast.power.metrics import METRICS
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.operating.day import Course, DayPlan
-from routecast.power.operating.optimise import Machine
-from routecast.power.operating.search import Found, Judged, latency_quantity
+from routecast.power.operating.optimise import TunableRouter
+from routecast.power.operating.search import EvaluatedSetting, SearchResult, latency_quantity
 from routecast.power.operating.setting import AS_GIVEN, Setting
 from routecast.power.platforms import Platform
 from routecast.power.port import PortClass, PortPower
@@ -89,7 +89,7 @@ def parameter_table(fit: DeviceFit) -> Table:
     )
 
 
-def _parameter_row(name: str, parameter: Parameter) -> tuple[str, float, float, float, str]:
+def _parameter_row(name: str, parameter: FittedParameter) -> tuple[str, float, float, float, str]:
     words = []
     unit, scale = "W" if name.startswith("w_") else "", 1.0
     for word in name.split(" "):
@@ -235,12 +235,12 @@ def _word(is_fitted: bool) -> str:
     return "fitted" if is_fitted else "left out"
 
 
-def has_front(point: Found) -> bool:
+def has_front(point: SearchResult) -> bool:
     """Return whether there is a setting whose watts and latency are known."""
     return bool(_with_latency(point))
 
 
-def front_figure(point: Found, machine: Machine) -> Figure:
+def front_figure(point: SearchResult, machine: TunableRouter) -> Figure:
     """Return the figure of everything that was evaluated, its front, the target and the best.
 
     The front is a staircase: for a bound on the latency between two settings the faster one is the answer.
@@ -298,7 +298,7 @@ def front_figure(point: Found, machine: Machine) -> Figure:
     )
 
 
-def _with_latency(point: Found) -> list[Judged]:
+def _with_latency(point: SearchResult) -> list[EvaluatedSetting]:
     quantity = latency_quantity(point.targets)
     return [
         candidate
@@ -307,7 +307,7 @@ def _with_latency(point: Found) -> list[Judged]:
     ]
 
 
-def _front_line(front: Sequence[Judged], quantity: str, colour: str) -> Line:
+def _front_line(front: Sequence[EvaluatedSetting], quantity: str, colour: str) -> Line:
     corners: list[tuple[float, float]] = []
     for candidate in sorted(front, key=lambda item: item.latency_s(quantity)):
         if corners:
@@ -341,7 +341,7 @@ def _short(setting: Setting) -> str:
     return " ".join(parts)
 
 
-def day_figure(plan: DayPlan, machine: Machine) -> Figure:
+def day_figure(plan: DayPlan, machine: TunableRouter) -> Figure:
     """Return the power over the day, settings as steps."""
     courses = (plan.always, plan.per_step, plan.plan)
     colours = palette(3, ordered=False)
@@ -379,13 +379,13 @@ SHOWN_METRICS = ("eer", "eer_unweighted", "ecr", "epi")
 _SHOWN_SETTINGS = 12
 
 
-def scope_of(machine: Machine) -> str:
+def scope_of(machine: TunableRouter) -> str:
     """Return what the watts of a machine cover."""
     power = machine.model.pool(machine.choices.pool).power
     return power.scope if power else "package"
 
 
-def found_tables(point: Found, machine: Machine, rate_pps: float) -> tuple[Table, Table]:
+def found_tables(point: SearchResult, machine: TunableRouter, rate_pps: float) -> tuple[Table, Table]:
     """Return the operating point, and the front about it."""
     assert point.best is not None
     of = f" of the {scope_of(machine)}"
@@ -414,7 +414,7 @@ def _interval(write: Callable[[float], str], mean: float, low: float, high: floa
     return f"{write(mean)}{of} (95 %: {write(low)} to {write(high)})"
 
 
-def _front_table(point: Found) -> Table:
+def _front_table(point: SearchResult) -> Table:
     quantity = latency_quantity(point.targets)
     front = point.front
     chosen = [number for number, candidate in enumerate(front) if candidate is point.best]
@@ -445,7 +445,7 @@ def _activation(setting: Setting) -> str:
     return setting.mode + (f" {format_duration(setting.linger_s)}" if setting.mode == "adaptive" else "")
 
 
-def plan_tables(plan: DayPlan, machine: Machine) -> tuple[Table, Table]:
+def plan_tables(plan: DayPlan, machine: TunableRouter) -> tuple[Table, Table]:
     """Return the plan of a day, one row for each stay in a setting, and what it is compared with."""
     quantity = latency_quantity(plan.targets)
     number = next((n for n, target in enumerate(plan.targets) if target.quantity == quantity), None)
@@ -629,7 +629,7 @@ def platforms_table(platforms: Iterable[Platform]) -> Table:
         Column("Clock", "GHz", ".3g", lambda row: row.frequency_hz / 1e9),
         kpps("One core", "max_pps"),
         kpps("Never idle from", "idle_zero_pps"),
-        kpps("Machine", "machine_pps"),
+        kpps("TunableRouter", "machine_pps"),
         Column("2 cores", "x one", ".3g", "gain_of_two"),
         Column("From", "W", ".3g", "least_w"),
         Column("To", "W", ".3g", "greatest_w"),

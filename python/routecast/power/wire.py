@@ -23,7 +23,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
 from routecast.power.table import FoundThroughput, PowerTable, PowerTableSettings, power_table
 from routecast.quantity import format_duration, format_ratio
-from routecast.testbed.document import PowerTable as PowerTableOfFile
+from routecast.testbed.document import MeterTable
 from routecast.testbed.measure import Measure
 from routecast.testbed.meters import PowerMeter, tried
 from routecast.testbed.meters.of_file import meter_for
@@ -308,7 +308,7 @@ def measured_table(
         return wire_power_table(measure, load, settings=settings, report=report)
 
 
-def _meter(table: PowerTableOfFile | None, power: str | None) -> PowerMeter:
+def _meter(table: MeterTable | None, power: str | None) -> PowerMeter:
     """Return the meter of the command line or of the file, if it can be read."""
     meter, no_power = meter_for(table, power)
     if meter is not None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Given",
     "Kinds",
-    "Known",
+    "KnownKey",
     "OrBase",
     "adapter",
     "extended",
@@ -99,7 +99,7 @@ def key_of(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-class Known(NamedTuple):
+class KnownKey(NamedTuple):
     """A key that a table of a file may have: what it means, the type of its value, and the least and the most of it."""
 
     meaning: str
@@ -107,11 +107,11 @@ class Known(NamedTuple):
     range: tuple[float, float] | None = None
 
 
-def keys_of(declared: Any) -> dict[str, Known]:
+def keys_of(declared: Any) -> dict[str, KnownKey]:
     """Return the keys that a file may give a value."""
     types = get_type_hints(declared, include_extras=True)
     return {
-        entry.metadata.get("alias", key_of(entry.name)): Known(
+        entry.metadata.get("alias", key_of(entry.name)): KnownKey(
             entry.metadata.get("description", ""), types[entry.name], _range_of(entry.metadata)
         )
         for entry in dataclasses.fields(declared)

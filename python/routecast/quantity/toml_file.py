@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from routecast.quantity.schema import Known
+    from routecast.quantity.schema import KnownKey
 
 __all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "toml_string", "validated"]
 
@@ -172,7 +172,7 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
     return list(dict.fromkeys(problems))  # two fields may be read from one key
 
 
-def fields_at(model: type, location: Sequence[int | str]) -> dict[str, Known]:
+def fields_at(model: type, location: Sequence[int | str]) -> dict[str, KnownKey]:
     """Return the keys, as files write them, that the table at a place may have; none where no table stands."""
     return _keys_in(_annotation_at(model, location))
 
@@ -220,9 +220,9 @@ def _inside(annotation: object, step: int | str) -> object:
     return known.annotation if known else None
 
 
-def _keys_in(annotation: object) -> dict[str, Known]:
+def _keys_in(annotation: object) -> dict[str, KnownKey]:
     """Return the keys of the table that an annotation is or has in it."""
-    from routecast.quantity.schema import Known, keys_of
+    from routecast.quantity.schema import KnownKey, keys_of
 
     table = _table_in(annotation)
     if table is None:
@@ -230,7 +230,7 @@ def _keys_in(annotation: object) -> dict[str, Known]:
     if dataclasses.is_dataclass(table):
         return keys_of(table)
     fields: dict[str, FieldInfo] = table.model_fields
-    return {field.alias or name: Known(field.description or "", field.annotation) for name, field in fields.items()}
+    return {field.alias or name: KnownKey(field.description or "", field.annotation) for name, field in fields.items()}
 
 
 def _read_as(annotation: object) -> object:

@@ -21,7 +21,7 @@ from routecast.quantity.toml_file import fields_at, names_own_keys
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from routecast.quantity.schema import Known
+    from routecast.quantity.schema import KnownKey
 
 __all__ = ["field_of", "vary"]
 
@@ -82,7 +82,7 @@ def vary(
     return varied
 
 
-def field_of(table: type[BaseModel], path: str) -> Known | None:
+def field_of(table: type[BaseModel], path: str) -> KnownKey | None:
     """Return the field of a file that a path leads to; None where its writer chooses the key, or none is there."""
     try:
         steps = _steps(path)
@@ -95,7 +95,7 @@ def field_of(table: type[BaseModel], path: str) -> Known | None:
 
 
 @lru_cache(maxsize=4096)
-def _known_at(table: type[BaseModel], place: tuple[int | str, ...]) -> dict[str, Known]:
+def _known_at(table: type[BaseModel], place: tuple[int | str, ...]) -> dict[str, KnownKey]:
     return fields_at(table, place)
 
 

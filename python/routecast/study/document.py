@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem, RoutecastError
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
-from routecast.study.knew import Group, Knew, Known, known
+from routecast.study.knew import Group, Knew, KnownGroup, known
 
 __all__ = ["Count", "FrameSize", "InWords", "Name", "Quoted", "Ratio", "StudyDocument", "StudyFile", "problems_at"]
 
@@ -95,7 +95,7 @@ class StudyDocument(FileModel):
         """Return the groups of values that the study compares with what it finds, in the order of its tables."""
         return ()
 
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[KnownGroup, ...]:
         """Return what the model knew of each group."""
         return known(self.groups(), self.knew)
 

@@ -17,7 +17,7 @@ from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.file_model import FileModel
 
-__all__ = ["NOT_SAID", "STATEMENTS", "Group", "Knew", "Known", "Role", "group_of", "knew_problems", "known"]
+__all__ = ["NOT_SAID", "STATEMENTS", "Group", "Knew", "KnownGroup", "Role", "group_of", "knew_problems", "known"]
 
 Role = Literal["calibrated on", "chosen in sight of", "predicted"]
 
@@ -51,7 +51,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownGroup:
     """A group of compared values and the role that they had."""
 
     SUMMARY: ClassVar = ("*",)
@@ -75,7 +75,7 @@ def group_of(name: str, *counted: tuple[int, str], calibrates: str = "") -> Iter
         yield Group(name=name, values=", ".join(there), calibrates=calibrates)
 
 
-def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[Known, ...]:
+def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[KnownGroup, ...]:
     """Return the role of each group: what calibrates by the document, what its author says, or that nothing is said."""
     by_name = {name: knew for knew in declared for name in knew.of}
     others = next((knew for knew in declared if not knew.of), None)
@@ -85,7 +85,7 @@ def known(groups: Sequence[Group], declared: Sequence[Knew]) -> tuple[Known, ...
         role, because = (knew.role, knew.because) if knew else (NOT_SAID, "")
         if group.calibrates:
             role, because = "calibrated on", f"sets {group.calibrates}"
-        rows.append(Known(of=group.name, values=group.values, role=role, because=because))
+        rows.append(KnownGroup(of=group.name, values=group.values, role=role, because=because))
     return tuple(rows)
 
 

@@ -15,7 +15,7 @@ from routecast.quantity.quantile import quantile
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 from routecast.study.document import StudyDocument
-from routecast.study.knew import NOT_SAID, Known
+from routecast.study.knew import NOT_SAID, KnownGroup
 
 __all__ = [
     "Criterion",
@@ -150,7 +150,7 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     )
 
 
-def knew_table(rows: Sequence[Known]) -> Table:
+def knew_table(rows: Sequence[KnownGroup]) -> Table:
     """Return what the model knew of the values that it is compared with."""
     silent = " Not said: the study file has no [[knew]] of it." if any(row.role == NOT_SAID for row in rows) else ""
     return Table.of(
@@ -167,7 +167,7 @@ def knew_table(rows: Sequence[Known]) -> Table:
     )
 
 
-def _knew_section(rows: Sequence[Known]) -> Section | bool:
+def _knew_section(rows: Sequence[KnownGroup]) -> Section | bool:
     return bool(rows) and Section.of(
         "knew", "What knew what", "How much an agreement proves depends on what the model knew.", knew_table(rows)
     )
@@ -229,7 +229,7 @@ class StudyResult(Generic[Document]):
         """Return what the kind of study puts between title and criteria of the summary."""
         return pick(self, *self.FINDINGS)
 
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[KnownGroup, ...]:
         """Return what the model knew of each group of values that the study compares."""
         return self.study.known()
 

@@ -24,7 +24,7 @@ from routecast.quantity.schema import field, value
 from routecast.testbed import netns, state
 from routecast.testbed.document import InterfacesFile, NamespacesFile
 from routecast.testbed.dut_host import Device, DeviceSite
-from routecast.testbed.placement import Placement, place
+from routecast.testbed.placement import CoreAssignment, place
 
 __all__ = ["SHARE_CORES", "Bed", "IdlePolling", "TesterPort"]
 
@@ -120,7 +120,7 @@ class Bed:
         self.device = device
         given = file.cores
         cores = getattr(device, "cores", 1)
-        self.placement: Placement = place(given.tester, given.receiver, given.dut, cores=cores)
+        self.placement: CoreAssignment = place(given.tester, given.receiver, given.dut, cores=cores)
         self.priority = file.priority
         self.power = file.power
         self.encapsulation = file.encapsulation

@@ -20,7 +20,7 @@ from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
 from routecast.testbed.bed import TesterPort
 from routecast.testbed.counted import Counted, Slice
-from routecast.testbed.watch import Reading
+from routecast.testbed.watch import MachineSnapshot
 
 __all__ = [
     "BEFORE_THE_RESET",
@@ -126,8 +126,8 @@ class Seen:
 
     slices: Sequence[Slice]
     counted: Counted
-    before: Reading
-    after: Reading
+    before: MachineSnapshot
+    after: MachineSnapshot
     ports: Sequence[TesterPort]
     receiving: Sequence[int]
     cores: Mapping[str, int]

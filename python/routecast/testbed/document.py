@@ -14,11 +14,11 @@ from pydantic import AfterValidator, ConfigDict, Field, RootModel
 from pydantic_core import PydanticCustomError
 
 from routecast.quantity.fields import BitRate, Duration, Parsed
-from routecast.quantity.file_model import FileModel
+from routecast.quantity.file_model import FileTable
 from routecast.testbed.addresses import MOST_NETWORKS
 from routecast.testbed.encapsulation import Encapsulation, parse_encapsulation
 
-__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "NamespacesFile", "PowerTable", "TestbedFile"]
+__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "MeterTable", "NamespacesFile", "TestbedFile"]
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
@@ -82,13 +82,7 @@ Networks = Annotated[int, Field(ge=1, le=MOST_NETWORKS, strict=True)]
 Mtu = Annotated[int, Field(ge=68, le=65_535, strict=True)]
 
 
-class _Table(FileModel):
-    """A table of the file."""
-
-    model_config = ConfigDict(str_strip_whitespace=True)
-
-
-class DeviceTable(_Table):
+class DeviceTable(FileTable):
     """``[dut]``: the device under test; its options stand in the same table."""
 
     model_config = ConfigDict(extra="allow")
@@ -103,7 +97,7 @@ class DeviceTable(_Table):
         return dict(self.model_extra or {})
 
 
-class Cores(_Table):
+class Cores(FileTable):
     """``[cores]``: which cores work for whom; chosen by routecast if not given."""
 
     tester: Core | None = Field(default=None, description="Core of the frame generator.")
@@ -111,7 +105,7 @@ class Cores(_Table):
     dut: Core | None = Field(default=None, description="Core of the device under test.")
 
 
-class PowerTable(_Table):
+class MeterTable(FileTable):
     """``[power]``: the meter that is read while frames are sent. Passwords never stand here."""
 
     meter: str = Field(
@@ -131,7 +125,7 @@ class PowerTable(_Table):
     timeout: Duration = Field(default=5.0, description="For each answer of a host.")
 
 
-class _Bed(_Table):
+class _Bed(FileTable):
     """What every kind of test bed has."""
 
     name: BedName = Field(description="Name of the test bed: a-z, 0-9 and -, up to 16 characters.")
@@ -143,7 +137,7 @@ class _Bed(_Table):
     idle: Literal["poll", "sleep"] = Field(
         default="poll", description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever."
     )
-    power: PowerTable | None = Field(default=None, description="The power meter; none if not given.")
+    power: MeterTable | None = Field(default=None, description="The power meter; none if not given.")
     encapsulation: Annotated[
         Encapsulation, Parsed(parse_encapsulation, "VLAN tags, tunnel", "vlan:10", ready=Encapsulation)
     ] = Field(
@@ -167,7 +161,7 @@ class NamespacesFile(_Bed):
     dut: DeviceTable = DeviceTable()
 
 
-class InterfacePort(_Table):
+class InterfacePort(FileTable):
     """``[[port]]``: one interface of the tester and the port of the device under test that it is joined to."""
 
     interface: Interface = Field(description="Name of the tester's interface.")

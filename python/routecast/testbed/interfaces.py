@@ -14,7 +14,7 @@ from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
-from routecast.testbed.links import Link, LinkReader
+from routecast.testbed.links import LinkReader, LinkState
 from routecast.testbed.netns import FOLDER
 from routecast.testbed.settings import change_link
 from routecast.testbed.state import BedState
@@ -84,8 +84,8 @@ def inspect_ports(
     )
 
 
-def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list[Link]:
-    needed: list[Link] = []
+def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list[LinkState]:
+    needed: list[LinkState] = []
     for number, (netns, name) in enumerate(ports):
         place = f"port[{number}]"
         if netns is not None and not (FOLDER / netns).exists():
@@ -103,7 +103,7 @@ def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list
     return needed
 
 
-def _reasons(port: tuple[str | None, str], old: Link, new: Link, idle_s: float) -> Iterator[str]:
+def _reasons(port: tuple[str | None, str], old: LinkState, new: LinkState, idle_s: float) -> Iterator[str]:
     netns, name = port
     if any(
         route.get("dev") == name

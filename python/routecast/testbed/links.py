@@ -19,7 +19,7 @@ from typing import Protocol, Self
 from routecast.testbed.napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
 from routecast.testbed.netns import inside
 
-__all__ = ["Link", "LinkReader", "queue_drops", "wait_for_frames"]
+__all__ = ["LinkReader", "LinkState", "queue_drops", "wait_for_frames"]
 
 _SIOCETHTOOL = 0x8946
 _GET_STRINGS, _GET_COUNTS, _GET_SIZE = 0x1B, 0x1D, 0x37
@@ -76,7 +76,7 @@ _LOOK_S = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class LinkState:
     """One interface at one instant; counts are the kernel's, since the interface was made."""
 
     name: str
@@ -107,7 +107,7 @@ class LinkReader:
     def __init__(self, netns: str | None) -> None:
         self._socket = inside(netns, lambda: open_netlink(ROUTE))
 
-    def read(self) -> dict[str, Link]:
+    def read(self) -> dict[str, LinkState]:
         """Return all interfaces of the namespace by name."""
         self._socket.send(message(_GET_LINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), REQUEST | DUMP))
         counters = {}
@@ -143,12 +143,12 @@ def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *,
                 return
 
 
-def _link(body: bytes) -> Link:
+def _link(body: bytes) -> LinkState:
     flags = struct.unpack_from("I", body, 8)[0]
     fields = attributes(body[16:])
     counts = struct.unpack_from("10Q", fields[_STATISTICS])
     missed = struct.unpack_from("15Q", fields[_STATISTICS])[14]
-    return Link(
+    return LinkState(
         name=fields[_NAME].rstrip(b"\0").decode(),
         mac=":".join(f"{byte:02x}" for byte in fields.get(_ADDRESS, b"")),
         mtu=struct.unpack("I", fields[_MTU])[0],

@@ -28,7 +28,7 @@ from routecast.testbed.meters.attaching import MeteredTrial
 from routecast.testbed.meters.meter import PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
-from routecast.testbed.watch import Reading, Watch
+from routecast.testbed.watch import MachineSnapshot, Watch
 
 __all__ = ["Measure", "Phases"]
 
@@ -195,7 +195,7 @@ class Sender:
         """Take the device to know none of its neighbours."""
         self._learnt.clear()
 
-    def read(self) -> Reading:
+    def read(self) -> MachineSnapshot:
         """Return what the links, the CPUs and the device have counted so far."""
         assert self._watch is not None
         return self._watch.read(self._bed.device_threads(), dict(self._bed.device.counters()))

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["Placement", "place"]
+__all__ = ["CoreAssignment", "place"]
 
 _CPUS = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class CoreAssignment:
     """Cores of the generator, of a receiver of its own (None: with the device), and of the device under test.
 
     ``more_dut`` are the device's cores beyond the first.
@@ -46,7 +46,7 @@ class Placement:
 
 def place(
     tester: int | None = None, receiver: int | None = None, dut: int | None = None, *, cores: int = 1
-) -> Placement:
+) -> CoreAssignment:
     """Choose the cores that are not given.
 
     The device gets the last core that shares no physical core with the generator's; interrupts and other work tend to
@@ -80,7 +80,7 @@ def place(
             f"at most {1 + len(spare)} can be the device's"
         )
     more = tuple(spare[: cores - 1])
-    return Placement(
+    return CoreAssignment(
         tester=tester, receiver=receiver, dut=dut, more_dut=more, notes=_notes(tester, receiver, dut, more)
     )
 

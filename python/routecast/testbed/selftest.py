@@ -25,7 +25,7 @@ from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import End, Namespaces
 from routecast.testbed.state import BedState
 
-__all__ = ["BackToBack", "Check", "SelfTest", "self_test"]
+__all__ = ["BackToBack", "SelfTest", "SelfTestCheck", "self_test"]
 
 BACK_ENDS = ("live", "af_xdp", "af_packet")
 FRAME_BYTES = (64, 512, 1518)
@@ -90,7 +90,7 @@ class BackToBack(Namespaces):
 
 
 @value
-class Check:
+class SelfTestCheck:
     """One finding of a self-test."""
 
     name: Literal["maximum", "rate", "latency"]
@@ -112,7 +112,7 @@ class Check:
 class SelfTest:
     """All findings, and what ran the last of them: the tester as it chooses its back ends itself."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[SelfTestCheck, ...]
     facts: Mapping[str, Any]
 
 
@@ -140,7 +140,7 @@ def self_test(
     apart = BackToBack(unlimited, Wire()).placement
     beside = unlimited.model_copy(update={"cores": file.cores.model_copy(update={"receiver": apart.dut})})
     steps = list(_steps(two_cores=apart.dut != apart.tester))
-    checks: list[Check] = []
+    checks: list[SelfTestCheck] = []
     facts: Mapping[str, Any] = {}
     for place, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
         with BackToBack(beside if place == "other core" else unlimited, Wire(), on_remark=on_remark) as bed:
@@ -159,7 +159,7 @@ def self_test(
                     if (check.where, check.back_end) == (place, back_end)
                 }
                 checks += [
-                    Check(
+                    SelfTestCheck(
                         name=step.name,
                         back_end=back_end,
                         frame_bytes=step.frame_bytes,
@@ -209,7 +209,7 @@ def _steps(*, two_cores: bool) -> Iterator[_Step]:
         )
 
 
-def _run(measure: Measure, step: _Step) -> Check:
+def _run(measure: Measure, step: _Step) -> SelfTestCheck:
     load = OfferedLoad(
         rate_pps=step.rate_pps,
         frames=FrameMix.fixed(step.frame_bytes),
@@ -219,4 +219,6 @@ def _run(measure: Measure, step: _Step) -> Check:
         # More than can be sent is asked for: that the tester falls short is the finding, no reason to try again.
         measure = measure.attempted_once()
     trial = measure.trial(load, step.duration_s)
-    return Check(name=step.name, back_end=step.back_end, frame_bytes=step.frame_bytes, where=step.where, trial=trial)
+    return SelfTestCheck(
+        name=step.name, back_end=step.back_end, frame_bytes=step.frame_bytes, where=step.where, trial=trial
+    )

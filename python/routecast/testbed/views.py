@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from routecast.testbed.doctor import Finding
     from routecast.testbed.meters import PowerReading
     from routecast.testbed.meters.finding import FoundMeter
-    from routecast.testbed.selftest import Check, SelfTest
+    from routecast.testbed.selftest import SelfTest, SelfTestCheck
     from routecast.testbed.tester import BackEnd
 
 __all__ = [
@@ -43,7 +43,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     def delay(title: str, name: str) -> Column:
         return Column(title, "", format_duration, f"trial.latency.{name}_s")
 
-    def error(check: Check) -> float | None:
+    def error(check: SelfTestCheck) -> float | None:
         return check.rate_error_ratio if math.isfinite(check.rate_error_ratio) else None
 
     maxima = Table.of(

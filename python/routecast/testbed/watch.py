@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.links import Link, LinkReader
+from routecast.testbed.links import LinkReader, LinkState
 
-__all__ = ["Core", "Reading", "Watch"]
+__all__ = ["Core", "MachineSnapshot", "Watch"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -36,7 +36,7 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class MachineSnapshot:
     """The machine at one instant.
 
     ``links`` are by namespace and name, ``threads_s`` the CPU time of the device's kernel threads by thread.
@@ -44,7 +44,7 @@ class Reading:
 
     at_s: float
     realtime_offset_s: float
-    links: Mapping[tuple[str | None, str], Link]
+    links: Mapping[tuple[str | None, str], LinkState]
     cores: Mapping[int, Core]
     threads_s: Mapping[int, float]
     waiting_s: Mapping[int, float] = field(default_factory=dict)
@@ -79,13 +79,13 @@ class Watch:
             self.close()
             raise
 
-    def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> Reading:
+    def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> MachineSnapshot:
         """Read everything now."""
         links = {}
         for name, reader in self._readers.items():
             links.update({(name, value.name): value for value in reader.read().values()})
         times = {pid: spent for pid in threads if (spent := _thread_s(pid)) is not None}
-        return Reading(
+        return MachineSnapshot(
             at_s=time.monotonic(),
             realtime_offset_s=_realtime_offset_s(),
             links=links,

@@ -21,7 +21,7 @@ from routecast.noc.planes.candidates import (
 from routecast.noc.planes.li2012 import balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.on_table import power_on_tables
-from routecast.noc.planes.placement import Neighbourhood, Placement
+from routecast.noc.planes.placement import FlowPlacement, Neighbourhood
 from routecast.noc.planes.search import Overloads, Relaxation, allocate, light_paths
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.router_table import RouterPoint, RouterTable
@@ -164,21 +164,21 @@ def test_single_moves_are_foreseen_as_they_turn_out() -> None:
     random = np.random.default_rng(2)
     choice = np.array([random.integers(a, b) for a, b in zip(candidates.first, candidates.first[1:], strict=False)])
     scalings, widths = (Scaling(alpha_max=3), Scaling(alpha_max=2), Scaling(alpha_max=4)), (1.0, 2.0, 0.5)
-    state = Placement(candidates, scalings, widths, choice)
+    state = FlowPlacement(candidates, scalings, widths, choice)
     around = Neighbourhood(candidates, widths)
     target = np.array([0.2, 0.15, 0.3])
 
-    def overload(of: Placement) -> float:
+    def overload(of: FlowPlacement) -> float:
         relative = of.loads / of.capacity[:, None]
         return float(np.sum(np.maximum(relative - target[:, None], 0) ** 2))
 
     power = around.power_after(state, around.used(choice))
-    change = Overloads(Placement(candidates, scalings, widths, choice), around, target).change()
+    change = Overloads(FlowPlacement(candidates, scalings, widths, choice), around, target).change()
     before = overload(state)
     for place, flow in enumerate(candidates.flow.tolist()):
         moved = choice.copy()
         moved[flow] = place
-        fresh = Placement(candidates, scalings, widths, moved)
+        fresh = FlowPlacement(candidates, scalings, widths, moved)
         assert power[place] == pytest.approx(fresh.power(), rel=1e-9)
         assert change[place] == pytest.approx(overload(fresh) - before, abs=1e-9)
         state.move(flow, place)
@@ -193,13 +193,13 @@ def test_overloads_are_after_many_moves_what_they_are_from_scratch() -> None:
     ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
     candidates = candidates_of(flows, [[minimal_paths(TORUS_3, *pair)] * 2 for pair in ends])
     widths, target = (1.0, 0.5), np.array([0.3, 0.2])
-    state = Placement(candidates, TWO, widths, candidates.first[:-1])
+    state = FlowPlacement(candidates, TWO, widths, candidates.first[:-1])
     around = Neighbourhood(candidates, widths)
     overloads = Overloads(state, around, target)
     random = np.random.default_rng(3)
     for place in random.integers(len(candidates.paths), size=300).tolist():
         overloads.move(int(candidates.flow[place]), place)
-    fresh = Overloads(Placement(candidates, TWO, widths, state.choice), around, target)
+    fresh = Overloads(FlowPlacement(candidates, TWO, widths, state.choice), around, target)
     assert np.allclose(overloads.change(), fresh.change(), rtol=0, atol=1e-12)
 
 
@@ -210,7 +210,7 @@ def test_what_is_overloaded_counts_more_from_then_on() -> None:
     candidates = candidates_of(
         flows, [[[path], [path]] for path in minimal_paths(MESH_3, 0, 1) + minimal_paths(MESH_3, 1, 0)]
     )
-    state = Placement(candidates, TWO, (1.0, 1.0), candidates.first[:-1])
+    state = FlowPlacement(candidates, TWO, (1.0, 1.0), candidates.first[:-1])
     overloads = Overloads(state, Neighbourhood(candidates, (1.0, 1.0)), np.array([0.5, 0.7]))
     # Only the flow that stays, 0.3 over the first plane's target and 0.1 over the second's, is overloaded.
     overloads.move(0, 1, dearer=3.0)

@@ -14,7 +14,16 @@ from statistics import fmean
 import pytest
 
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Fabric, Packets, RouterDesign, Run, overload_throughput, saturation, single, sweep
+from routecast.noc.simulate import (
+    Fabric,
+    Packets,
+    RouterDesign,
+    SimulationPhases,
+    overload_throughput,
+    saturation,
+    single,
+    sweep,
+)
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.patterns import uniform
 
@@ -66,7 +75,7 @@ def test_mean_latencies_are_within_5_percent_of_booksim_below_80_percent_of_satu
     ]
     # The lowest and the three highest loads: between them the curve is flat.
     chosen = [below[0], *below[-3:]]
-    run = Run(replications=3, warmup_cycles=3_000, measure_cycles=12_000)
+    run = SimulationPhases(replications=3, warmup_cycles=3_000, measure_cycles=12_000)
     loads = [float(row["offered_flits_node_cycle"]) for row in chosen]
     for row, ours in zip(chosen, sweep(fabric(size, channels), loads, run), strict=True):
         assert not ours.is_saturated
@@ -81,7 +90,7 @@ def test_mean_latencies_are_within_5_percent_of_booksim_below_80_percent_of_satu
 
 @CASES
 def test_saturation_throughput_is_within_5_percent_of_booksim(size: str, channels: int) -> None:
-    run = Run(replications=2, warmup_cycles=4_000, measure_cycles=5_000)
+    run = SimulationPhases(replications=2, warmup_cycles=4_000, measure_cycles=5_000)
     ours = overload_throughput(fabric(size, channels), run)
     assert ours.value == pytest.approx(saturation_of(size, channels), rel=0.05)
 
@@ -94,5 +103,7 @@ def test_the_saturation_that_bisection_finds_is_where_booksim_turns_unstable() -
         for row in rows()
         if (row["packet_size"], row["vcs"], row["unstable"]) == ("8", "1", "1")
     )
-    found = saturation(fabric("8", 1), Run(replications=2, warmup_cycles=3_000, measure_cycles=6_000), tolerance=0.05)
+    found = saturation(
+        fabric("8", 1), SimulationPhases(replications=2, warmup_cycles=3_000, measure_cycles=6_000), tolerance=0.05
+    )
     assert 0.95 * max(loads) < found.flits_node_cycle < aborted

@@ -11,7 +11,7 @@ from routecast import _core
 from routecast.errors import ModelProblem
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, Run, simulate, single
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, simulate, single
 from routecast.noc.simulate.simulator import scenario_texts
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers
 from routecast.noc.traffic.model import Traffic
@@ -20,8 +20,8 @@ from routecast.noc.traffic.patterns import uniform
 RING = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
 LONG = Packets(flits=(16,))
 SMALL = RouterDesign(buffer_flits=2)
-RUN = Run(replications=2, warmup_cycles=500, measure_cycles=2_000, drain_cycles=5_000)
-ENDURING = Run(replications=1, warmup_cycles=0, measure_cycles=100_000)
+RUN = SimulationPhases(replications=2, warmup_cycles=500, measure_cycles=2_000, drain_cycles=5_000)
+ENDURING = SimulationPhases(replications=1, warmup_cycles=0, measure_cycles=100_000)
 
 
 def clockwise(classes: tuple[int, int, int, int]) -> Routes:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.noc.simulate import OnOff, Packets, RouterDesign, Run
+from routecast.noc.simulate import OnOff, Packets, RouterDesign, SimulationPhases
 
 
 @pytest.mark.parametrize("flits", [1, 4, 8])
@@ -63,4 +63,4 @@ def test_bursts_shorter_than_a_cycle_are_refused() -> None:
 
 def test_a_run_without_measurement_is_refused() -> None:
     with pytest.raises(ModelProblem, match="measure_cycles"):
-        Run(measure_cycles=0)
+        SimulationPhases(measure_cycles=0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, Run, single, sweep
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single, sweep
 from routecast.noc.simulate.result import estimate
 from routecast.noc.simulate.simulator import signs_of_overload
 from routecast.noc.topology import Topology, TopologyKind
@@ -100,5 +100,5 @@ def test_loads_of_short_single_runs_far_below_saturation_are_not_called_saturate
         packets=Packets.between(5, 10),
     )
     for seed in range(20):
-        run = Run(seed=seed, replications=1, warmup_cycles=500, measure_cycles=1_000)
+        run = SimulationPhases(seed=seed, replications=1, warmup_cycles=500, measure_cycles=1_000)
         assert not any(one.is_saturated for one in sweep(of, [0.02, 0.1, 0.3], run))

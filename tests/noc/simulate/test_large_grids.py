@@ -10,7 +10,7 @@ import pytest
 from routecast import _core
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, Run, simulate, single
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, simulate, single
 from routecast.noc.simulate.simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
@@ -28,7 +28,7 @@ def test_links_carry_at_the_flit_level_what_the_flow_level_shares_out(policy: st
     topology = mesh(5)
     traffic = Traffic(name="both", demand=0.04 * (transpose(topology).demand + 0.5 * hot_spot(topology).demand))
     of = single(topology, traffic, routes(policy, topology), design=RouterDesign(virtual_channels=4), packets=FOUR)
-    found = simulate(of, Run(seed=3, replications=2, measure_cycles=150_000))
+    found = simulate(of, SimulationPhases(seed=3, replications=2, measure_cycles=150_000))
     expected = link_loads(routes(policy, topology), traffic.between_routers(topology))
     assert not found.is_saturated
     # About 6000 flits of 4 in a packet come over a link of load 0.04: 2.6 % is a standard deviation there.
@@ -47,7 +47,7 @@ def test_flows_between_neighbours_take_as_long_on_64_x_64_as_on_8_x_8() -> None:
             demand[topology.router_at(sx, sy), topology.router_at(tx, ty)] = 0.02
         traffic = Traffic(name="three flows", demand=demand)
         of = single(topology, traffic, routes("xy", topology), design=RouterDesign.booksim(), packets=FOUR)
-        run = Run(replications=1, warmup_cycles=0, measure_cycles=50_000)
+        run = SimulationPhases(replications=1, warmup_cycles=0, measure_cycles=50_000)
         (answer,) = _core.noc_simulate(scenario_texts(of, run))
         outcome = json.loads(answer)
         assert outcome["undelivered_flits"] == 0

@@ -8,13 +8,13 @@ from functools import lru_cache
 import pytest
 from quotations import papers
 
-from routecast.noc.simulate import Run
+from routecast.noc.simulate import SimulationPhases
 from routecast.noc.simulate.li2012 import TABLE_6_1, DvfsRow, table_6_1
 
 
 @lru_cache
 def table() -> tuple[DvfsRow, ...]:
-    return table_6_1(Run(replications=3, warmup_cycles=5_000, measure_cycles=20_000, drain_cycles=0))
+    return table_6_1(SimulationPhases(replications=3, warmup_cycles=5_000, measure_cycles=20_000, drain_cycles=0))
 
 
 @pytest.mark.parametrize("number", range(5))

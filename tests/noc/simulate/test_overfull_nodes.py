@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Bernoulli, OnOff, Packets, RouterDesign, Run, simulate, single
+from routecast.noc.simulate import Bernoulli, OnOff, Packets, RouterDesign, SimulationPhases, simulate, single
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.patterns import neighbour
 
 MESH = Topology(kind=TopologyKind.MESH, columns=3, rows=3)
-RUN = Run(replications=2, warmup_cycles=200, measure_cycles=1000, drain_cycles=0)
+RUN = SimulationPhases(replications=2, warmup_cycles=200, measure_cycles=1000, drain_cycles=0)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from routecast.noc.simulate import (
     Fabric,
     Packets,
     RouterDesign,
-    Run,
     SimulatedPlane,
+    SimulationPhases,
     allocated,
     single,
 )
@@ -48,8 +48,8 @@ def fabric(topology: Topology, policy: str = "xy", *, rate: float = 0.1, channel
     )
 
 
-def scenarios(of: Fabric, run: Run | None = None) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in scenario_texts(of, run or Run(replications=1))]
+def scenarios(of: Fabric, run: SimulationPhases | None = None) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in scenario_texts(of, run or SimulationPhases(replications=1))]
 
 
 def dense(scenario: dict[str, Any]) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ def test_rates_of_any_kind_come_back_from_the_stretches_that_say_them() -> None:
 
 
 def test_a_scenario_of_uniform_traffic_grows_with_the_nodes_and_not_with_their_pairs() -> None:
-    few, many = (len(scenario_texts(fabric(mesh(side, side)), Run(replications=1))[0]) for side in (8, 16))
+    few, many = (len(scenario_texts(fabric(mesh(side, side)), SimulationPhases(replications=1))[0]) for side in (8, 16))
     assert many < 5 * few
 
 
@@ -142,7 +142,7 @@ def test_replications_and_planes_have_streams_of_their_own() -> None:
     topology = mesh(2, 2)
     one = fabric(topology)
     two = Fabric(topology=topology, planes=one.planes * 2, design=one.design, packets=EIGHT)
-    runs = [scenario["run"] for scenario in scenarios(two, Run(seed=7, replications=3))]
+    runs = [scenario["run"] for scenario in scenarios(two, SimulationPhases(seed=7, replications=3))]
     assert len({run["replication"] for run in runs}) == 6
     assert {run["seed"] for run in runs} == {7}
 
@@ -182,7 +182,7 @@ def test_a_routing_that_can_deadlock_is_refused_with_its_cycle() -> None:
     routing = ring()
     of = single(routing.topology, diagonal(routing), routing, design=RouterDesign(), packets=EIGHT)
     with pytest.raises(ModelProblem, match=r'"clockwise" can deadlock.*\(0, 0\)->\(1, 0\)') as problem:
-        scenario_texts(of, Run())
+        scenario_texts(of, SimulationPhases())
     for step in ("(1, 0)->(1, 1)", "(1, 1)->(0, 1)", "(0, 1)->(0, 0)"):
         assert step in str(problem.value)
 
@@ -195,7 +195,7 @@ def test_three_quarters_of_the_same_ring_cannot_deadlock() -> None:
 
 def test_more_classes_than_virtual_channels_are_refused() -> None:
     with pytest.raises(ModelProblem, match="at least 2 virtual channels"):
-        scenario_texts(fabric(mesh(3, 3), "o1turn", channels=1), Run())
+        scenario_texts(fabric(mesh(3, 3), "o1turn", channels=1), SimulationPhases())
 
 
 def test_virtual_output_queues_have_a_queue_for_each_class() -> None:
@@ -226,7 +226,7 @@ def test_channels_to_a_node_share_what_it_is_sent() -> None:
 def test_routers_of_more_queues_than_the_simulator_holds_are_refused() -> None:
     # 4 links and 1 node with 13 virtual channels each are 65 queues, one more than a word has bits.
     with pytest.raises(ModelProblem, match="65 queues; at most 64"):
-        scenario_texts(fabric(mesh(3, 3), channels=13), Run())
+        scenario_texts(fabric(mesh(3, 3), channels=13), SimulationPhases())
 
 
 def test_a_flow_without_a_path_is_refused() -> None:
@@ -234,7 +234,7 @@ def test_a_flow_without_a_path_is_refused() -> None:
     traffic = uniform(routing.topology).scaled(0.1)
     of = single(routing.topology, traffic, routing, design=RouterDesign(), packets=EIGHT)
     with pytest.raises(ModelProblem, match="no path leads from"):
-        scenario_texts(of, Run())
+        scenario_texts(of, SimulationPhases())
 
 
 def test_sizes_that_do_not_fit_and_clocks_above_the_nodes_are_refused() -> None:
@@ -315,7 +315,7 @@ def test_fully_adaptive_routing_is_refused_and_without_the_turns_to_x_it_is_not(
     )
     of = single(topology, uniform(topology), free, design=RouterDesign(), packets=EIGHT)
     with pytest.raises(ModelProblem, match=r'"fully adaptive" can deadlock'):
-        scenario_texts(of, Run())
+        scenario_texts(of, SimulationPhases())
     ordered = AdaptiveRouting(
         policy="x first", topology=topology, choices=minimal_choices(topology, may_turn_to_x=False)
     )

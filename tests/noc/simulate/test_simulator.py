@@ -19,7 +19,7 @@ from routecast.noc.simulate import (
     OnOff,
     Packets,
     RouterDesign,
-    Run,
+    SimulationPhases,
     allocated,
     overload_throughput,
     saturation,
@@ -34,7 +34,7 @@ from routecast.noc.traffic.model import Traffic, normalised
 from routecast.noc.traffic.patterns import hot_spot, neighbour, transpose, uniform
 
 FOUR = Packets(flits=(4,))
-SHORT = Run(replications=4, warmup_cycles=2_000, measure_cycles=5_000)
+SHORT = SimulationPhases(replications=4, warmup_cycles=2_000, measure_cycles=5_000)
 
 
 def mesh(columns: int, rows: int) -> Topology:
@@ -68,7 +68,7 @@ def test_latency_at_low_load_is_the_zero_load_law(design: RouterDesign, length: 
     # At 0.2 % of a flit per cycle one packet in hundreds meets another one.
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology).scaled(0.002), design=design, packets=Packets(flits=(length,)))
-    answer = simulate(of, Run(replications=4, warmup_cycles=100, measure_cycles=50_000))
+    answer = simulate(of, SimulationPhases(replications=4, warmup_cycles=100, measure_cycles=50_000))
     assert answer.packet_latency_cycles is not None
     law = design.zero_load_cycles(answer.planes[0].mean_routers.value, length)
     assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
@@ -90,7 +90,7 @@ def test_latency_at_low_load_is_the_zero_load_law(design: RouterDesign, length: 
 def test_packets_pass_as_many_routers_as_the_grid_says(topology: Topology, routers: float) -> None:
     design = RouterDesign(virtual_channels=4)
     of = fabric(topology, uniform(topology).scaled(0.01), design=design)
-    answer = simulate(of, Run(replications=4, warmup_cycles=100, measure_cycles=40_000))
+    answer = simulate(of, SimulationPhases(replications=4, warmup_cycles=100, measure_cycles=40_000))
     assert answer.planes[0].mean_routers.value == pytest.approx(routers, rel=0.02)
     assert answer.packet_latency_cycles is not None
     assert answer.packet_latency_cycles.value == pytest.approx(design.zero_load_cycles(routers, 4), rel=0.02)
@@ -105,7 +105,7 @@ def test_link_loads_are_those_of_the_flow_level_within_their_intervals(policy: s
     # The hot spot is sent 1.2 flits in a cycle: more than one channel to its node takes.
     design = RouterDesign(virtual_channels=4, ejection_channels=4)
     of = single(topology, traffic, routing, design=design, packets=FOUR, alpha=alpha)
-    plane = simulate(of, Run(replications=8, warmup_cycles=2_000, measure_cycles=10_000)).planes[0]
+    plane = simulate(of, SimulationPhases(replications=8, warmup_cycles=2_000, measure_cycles=10_000)).planes[0]
     assert not plane.is_saturated
     expected = link_loads(routing, traffic.between_routers(topology))
     within = np.abs(plane.link_loads - expected) <= plane.link_half_widths
@@ -133,7 +133,7 @@ def test_half_the_clock_at_half_the_demand_doubles_latency_in_node_cycles() -> N
     slow = single(
         topology, uniform(topology).scaled(0.15), routes("xy", topology), design=of.design, packets=FOUR, alpha=2.0
     )
-    run = Run(replications=4, warmup_cycles=2_000, measure_cycles=10_000)
+    run = SimulationPhases(replications=4, warmup_cycles=2_000, measure_cycles=10_000)
     full, half = simulate_all([of, slow], run)
     assert full.packet_latency_cycles is not None
     assert half.packet_latency_cycles is not None
@@ -166,7 +166,7 @@ def test_a_bottleneck_of_one_link_over_its_capacity_is_seen() -> None:
     # Transposed traffic by XY: the links at the corners saturate first, the other nodes are served.
     topology = mesh(4, 4)
     routing = routes("xy", topology)
-    run = Run(replications=4, warmup_cycles=5_000, measure_cycles=20_000)
+    run = SimulationPhases(replications=4, warmup_cycles=5_000, measure_cycles=20_000)
     under, over = sweep(
         fabric(topology, normalised(transpose(topology), [routing], 1.0), design=RouterDesign.li2012()),
         [0.8, 1.05],
@@ -218,7 +218,8 @@ def test_one_seed_gives_one_result_and_another_seed_another() -> None:
     topology = mesh(3, 3)
     of = fabric(topology, uniform(topology).scaled(0.2))
     first, again, other = (
-        simulate(of, Run(seed=seed, replications=2, warmup_cycles=100, measure_cycles=1_000)) for seed in (3, 3, 4)
+        simulate(of, SimulationPhases(seed=seed, replications=2, warmup_cycles=100, measure_cycles=1_000))
+        for seed in (3, 3, 4)
     )
     assert first.to_json() == again.to_json()
     assert first.to_json() != other.to_json()
@@ -227,7 +228,7 @@ def test_one_seed_gives_one_result_and_another_seed_another() -> None:
 def test_a_load_in_a_sweep_is_what_it_is_alone() -> None:
     topology = mesh(3, 3)
     of = fabric(topology, uniform(topology))
-    run = Run(replications=2, warmup_cycles=100, measure_cycles=1_000)
+    run = SimulationPhases(replications=2, warmup_cycles=100, measure_cycles=1_000)
     together = sweep(of, [0.1, 0.3], run)[1]
     alone = sweep(of, [0.3], run)[0]
     assert together.to_json() == alone.to_json()
@@ -238,7 +239,7 @@ def test_loads_that_are_simulated_one_after_the_other_are_those_simulated_at_onc
 ) -> None:
     topology = mesh(3, 3)
     of = fabric(topology, uniform(topology))
-    run = Run(replications=2, warmup_cycles=100, measure_cycles=1_000)
+    run = SimulationPhases(replications=2, warmup_cycles=100, measure_cycles=1_000)
     at_once = sweep(of, [0.1, 0.2, 0.3], run)
     monkeypatch.setattr(simulator, "_AT_ONCE", 1)
     heard: list[float] = []
@@ -250,8 +251,8 @@ def test_loads_that_are_simulated_one_after_the_other_are_those_simulated_at_onc
 def test_one_replication_has_the_interval_of_its_batches() -> None:
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology).scaled(0.3))
-    one = simulate(of, Run(replications=1, warmup_cycles=2_000, measure_cycles=20_000, batches=20))
-    many = simulate(of, Run(replications=8, warmup_cycles=2_000, measure_cycles=20_000))
+    one = simulate(of, SimulationPhases(replications=1, warmup_cycles=2_000, measure_cycles=20_000, batches=20))
+    many = simulate(of, SimulationPhases(replications=8, warmup_cycles=2_000, measure_cycles=20_000))
     assert one.packet_latency_cycles is not None
     assert many.packet_latency_cycles is not None
     assert 0 < one.packet_latency_cycles.half_width < 0.1 * one.packet_latency_cycles.value
@@ -329,7 +330,7 @@ def test_seconds_are_cycles_over_the_clock_of_the_nodes() -> None:
     of = single(
         topology, uniform(topology).scaled(0.1), routing, design=RouterDesign(), packets=FOUR, alpha=2.0, node_hz=2e9
     )
-    answer = simulate(of, Run(replications=2, warmup_cycles=100, measure_cycles=1_000))
+    answer = simulate(of, SimulationPhases(replications=2, warmup_cycles=100, measure_cycles=1_000))
     assert answer.packet_latency_s is not None
     assert answer.packet_latency_cycles is not None
     assert answer.packet_latency_s.value == pytest.approx(answer.packet_latency_cycles.value * 0.5e-9)
@@ -352,7 +353,7 @@ def test_turn_models_deliver_at_the_zero_load_law(model: str) -> None:
     design = RouterDesign(virtual_channels=2)
     adaptive = AdaptiveRouting.turn_model(model, topology)
     of = single(topology, uniform(topology).scaled(0.002), adaptive, design=design, packets=FOUR)
-    answer = simulate(of, Run(replications=4, warmup_cycles=100, measure_cycles=20_000))
+    answer = simulate(of, SimulationPhases(replications=4, warmup_cycles=100, measure_cycles=20_000))
     plane = answer.planes[0]
     assert answer.packet_latency_cycles is not None
     # Shortest ways only: 8/3 links between two of 4 x 4 routers in the mean, and one router more.
@@ -386,7 +387,7 @@ def test_choosing_ways_relieves_the_links_that_xy_fills() -> None:
 def test_nothing_sent_cannot_saturate_and_cannot_be_scaled() -> None:
     topology = mesh(3, 3)
     idle = fabric(topology, uniform(topology).scaled(0.0))
-    answer = simulate(idle, Run(replications=2, warmup_cycles=0, measure_cycles=100))
+    answer = simulate(idle, SimulationPhases(replications=2, warmup_cycles=0, measure_cycles=100))
     assert not answer.is_saturated
     assert answer.packet_latency_cycles is None
     assert answer.power.value == 0.0
@@ -411,7 +412,7 @@ def test_an_exception_in_progress_ends_the_simulation() -> None:
     with pytest.raises(KeyboardInterrupt):
         simulate(
             fabric(topology, uniform(topology).scaled(0.3)),
-            Run(replications=2, measure_cycles=500_000_000),
+            SimulationPhases(replications=2, measure_cycles=500_000_000),
             progress=give_up,
         )
 

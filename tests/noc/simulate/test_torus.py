@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, Run, single, sweep
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single, sweep
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 from routecast.noc.traffic.patterns import uniform
@@ -36,6 +36,6 @@ def test_torus_accepts_nearly_what_booksim_does(
 ) -> None:
     design = replace(RouterDesign.booksim(channels), buffer_flits=buffer, link_cycles=2)
     fabric = single(TORUS, traffic, routes("xy", TORUS), design=design, packets=Packets(flits=(8,)))
-    run = Run(replications=2, warmup_cycles=3_000, measure_cycles=6_000, drain_cycles=0)
+    run = SimulationPhases(replications=2, warmup_cycles=3_000, measure_cycles=6_000, drain_cycles=0)
     accepted = sweep(fabric, [offered], run)[0].accepted_flits_node_cycle.value
     assert accepted > least

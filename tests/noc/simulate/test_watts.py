@@ -10,7 +10,7 @@ from routecast.noc.power.router_table import RouterPoint, RouterTable
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.power.table_power import router_loads
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Packets, RouterDesign, Run, simulate, simulated_power, single
+from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, simulate, simulated_power, single
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import uniform
@@ -23,7 +23,7 @@ TABLE = RouterTable(
     ),
 )
 TOPOLOGY = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
-RUN = Run(replications=4, warmup_cycles=1_000, measure_cycles=10_000)
+RUN = SimulationPhases(replications=4, warmup_cycles=1_000, measure_cycles=10_000)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5])
@@ -52,4 +52,4 @@ def test_a_clock_below_the_table_is_refused() -> None:
         alpha=5.0,
     )
     with pytest.raises(RoutecastError, match=r"0\.4 GHz is asked"):
-        simulated_power(TABLE, simulate(of, Run(replications=1, warmup_cycles=0, measure_cycles=500)))
+        simulated_power(TABLE, simulate(of, SimulationPhases(replications=1, warmup_cycles=0, measure_cycles=500)))

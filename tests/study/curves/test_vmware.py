@@ -12,7 +12,7 @@ import pytest
 
 from routecast.evaluate import Simulate, Trial
 from routecast.router.virtual.catalogue import technology
-from routecast.study.curves.document import Curve, CurveStudy, Figure, Stated
+from routecast.study.curves.document import Curve, CurveStudy, FigureTable, StatedRate
 from routecast.study.curves.simulate import document_of, load_of, model_of
 from routecast.study.reading import read_study
 
@@ -47,7 +47,7 @@ def study() -> CurveStudy:
     return file.study
 
 
-def figure(name: str) -> Figure:
+def figure(name: str) -> FigureTable:
     return next(one for one in study().figure if one.name == name)
 
 
@@ -75,7 +75,7 @@ def stated_values() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("drawn", "stated"), list(stated_values()))
-def test_a_rate_at_line_rate_is_what_li_2012_states(drawn: Figure, stated: Stated) -> None:
+def test_a_rate_at_line_rate_is_what_li_2012_states(drawn: FigureTable, stated: StatedRate) -> None:
     assert stated.within is not None
     found = highest(drawn.name, stated.curve)
     if stated.side == "at_most":

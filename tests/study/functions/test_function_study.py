@@ -18,7 +18,7 @@ from routecast.hardware.model import Access, CallCost, Cpu, Hardware, MemoryLeve
 from routecast.load.popularity import Popularity
 from routecast.study.engine import run_study
 from routecast.study.functions.document import FunctionStudy
-from routecast.study.functions.run import FunctionRun, Point, points
+from routecast.study.functions.run import FunctionPoint, FunctionRun, points
 from routecast.study.reading import StudyFile, find_study, read_study
 
 CLOCK_HZ = 2e9
@@ -86,7 +86,7 @@ class ToyBench:
     """A host whose lookups cost 1.4 times, and whose memory 0.8 times, what its probe said; runs scatter by 1 %."""
 
     def __init__(self, *, scatter: float = 0.01) -> None:
-        self.runs: list[Point] = []
+        self.runs: list[FunctionPoint] = []
         self.probes = 0
         self._scatter = scatter
         self._random = random.Random(5)
@@ -95,7 +95,7 @@ class ToyBench:
         self.probes += 1
         return toy_host()
 
-    def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
+    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
         self.runs.append(point)
         host = toy_host()
         lookup = replace(host.operations["ht_lookup"], factor=1.4)
@@ -155,7 +155,7 @@ def test_a_study_that_was_killed_goes_on_with_the_same_probe(tmp_path: Path) -> 
     out = tmp_path / "out"
 
     class Killed(ToyBench):
-        def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
+        def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
             if len(self.runs) == 7:
                 raise KeyboardInterrupt
             return super().run(point, seed, hand_loop=hand_loop)

@@ -21,7 +21,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.multistage.device import MultistageDevice, MultistageOptions
 from routecast.multistage.model import FlowChoices, deaths_of, model_of, udp_flows
 from routecast.multistage.study.document import MultistageStudy
-from routecast.multistage.study.run import MultistageResult, Setting
+from routecast.multistage.study.run import MultistageResult, RouterSetting
 from routecast.router.events import Event
 from routecast.study.document import StudyFile
 from routecast.study.engine import run_study, terminal_summary
@@ -64,7 +64,7 @@ def study_file(text: str = STUDY, folder: Path = Path()) -> StudyFile[Multistage
 class SimulatedRouter:
     """A router whose flows are others than those of the study: what is predicted of it is not what it is made of."""
 
-    setting: Setting
+    setting: RouterSetting
     reset_kinds: tuple[str, ...] = ("router-hang",)
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
@@ -92,7 +92,7 @@ class SimulatedBench:
         self.most = most
 
     @contextmanager
-    def device(self, setting: Setting) -> Iterator[SimulatedRouter]:
+    def device(self, setting: RouterSetting) -> Iterator[SimulatedRouter]:
         if self.most == 0:
             raise KeyboardInterrupt
         self.most -= 1

@@ -18,11 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from routecast.cli.app import app
-from routecast.noc.study.document import Case, NocStudy, Own, Stated
+from routecast.noc.study.document import Case, NocStudy, Own, StatedPower
 from routecast.noc.study.run import (
     CaseResult,
     NocResult,
-    Point,
+    PowerPoint,
     closed_ratio,
     compared,
     criteria,
@@ -204,7 +204,7 @@ def test_an_overloaded_link_leaves_a_gap_and_not_a_wrong_mean(tmp_path: Path) ->
 
 def by_hand(case: Case, **powers: tuple[float, ...]) -> CaseResult:
     points = tuple(
-        Point(curve=curve, matrix=matrix, load=1.0, relative_power=power, alphas=())
+        PowerPoint(curve=curve, matrix=matrix, load=1.0, relative_power=power, alphas=())
         for curve, of_matrices in powers.items()
         for matrix, power in enumerate(of_matrices)
     )
@@ -238,7 +238,7 @@ def test_what_is_closed_is_a_part_of_the_distance(case: Case, before: float, our
 def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
     result: NocResult, case: Case, at_most: bool, power: float, met: bool
 ) -> None:
-    stated = Stated(curve="xy", relative_power=0.2, where="p. 1", within=0.1, at_most=at_most)
+    stated = StatedPower(curve="xy", relative_power=0.2, where="p. 1", within=0.1, at_most=at_most)
     one = by_hand(case.model_copy(update={"stated": (stated,)}), xy=(power, power))
     study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
     judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)))

@@ -22,7 +22,7 @@ from routecast.evaluate.solve.delay import DelayAnswer, delays
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
 from routecast.evaluate.solve.limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
-from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
+from routecast.evaluate.solve.machine import ThreadMachine, has_threads, machine_of
 from routecast.evaluate.solve.scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve.throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve.unknown_shares import fill_of, frames_s
@@ -210,7 +210,7 @@ def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -
     )
 
 
-def _active(busy: dict[str, Vector], machine: Machine) -> dict[str, Vector]:
+def _active(busy: dict[str, Vector], machine: ThreadMachine) -> dict[str, Vector]:
     """Return the busy units and those that polling task units hold: of a thread, the rest goes to its first one."""
     active = {name: vector.copy() for name, vector in busy.items()}
     for number in np.flatnonzero(machine.polling):
@@ -223,13 +223,13 @@ def _active(busy: dict[str, Vector], machine: Machine) -> dict[str, Vector]:
     return active
 
 
-def _threads_of(machine: Machine, name: str) -> list[str]:
+def _threads_of(machine: ThreadMachine, name: str) -> list[str]:
     """Return the names of the threads of a pool."""
     pools = machine.model.pools
     return [thread.name for thread in machine.threads if thread.pool >= 0 and pools[thread.pool].name == name]
 
 
-def _notes(machine: Machine, steady: Steady) -> list[str]:
+def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
     model, notes = machine.model, []
     if not steady.settled:
         notes.append(
@@ -268,7 +268,7 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
     return notes
 
 
-def _notes_on_turns(machine: Machine, steady: Steady) -> list[str]:
+def _notes_on_turns(machine: ThreadMachine, steady: Steady) -> list[str]:
     """Say what was assumed of threads that poll on units that others use too."""
     notes = []
     shared = np.flatnonzero(machine.polling & machine.shares_units)
@@ -289,7 +289,7 @@ def _notes_on_turns(machine: Machine, steady: Steady) -> list[str]:
     return notes
 
 
-def _notes_on_bursts(machine: Machine, steady: Steady) -> list[str]:
+def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
     """Say where one poll or turn hands on more frames than the next queue holds."""
     places = set()
     for index, task in enumerate(machine.graph.tasks):

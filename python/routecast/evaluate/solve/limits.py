@@ -14,7 +14,7 @@ from routecast.evaluate.queueing import GIGc, Queue
 from routecast.evaluate.solve.arrivals import Arriving
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.solve.machine import Machine
+from routecast.evaluate.solve.machine import ThreadMachine
 from routecast.evaluate.solve.throughput import Lossless, Steady, lossless_of
 from routecast.evaluate.solve.windows import Inside, Windows
 from routecast.evaluate.trial import TIE, Bottleneck, Resource
@@ -285,7 +285,7 @@ def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]
     return [first, *unlike[:_MOST_NAMES]]
 
 
-def _beside(machine: Machine, steady: Steady, number: int, capacity_pps: float) -> Found:
+def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Found:
     """Return a thread that is nearly as full as the one that limits."""
     busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
     name = machine.threads[number].name
@@ -293,7 +293,7 @@ def _beside(machine: Machine, steady: Steady, number: int, capacity_pps: float) 
     return Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity_pps), why
 
 
-def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
+def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
     """Spread the work of a pool's threads over its units: the least free to choose first, each as evenly as it may."""
     load = np.zeros(machine.model.pools[pool].units)
     threads = [number for number in range(len(machine.threads)) if machine.pool_of[number] == pool]
@@ -311,7 +311,7 @@ def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
     return load
 
 
-def _of_turns(machine: Machine, steady: Steady, lossless: Lossless) -> Found:
+def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Found:
     """Return the thread that loses frames first because others that poll have their turns."""
     number = int(machine.thread[lossless.first_lost])
     name = machine.threads[number].name
@@ -324,7 +324,7 @@ def _of_turns(machine: Machine, steady: Steady, lossless: Lossless) -> Found:
     return resource, why
 
 
-def _of_thread(machine: Machine, steady: Steady, number: int) -> str:
+def _of_thread(machine: ThreadMachine, steady: Steady, number: int) -> str:
     thread = machine.threads[number]
     pool = machine.model.pools[thread.pool]
     most = round(float(machine.most[number]))
@@ -335,7 +335,7 @@ def _of_thread(machine: Machine, steady: Steady, number: int) -> str:
     return f'"{thread.name}" takes {where} of pool "{pool.name}"{rest}'
 
 
-def _of_row(machine: Machine, steady: Steady, number: int) -> str:
+def _of_row(machine: ThreadMachine, steady: Steady, number: int) -> str:
     row = machine.rows.rows[number]
     pool = machine.model.pools[row.pool]
     by_work = sorted((thread for thread, _ in row.members), key=lambda member: -float(steady.demand[member]))
@@ -350,7 +350,7 @@ def _of_row(machine: Machine, steady: Steady, number: int) -> str:
     return f'{where} of pool "{pool.name}" ({names}{more}) {verb} busy all the time{rest}'
 
 
-def _idle(machine: Machine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
+def _idle(machine: ThreadMachine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
     """Say which other units of the pool have time to spare."""
     load = unit_loads(machine, steady.busy, pool)
     idle = [unit for unit in range(len(load)) if unit not in apart and load[unit] < _IDLE]

@@ -12,12 +12,12 @@ from routecast.evaluate.solve.busy_polling import Feeding, feeding_of
 from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.flow_propagation import Passage, passage_of
-from routecast.evaluate.solve.scheduling_shares import Row, Rows, pin_sets, rows_of, served_at_once
+from routecast.evaluate.solve.scheduling_shares import Rows, UnitGroup, pin_sets, rows_of, served_at_once
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 
-__all__ = ["Machine", "has_threads", "machine_of"]
+__all__ = ["ThreadMachine", "has_threads", "machine_of"]
 
 
 # Contention factors of all threads of a router at once (S5): :func:`share.mean_contention` in arrays.
@@ -116,7 +116,7 @@ class Thread:
 
 def sets_of_units(
     model: RouterModel, firsts: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
-) -> tuple[list[Row], bool]:
+) -> tuple[list[UnitGroup], bool]:
     """Return every set of units that can be full, of all pools."""
     using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
     for number, task in enumerate(firsts):
@@ -130,7 +130,7 @@ def sets_of_units(
         complete = complete and all_of_them
         for unit_set in sets:
             members = tuple((number, units) for number, allowed, units in users if allowed <= unit_set)
-            rows.append(Row(pool=pool, units=tuple(sorted(unit_set)), members=members))
+            rows.append(UnitGroup(pool=pool, units=tuple(sorted(unit_set)), members=members))
     return rows, complete
 
 
@@ -231,7 +231,7 @@ def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
 
 
 @value
-class Machine:
+class ThreadMachine:
     """Arrays by node are in the order of the passage (tasks, then ports and exit), those by thread in their own."""
 
     model: RouterModel
@@ -317,7 +317,7 @@ def has_threads(model: RouterModel) -> bool:
     )
 
 
-def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> Machine:
+def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> ThreadMachine:
     """Make a router under a load ready to be computed."""
     graph = graph or flow_graph(model, load)
     passage = passage_of(graph)
@@ -393,7 +393,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     order: list[TaskUnit | None] = [None] * nodes
     for index, task in enumerate(graph.tasks):
         order[int(place[index])] = task
-    return Machine(
+    return ThreadMachine(
         model=model,
         load=load,
         graph=graph,

@@ -21,9 +21,9 @@ from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUn
 
 __all__ = [
     "Component",
-    "Row",
     "Rows",
     "Slowed",
+    "UnitGroup",
     "components",
     "divide",
     "mean_contention",
@@ -245,7 +245,7 @@ _EVEN = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class UnitGroup:
     """A set of units and the threads that may use no other: ``members`` are ``(thread, units at once)``."""
 
     pool: int
@@ -279,7 +279,7 @@ def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool
 class Rows:
     """All sets of units of a router, one a row: threads padded to one width, a thread of no demand as padding."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[UnitGroup, ...]
     member: Index
     """Shape (rows, width)."""
     at_once: Vector
@@ -371,7 +371,7 @@ class Rows:
         return got
 
 
-def rows_of(rows: Sequence[Row], most: Vector) -> Rows:
+def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
     """Gather the rows that can be full: whose threads could use more units at once than there are.
 
     Parameters

@@ -17,7 +17,7 @@ import numpy as np
 from routecast.evaluate.solve.busy_polling import away_s, kept_pps
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.flow_propagation import Flowing
-from routecast.evaluate.solve.machine import Machine, machine_of
+from routecast.evaluate.solve.machine import ThreadMachine, machine_of
 from routecast.evaluate.solve.scheduling_shares import surface
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
@@ -32,7 +32,7 @@ __all__ = ["Lossless", "Steady", "lossless_of", "steady_state", "throughput"]
 _AS_LONG_AS_IT_LIKES = 1e15
 
 
-def weights(machine: Machine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
+def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
     """Return each thread's weight: what it gets of full units, against others of its level.
 
     Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
@@ -106,7 +106,7 @@ class Wakes:
 
 
 def wakes_of(
-    machine: Machine,
+    machine: ThreadMachine,
     rate: Vector,
     work: Vector,
     demand: Vector,
@@ -169,7 +169,7 @@ def wakes_of(
     return Wakes(per_s=per_s, start=per_s * start_s + back, least_start=least * start_s + back)
 
 
-def _woken(machine: Machine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
+def _woken(machine: ThreadMachine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
     """Wakes per second of a thread that waits ``wait_s`` before it starts."""
     if machine.load.arrivals.kind == "cbr":
         woken = np.minimum(rate, asleep / np.maximum(start_s + wait_s, _LEAST))
@@ -182,14 +182,14 @@ def _woken(machine: Machine, rate: Vector, asleep: Vector, start_s: Vector, wait
     return often
 
 
-def _longest_wait_s(machine: Machine, rate: Vector) -> Vector:
+def _longest_wait_s(machine: ThreadMachine, rate: Vector) -> Vector:
     """How long a thread that woke may wait for its unit before its queues are full."""
     room = machine.by(machine.queue_frames)
     wait_s: Vector = np.where(machine.shares_units, room / np.maximum(rate, _LEAST), 0.0)
     return wait_s
 
 
-def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
+def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
     """Return how far each thread gets its unit as soon as it wakes, and the chance that it interrupts each other then.
 
     Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
@@ -219,7 +219,7 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
     return at_once, victims
 
 
-def _switch_s(machine: Machine, wakes: Vector, busy: Vector, demand: Vector, interrupted: Vector) -> Vector:
+def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vector, interrupted: Vector) -> Vector:
     """Mean cost of the switches and moves that a wake brings: to the thread, and back to the one that it revokes."""
     if not machine.switch_s.any() and not machine.migration_s.any():
         return np.zeros_like(wakes)
@@ -274,7 +274,7 @@ class Throughput:
 class Steady:
     """The fixed point, as arrays in the machine's order."""
 
-    machine: Machine
+    machine: ThreadMachine
     intended_pps: float
     offered: Vector
     flowing: Flowing
@@ -335,7 +335,7 @@ def throughput(model: RouterModel, load: OfferedLoad, *, lossless: bool = False)
     )
 
 
-def steady_state(machine: Machine, intended_pps: float) -> Steady:
+def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
     """Find the fixed point at a load, from an idle router on.
 
     Starting idle matters where there are two steady states: the one reached from low load is found.
@@ -425,7 +425,7 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
     )
 
 
-def _hard(machine: Machine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
+def _hard(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
     """Return what starts take from work by thread: all of them where others are less urgent, and the least.
 
     A thread that has its units to itself starts only when its work is done, so its starts take nothing from that.
@@ -435,7 +435,7 @@ def _hard(machine: Machine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]
     return np.minimum(np.where(machine.last_level, least, wakes.start), room), least
 
 
-def _turns(machine: Machine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
+def _turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
     """Return the share of a unit that each thread has, and how long one that polls is away from it at a time."""
     share = np.minimum(granted / machine.most, 1.0)
     greedy = work > granted * (1.0 + _TOLERANCE)
@@ -471,7 +471,7 @@ def _wakes_step(rounds: int) -> float:
     return 1.0 if rounds <= 2 else 0.4 * _WAKES_DECAY ** max(rounds - _FREE_ROUNDS, 0)
 
 
-def _limits(machine: Machine, wanted: Vector, work_s: Vector, entitled: Vector) -> Vector:
+def _limits(machine: ThreadMachine, wanted: Vector, work_s: Vector, entitled: Vector) -> Vector:
     """Frames per second that each task unit could serve: equal turns, and what others of its thread do not use."""
     table = machine.by_thread
     turn_s = np.append(machine.turn_frames * work_s, 0.0)[table]
@@ -500,7 +500,7 @@ class Lossless:
     first_lost: int = -1
 
 
-def lossless_of(machine: Machine) -> Lossless:
+def lossless_of(machine: ThreadMachine) -> Lossless:
     """Return the greatest intended rate of a load that overloads nothing.
 
     At a rate, every set of units must carry the work of the threads that may use no others, every thread must fit in
@@ -550,7 +550,7 @@ def lossless_of(machine: Machine) -> Lossless:
     return Lossless(rate_pps=turned, visits=rate_of, demand=demand * turned, first_lost=first_lost)
 
 
-def _before_loss(machine: Machine, most_pps: float) -> tuple[float, int]:
+def _before_loss(machine: ThreadMachine, most_pps: float) -> tuple[float, int]:
     """Return the greatest rate up to ``most_pps`` without loss in the fixed point, and the node that loses first."""
     low, high, first_lost, rate = 0.0, most_pps, -1, most_pps
     while high - low > _PRECISELY * high and high > _PRECISELY * most_pps:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.experiment.analysis.outcome import Check, Residuals
+from routecast.experiment.analysis.outcome import AssumptionCheck, Residuals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,10 +229,10 @@ def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
     return d, 2 * min(below, 1 - below)
 
 
-def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[Check, ...]:
+def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[AssumptionCheck, ...]:
     if len(fit.residuals) < _FEWEST_RESIDUALS or fit.error_df < 2:
         return tuple(
-            Check(
+            AssumptionCheck(
                 name=name,
                 method=method,
                 statistic=None,
@@ -249,7 +249,7 @@ def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[
     return (_normality(fit, level), *_spread(seen, fit, level), _independence(seen, fit, model, level))
 
 
-def _normality(fit: Fit, level: float) -> Check:
+def _normality(fit: Fit, level: float) -> AssumptionCheck:
     from scipy.stats import shapiro
 
     sample = fit.residuals
@@ -268,7 +268,7 @@ def _normality(fit: Fit, level: float) -> Check:
     )
 
 
-def _spread(seen: Observations, fit: Fit, level: float) -> list[Check]:
+def _spread(seen: Observations, fit: Fit, level: float) -> list[AssumptionCheck]:
     from scipy.stats import levene
 
     doubtful = "the errors are larger at some responses than at others: " + (
@@ -295,9 +295,9 @@ def _spread(seen: Observations, fit: Fit, level: float) -> list[Check]:
     return checks
 
 
-def _independence(seen: Observations, fit: Fit, model: Floats, level: float) -> Check:
+def _independence(seen: Observations, fit: Fit, model: Floats, level: float) -> AssumptionCheck:
     if seen.places is None:
-        return Check(
+        return AssumptionCheck(
             name="independent errors",
             method="Durbin-Watson",
             statistic=None,
@@ -320,9 +320,11 @@ def _independence(seen: Observations, fit: Fit, model: Floats, level: float) -> 
     )
 
 
-def _check(name: str, method: str, statistic: float, p_value: float, level: float, doubtful: str, fine: str) -> Check:
+def _check(
+    name: str, method: str, statistic: float, p_value: float, level: float, doubtful: str, fine: str
+) -> AssumptionCheck:
     is_doubtful = p_value < level
-    return Check(
+    return AssumptionCheck(
         name=name,
         method=method,
         statistic=statistic,

@@ -10,8 +10,8 @@ from routecast.quantity.schema import field, value
 __all__ = [
     "Analysis",
     "AnovaRow",
+    "AssumptionCheck",
     "Cell",
-    "Check",
     "Effect",
     "LackOfFit",
     "Lenth",
@@ -32,7 +32,7 @@ __all__ = [
 
 
 @value
-class Check:
+class AssumptionCheck:
     """One assumption of the analysis, tested on the residuals."""
 
     name: str = field('``"normal errors"``, ``"constant spread"``, ``"independent errors"``')
@@ -54,7 +54,9 @@ class Residuals:
     normal_scores: tuple[float, ...] = field(
         "Where each residual would lie on the normal quantile-quantile plot: Blom's quantiles (i - 3/8)/(n + 1/4)"
     )
-    checks: tuple[Check, ...] = field("Empty where the evaluator has no noise: what is left over is then no error")
+    checks: tuple[AssumptionCheck, ...] = field(
+        "Empty where the evaluator has no noise: what is left over is then no error"
+    )
 
 
 # An effect and how it is told from noise, as values.

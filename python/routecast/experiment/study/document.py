@@ -108,7 +108,7 @@ class Line(FileModel):
     dashed: bool = Field(default=False, description="Whether it is drawn dashed.")
 
 
-class Figure(FileModel):
+class FigureTable(FileModel):
     """``[[figure]]``: lines over a factor."""
 
     name: Name = Field(description="Name of the figure; names its file.")
@@ -154,7 +154,7 @@ class ExperimentsStudy(StudyDocument):
     experiment: Annotated[tuple[StudyExperiment, ...], Field(min_length=1)]
     fact: tuple[Fact, ...] = ()
     expectation: tuple[Expectation, ...] = ()
-    figure: tuple[Figure, ...] = ()
+    figure: tuple[FigureTable, ...] = ()
     over_time: tuple[OverTime, ...] = ()
     arithmetic: tuple[Arithmetic, ...] = ()
 

@@ -17,7 +17,7 @@ from routecast.errors import FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.executor import chosen_executor, open_executor
 from routecast.evaluate.plain import pick
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.steadiness import Reading, Steadiness, reading, steadiness_of
+from routecast.evaluate.steadiness import InstantReading, Steadiness, reading, steadiness_of
 from routecast.evaluate.trial import Moment
 from routecast.evaluate.views import over_time_figure, readings_table
 from routecast.experiment.analysis import Analysis, analyse
@@ -45,7 +45,7 @@ from routecast.study.arithmetic import Calculated, calculated
 from routecast.study.engine import StudyRun
 from routecast.study.result import Criterion, StudyResult, criteria_of
 
-__all__ = ["ExperimentsResult", "Found", "answer", "series"]
+__all__ = ["ExperimentsResult", "FactCheck", "answer", "series"]
 
 
 # Values of router documents set so that stated facts are met, all at once.
@@ -171,7 +171,7 @@ class Followed:
     over_time: OverTime
     moments: tuple[Moment, ...]
     verdict: Steadiness
-    readings: tuple[Reading, ...]
+    readings: tuple[InstantReading, ...]
 
     def blocks(self) -> tuple[Figure, Table]:
         """Return the figure and the table of the readings."""
@@ -207,7 +207,7 @@ def followed(study: ExperimentsStudy, over_time: OverTime, setting: Setting, fol
     )
 
 
-def _read(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> Reading:
+def _read(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> InstantReading:
     """Read at an instant: the mean until then from all there is, the rate then as the figure draws it."""
     rates = [moment.forwarded_pps for moment in fine]
     then = next((moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)), drawn[0])
@@ -233,7 +233,7 @@ def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FactCheck:
     """A stated fact and what is found, both in the stated unit."""
 
     SUMMARY: ClassVar = (
@@ -251,7 +251,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ExpectationResult:
     """An expectation, and whether the model confirms it."""
 
     SUMMARY: ClassVar = (*("says=expectation.says", "where=expectation.place", "confirmed=holds", "here"),)
@@ -269,8 +269,8 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
     results: Mapping[str, Results]
     analyses: Mapping[str, Mapping[str, Analysis]]
     courses: tuple[Followed, ...]
-    facts: tuple[Found, ...]
-    judged: tuple[Judged, ...]
+    facts: tuple[FactCheck, ...]
+    judged: tuple[ExpectationResult, ...]
     calculated: tuple[Calculated, ...]
     turned: Mapping[str, Any]
 
@@ -391,12 +391,12 @@ def series(results: Results, response: str, factor: str, at: Mapping[str, str]) 
 # Facts, expectations and calculations of a source beside what is found.
 
 
-def facts_found(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[Found, ...]:
+def facts_found(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[FactCheck, ...]:
     """Return every stated fact beside what is found."""
-    return tuple(Found(fact=fact, found=found(fact, results[fact.experiment])) for fact in study.fact)
+    return tuple(FactCheck(fact=fact, found=found(fact, results[fact.experiment])) for fact in study.fact)
 
 
-def criteria(facts: Sequence[Found]) -> tuple[Criterion, ...]:
+def criteria(facts: Sequence[FactCheck]) -> tuple[Criterion, ...]:
     """Return what the study asks for: by how much a fact lies outside its range, in its unit."""
     criteria = []
     for fact in facts:
@@ -407,16 +407,16 @@ def criteria(facts: Sequence[Found]) -> tuple[Criterion, ...]:
     return criteria_of(*criteria)
 
 
-def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[Judged, ...]:
+def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[ExpectationResult, ...]:
     """Return every expectation, confirmed or refuted by the model."""
     return tuple(_judged(expectation, results[expectation.experiment]) for expectation in study.expectation)
 
 
-def _judged(expectation: Expectation, results: Results) -> Judged:
+def _judged(expectation: Expectation, results: Results) -> ExpectationResult:
     if expectation.kind == "below":
         values = [v for v in cells(results, expectation.response, expectation.at) if not math.isnan(v)]
         most, bound = max(values, default=math.nan), expectation.value or math.inf
-        return Judged(
+        return ExpectationResult(
             expectation=expectation,
             holds=most < bound,
             here=f"at most {_said(most, expectation, results)}, {most / bound:.1%} of"
@@ -429,12 +429,12 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
         and (expectation.start is None or x >= expectation.start)
     ]
     if any(math.isnan(y) for _, y in points) or len(points) < 2:
-        return Judged(expectation=expectation, holds=False, here="runs without an answer")
+        return ExpectationResult(expectation=expectation, holds=False, here="runs without an answer")
     if expectation.kind == "linear":
         first_x, first_y = points[0]
         gains = [(x, (y / first_y) / (x / first_x)) for x, y in points[1:]]
         worst_x, worst = max(gains, key=lambda gain: abs(gain[1] - 1.0))
-        return Judged(
+        return ExpectationResult(
             expectation=expectation,
             holds=abs(worst - 1.0) <= expectation.within,
             here=f"{worst:.0%} of proportional, at {expectation.factor} = {worst_x:g}",
@@ -442,7 +442,7 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
     if expectation.kind == "flat":
         values = [y for _, y in points]
         spread = (max(values) - min(values)) / max(values)
-        return Judged(
+        return ExpectationResult(
             expectation=expectation,
             holds=spread <= expectation.within,
             here=f"{expectation.response}: {spread:.1%} between the least and the most",
@@ -456,7 +456,7 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
         else f"never: at most {_said(most, expectation, results)}, {most / bound:.0%} of"
         f" {_said(bound, expectation, results)}"
     )
-    return Judged(expectation=expectation, holds=reached is not None, here=here)
+    return ExpectationResult(expectation=expectation, holds=reached is not None, here=here)
 
 
 def _said(value: float, expectation: Expectation, results: Results) -> str:

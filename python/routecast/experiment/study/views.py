@@ -9,7 +9,7 @@ from itertools import cycle
 
 from routecast.experiment.study import document
 from routecast.experiment.study.document import Fact
-from routecast.experiment.study.run import ExperimentsResult, Found, series
+from routecast.experiment.study.run import ExperimentsResult, FactCheck, series
 from routecast.experiment.views import experiment_sections
 from routecast.explore.views import turned_section
 from routecast.show.figures import Axis, Figure, Line, Mark, Points
@@ -30,7 +30,7 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
 
 
-def _stated(statement: Found) -> tuple[str, str]:
+def _stated(statement: FactCheck) -> tuple[str, str]:
     """Return the stated value and the value found; shares in percent."""
     is_share = statement.fact.of == "share"
     values = (statement.fact.value, statement.found)
@@ -68,12 +68,12 @@ def facts_table(result: ExperimentsResult) -> Table:
     """Return every stated fact beside what is found."""
     fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
 
-    def says(statement: Found) -> str:
+    def says(statement: FactCheck) -> str:
         # What is stated in words only stands in words.
         in_words = statement.fact.value is None and statement.fact.says
         return f"{statement.fact.name}: “{statement.fact.says}”" if in_words else statement.fact.name
 
-    def allowed(statement: Found) -> str:
+    def allowed(statement: FactCheck) -> str:
         factor = 100.0 if statement.fact.of == "share" else 1.0
         return " to ".join(_number(factor * end) for end in statement.fact.between or ())
 
@@ -82,7 +82,7 @@ def facts_table(result: ExperimentsResult) -> Table:
         Column.text("Fact", says, wrap=True),
         Column.text("Experiment", "fact.experiment", wide=True),
         Column("Stated", getter=lambda row: _stated(row)[0]),
-        Column("Found", getter=lambda row: _stated(row)[1]),
+        Column("FactCheck", getter=lambda row: _stated(row)[1]),
         Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
         Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
@@ -102,7 +102,7 @@ def expectations_table(result: ExperimentsResult) -> Table:
         Column.text("Expectation", "expectation.says", wrap=True),
         Column.text("Where", "expectation.place", wrap=True, wide=True),
         Column.text("Model", lambda row: "confirms" if row.holds else "refutes"),
-        Column.text("Found", "here", wrap=True),
+        Column.text("FactCheck", "here", wrap=True),
         name="expectations",
         title="Expected, confirmed or refuted",
         caption="What the source expects or claims, and what the model says.",
@@ -127,7 +127,7 @@ GREY = "#7a7f87"
 COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
 
 
-def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
+def lines_figure(wanted: document.FigureTable, result: ExperimentsResult) -> Figure:
     """Return a figure of lines over a factor.
 
     Raises

@@ -38,7 +38,7 @@ from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
 from routecast.testbed.opening import make_bed, open_testbed
 from routecast.testbed.streams import Addressing, streams_of
 
-__all__ = ["FailureRow", "LatencyRow", "MultistageResult", "ThroughputRow", "answer"]
+__all__ = ["FailureRow", "MultistageLatency", "MultistageResult", "ThroughputRow", "answer"]
 
 PREDICTION = "prediction.json"
 """The file in the folder of results that stands before anything fails."""
@@ -64,7 +64,7 @@ COLUMNS: Columns = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class RouterSetting:
     """A router that is made: so many equal machines."""
 
     routers: int
@@ -79,11 +79,11 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class TrialPoint:
     """One trial to make."""
 
     kind: Kind
-    setting: Setting
+    setting: RouterSetting
     load_pps: float
     flows: int
     repeat: int
@@ -117,7 +117,7 @@ class Router(Evaluator, Resettable, Protocol):
 class Bench(Protocol):
     """Where routers are made and measured."""
 
-    def device(self, setting: Setting) -> AbstractContextManager[Router]:
+    def device(self, setting: RouterSetting) -> AbstractContextManager[Router]:
         """Make a router; leaving the context removes it."""
         ...
 
@@ -131,7 +131,7 @@ class TestbedBench:
         bed = study.trials.testbed
         self.testbed = bed if bed == "namespaces" else str(folder / bed)
 
-    def device(self, setting: Setting) -> AbstractContextManager[Router]:
+    def device(self, setting: RouterSetting) -> AbstractContextManager[Router]:
         """Make the test bed with a router of many machines in it."""
         return open_testbed(self.testbed, device=MultistageDevice.name, options=setting.options(), over_time=True)
 
@@ -160,7 +160,7 @@ class ThroughputRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyRow:
+class MultistageLatency:
     """Latency of a router of so many machines at a load that it carries."""
 
     SUMMARY: ClassVar = ("*", "error_ratio")
@@ -224,7 +224,7 @@ class MultistageResult(StudyResult[MultistageStudy]):
     FINDINGS: ClassVar = ("prediction_written", "first_failure", "throughput", "latency", "failures", "invalid_trials")
 
     throughput: tuple[ThroughputRow, ...]
-    latency: tuple[LatencyRow, ...]
+    latency: tuple[MultistageLatency, ...]
     failures: tuple[FailureRow, ...]
     prediction_written: str
     first_failure: str
@@ -305,24 +305,24 @@ def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> Mul
 # What is measured, and in which order.
 
 
-def _setting(study: MultistageStudy, routers: int, **other: int) -> Setting:
-    return Setting(routers=routers, cap_pps=round(study.routers.cap), **other)
+def _setting(study: MultistageStudy, routers: int, **other: int) -> RouterSetting:
+    return RouterSetting(routers=routers, cap_pps=round(study.routers.cap), **other)
 
 
-def _calibration(study: MultistageStudy) -> Iterator[Point]:
+def _calibration(study: MultistageStudy) -> Iterator[TrialPoint]:
     """Yield trials of one back-end router without a cap, at the load of each router that is made."""
     for repeat in range(1, study.trials.repeats + 1):
         for count in study.routers.count:
-            yield Point(
+            yield TrialPoint(
                 kind="calibration",
-                setting=Setting(routers=1),
+                setting=RouterSetting(routers=1),
                 load_pps=_latency_pps(study, count),
                 flows=count * study.routers.flows,
                 repeat=repeat,
             )
 
 
-def _points(study: MultistageStudy) -> Iterator[Point]:
+def _points(study: MultistageStudy) -> Iterator[TrialPoint]:
     """Yield all other trials, those of a router one after the other: making it takes longer than measuring it."""
     repeats = range(1, study.trials.repeats + 1)
     for count in study.routers.count:
@@ -332,7 +332,7 @@ def _points(study: MultistageStudy) -> Iterator[Point]:
                 ("throughput", study.trials.overload * count * study.routers.cap),
                 ("latency", _latency_pps(study, count)),
             ):
-                yield Point(
+                yield TrialPoint(
                     kind="latency" if kind == "latency" else "throughput",
                     setting=_setting(study, count),
                     load_pps=load_pps,
@@ -341,7 +341,7 @@ def _points(study: MultistageStudy) -> Iterator[Point]:
                 )
     for failure in study.failure:
         for repeat in repeats:
-            yield Point(
+            yield TrialPoint(
                 kind="failure",
                 setting=_setting(
                     study, failure.routers, balancers=failure.balancers, away_ms=max(round(1e3 * failure.away), 1)
@@ -364,7 +364,7 @@ class _Measuring:
     bench: Bench
     facts: dict[str, Any]
 
-    def rows(self, points: Sequence[Point]) -> list[Row]:
+    def rows(self, points: Sequence[TrialPoint]) -> list[Row]:
         """Measure what the ledger does not have, and return the rows of all points, in order."""
         study, rows = self.run.study, self.ledger.rows
         begun = self.run.done
@@ -387,7 +387,7 @@ class _Measuring:
         return [rows[point.key(study)] for point in points]
 
 
-def _row(study: MultistageStudy, point: Point, evaluator: Router) -> Row:
+def _row(study: MultistageStudy, point: TrialPoint, evaluator: Router) -> Row:
     began = _now()
     duration_s, load, failure = study.trials.duration, point.load(study), point.failure
     if failure is None:
@@ -454,7 +454,7 @@ class _Predicting:
     study: MultistageStudy
     testbed: str
 
-    def _known(self, point: Point) -> tuple[MultistageFile, FlowChoices]:
+    def _known(self, point: TrialPoint) -> tuple[MultistageFile, FlowChoices]:
         """Return the router of a trial, and where each flow that the tester will send goes in it."""
         bed = make_bed(self.testbed, device=MultistageDevice.name, options=point.setting.options())
         device = bed.device
@@ -513,7 +513,7 @@ class _Predicting:
         )
 
     def _simulated(
-        self, point: Point, *, model_and_flows: tuple[MultistageFile, FlowChoices], deaths: Deaths | None = None
+        self, point: TrialPoint, *, model_and_flows: tuple[MultistageFile, FlowChoices], deaths: Deaths | None = None
     ) -> Trial:
         model = model_of(*model_and_flows)
         events = deaths.events if deaths else ()
@@ -521,7 +521,7 @@ class _Predicting:
         return simulate.trial(point.load(self.study), self.study.trials.duration)
 
 
-def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> LatencyRow:
+def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> MultistageLatency:
     """Predict the latency: that of one back-end router without a cap at the same load.
 
     A frame passes one load balancer twice and one back-end router, however many there are; the emulated cap drops and
@@ -529,7 +529,7 @@ def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> Latenc
     """
     load_pps = _latency_pps(study, count)
     mine = [row for row in begun if row["load_pps"] == load_pps and not row["invalid"]]
-    return LatencyRow(
+    return MultistageLatency(
         routers=count,
         load_pps=load_pps,
         predicted_p50_s=_measured(mine, "latency_p50_s").median,
@@ -542,7 +542,7 @@ def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> Latenc
 def _write(
     run: StudyRun[MultistageStudy],
     throughput: Sequence[ThroughputRow],
-    latency: Sequence[LatencyRow],
+    latency: Sequence[MultistageLatency],
     failures: Sequence[FailureRow],
 ) -> str:
     """Write the prediction where it does not stand yet, and return when it was written."""
@@ -616,7 +616,7 @@ def _duration(row: Row) -> float:
     return float(row["duration_s"] or math.nan)
 
 
-def _with_latency(row: LatencyRow, rows: Sequence[Row]) -> LatencyRow:
+def _with_latency(row: MultistageLatency, rows: Sequence[Row]) -> MultistageLatency:
     mine = _of(rows, "latency", row.routers)
     return replace(row, p50_s=_measured(mine, "latency_p50_s"), p99_s=_measured(mine, "latency_p99_s"))
 

@@ -22,15 +22,15 @@ from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, allocated, single
 from routecast.noc.simulate.result import Simulated
-from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.run import SimulationPhases
 from routecast.noc.simulate.simulator import simulate_all
 from routecast.noc.traffic.model import Traffic
 
-__all__ = ["Comparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]
+__all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+class NocComparison:
     """Everything about one file.
 
     Attributes
@@ -85,7 +85,7 @@ class Comparison:
         return result
 
 
-def compare(case: NocCase, *, progress: Progress | None = None) -> Comparison:
+def compare(case: NocCase, *, progress: Progress | None = None) -> NocComparison:
     """Answer for a file what every command would, with one pass over its parts.
 
     Raises
@@ -98,7 +98,7 @@ def compare(case: NocCase, *, progress: Progress | None = None) -> Comparison:
     best = power.recommended
     also = best.key if best is not None else ""
     simulation = None if case.simulation is None else simulation_answer(case, also=also, progress=progress)
-    return Comparison(power=power, optimum=optimum, simulation=simulation)
+    return NocComparison(power=power, optimum=optimum, simulation=simulation)
 
 
 # A search that places nothing at a load is asked at so much of it, again and again, but not below a twentieth.
@@ -242,7 +242,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
 
     results = simulate_all(
         [fabric for _, _, fabric in fabrics],
-        Run(
+        SimulationPhases(
             seed=table.seed,
             replications=table.replications,
             warmup_cycles=table.warmup_cycles,

@@ -541,10 +541,10 @@ def optimum_of_planes(
         empty = np.zeros((topology.router_count, grid_of(topology).source.size))
         idle = tuple(PlaneFlow(alpha=scaling.alpha_max, flow=empty) for scaling in scalings)
         return Optimum(paths=paths, planes=idle, lower_bound=0.0, programs=0)
-    return _Search(topology, demand, scalings, wide, paths).run(gap, time_limit_s, progress)
+    return _PlaneSearch(topology, demand, scalings, wide, paths).run(gap, time_limit_s, progress)
 
 
-class _Search:
+class _PlaneSearch:
     """One search."""
 
     def __init__(

@@ -114,7 +114,7 @@ class Tangent:
 
 
 @value
-class Point:
+class RoutingPoint:
     """A routing of hop flow ``hop_flow`` whose most loaded link carries ``load``."""
 
     load: float
@@ -155,7 +155,7 @@ class Frontier:
     least: float
     most: float
     tangents: list[Tangent] = dataclasses.field(default_factory=list)
-    points: list[Point] = dataclasses.field(default_factory=list)
+    points: list[RoutingPoint] = dataclasses.field(default_factory=list)
 
     def lowest(self) -> Corner:
         """Return the corner where the tangents allow the least power."""
@@ -250,7 +250,7 @@ def optimum(
         Ctrl-C; the solver is stopped first.
     """
     end = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
-    search = _Search(topology, demand, scaling, paths, end)
+    search = _RoutingSearch(topology, demand, scaling, paths, end)
     try:
         return search.run(tolerance, progress)
     except _TimeIsUpError:
@@ -261,7 +261,7 @@ class _TimeIsUpError(Exception):
     """The time limit came before the end of a program."""
 
 
-class _Search:
+class _RoutingSearch:
     """One search, in units in which the most loaded link carries at least 1."""
 
     def __init__(self, topology: Topology, demand: Floats, scaling: Scaling, paths: PathSet, end: float) -> None:
@@ -393,7 +393,7 @@ class _Search:
     def _take(self, flow: Floats) -> None:
         """Note a routing."""
         load, hop_flow = _most(flow), float(flow.sum())
-        self._frontier.points.append(Point(load=max(load, self._frontier.least), hop_flow=hop_flow))
+        self._frontier.points.append(RoutingPoint(load=max(load, self._frontier.least), hop_flow=hop_flow))
         power = max(load, self._slowest) ** 2 * hop_flow
         if load <= self._full * (1.0 + _TOLERANCE) and power < self._best_power:
             self._best_power, self._best_flow = power, flow

@@ -2,7 +2,7 @@
 
 All flows start on plane 1, the master; each algorithm moves some of them to the others, the slaves. BL is the
 bottleneck load of a plane, BF the flows that contribute to its bottleneck links. What Li (2012) leaves open, and the
-reading taken here (:class:`Reading` has the others):
+reading taken here (:class:`Interpretation` has the others):
 
 * Ties of ``arg max lambda``: the first flow by source, then by target. That matters: all flows to a hot spot have one
   rate, and at load 1 on 5 x 5 the order among them moves 2P-MINI's gain from 4.2 (shortest first) to 4.9 (longest).
@@ -15,7 +15,8 @@ reading taken here (:class:`Reading` has the others):
 * Equal is what differs by rounding alone, so that a demand at another scale is allocated alike.
 * alpha = mu / BL is kept within [1, alpha_max].
 * "After running our 4PHASE algorithm, there is not possible to move a single traffic flow to decrease the whole chip
-  power" does not hold of the printed loops, which run once; :attr:`Reading.repeated` runs them until nothing moves.
+  power" does not hold of the printed loops, which run once; :attr:`Interpretation.repeated` runs them until nothing
+  moves.
 
 Beyond Li (2012): more than two planes (a flow goes to the slave with the least bottleneck in BALANCE, to the first
 slave with room in MINI, to the slave of the least power in 4PHASE) and unequal ones (BL is relative to a plane's
@@ -39,13 +40,13 @@ from numpy.typing import NDArray
 
 from routecast.noc.planes.candidates import Candidates, candidates_of, dimension_order, flows_of, routed
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.placement import Placement, checked_widths, plane_power
+from routecast.noc.planes.placement import FlowPlacement, checked_widths, plane_power
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
 from routecast.noc.topology import Topology
 from routecast.quantity.schema import field, value
 
-__all__ = ["AS_PRINTED", "Reading", "Tie", "balance", "four_phase", "mini"]
+__all__ = ["AS_PRINTED", "Interpretation", "Tie", "balance", "four_phase", "mini"]
 
 # Relative differences that do not count: 3 * 1/9 of a link fills it as 1/3 does.
 _ROUNDING = 1e-9
@@ -63,7 +64,7 @@ class Tie(StrEnum):
 
 
 @value
-class Reading:
+class Interpretation:
     """How to read the algorithms where their text is open."""
 
     tie: Tie = field("Which of equally large flows goes first", default=Tie.FIRST)
@@ -75,7 +76,7 @@ class Reading:
     repeated: bool = field("The loops of phases P3 and P4 run again until neither moves a flow", default=False)
 
 
-AS_PRINTED = Reading()
+AS_PRINTED = Interpretation()
 
 
 def balance(
@@ -85,7 +86,7 @@ def balance(
     *,
     routes: Sequence[Routes] | None = None,
     widths: Sequence[float] | None = None,
-    reading: Reading = AS_PRINTED,
+    reading: Interpretation = AS_PRINTED,
 ) -> Allocation:
     """Return the allocation of 2P-BALANCE (Algorithm 1): bottleneck flows move while the slave has less.
 
@@ -120,7 +121,7 @@ def mini(
     *,
     routes: Sequence[Routes] | None = None,
     widths: Sequence[float] | None = None,
-    reading: Reading = AS_PRINTED,
+    reading: Interpretation = AS_PRINTED,
 ) -> Allocation:
     """Return the allocation of 2P-MINI (Algorithm 2): every slave is filled as far as its slowest clock carries.
 
@@ -138,7 +139,7 @@ def four_phase(
     *,
     routes: Sequence[Routes] | None = None,
     widths: Sequence[float] | None = None,
-    reading: Reading = AS_PRINTED,
+    reading: Interpretation = AS_PRINTED,
 ) -> Allocation:
     """Return the allocation of 2P-4PHASE (Algorithm 3): 2P-MINI, then moves that do not raise the power.
 
@@ -156,7 +157,7 @@ def _all_on_master(
     scalings: Sequence[Scaling],
     routes: Sequence[Routes] | None,
     widths: Sequence[float] | None,
-) -> tuple[Placement, tuple[str, ...]]:
+) -> tuple[FlowPlacement, tuple[str, ...]]:
     width = checked_widths(scalings, widths)
     as_given = flows_of(topology, demand)
     # A power of two, so that scaling itself rounds nothing.
@@ -169,7 +170,7 @@ def _all_on_master(
     else:
         candidates = routed(flows, routes)
         names = tuple(route.policy for route in routes)
-    state = Placement(candidates, scalings, width, candidates.first[:-1].copy())
+    state = FlowPlacement(candidates, scalings, width, candidates.first[:-1].copy())
     state.capacity = state.capacity * scale
     return state, names
 
@@ -192,7 +193,7 @@ def _levels(rates: NDArray[np.int64]) -> NDArray[np.int64]:
     return levels
 
 
-def _bottleneck_flows(state: Placement, reading: Reading) -> NDArray[np.bool_]:
+def _bottleneck_flows(state: FlowPlacement, reading: Interpretation) -> NDArray[np.bool_]:
     """Return BF of the master, shape (flows,)."""
     loads = state.loads[0]
     at_most = loads >= loads.max(initial=0) * (1.0 - _ROUNDING)
@@ -206,12 +207,14 @@ def _first(order: NDArray[np.int64], among: NDArray[np.bool_]) -> int | None:
     return int(order[np.argmax(there)]) if np.any(there) else None
 
 
-def _slaves(state: Placement, flow: int) -> range:
+def _slaves(state: FlowPlacement, flow: int) -> range:
     """Return the places of a flow on the slaves."""
     return range(int(state.candidates.first[flow]) + 1, int(state.candidates.first[flow + 1]))
 
 
-def _through_bottlenecks(state: Placement, reading: Reading, attempt: Callable[[int], None]) -> NDArray[np.bool_]:
+def _through_bottlenecks(
+    state: FlowPlacement, reading: Interpretation, attempt: Callable[[int], None]
+) -> NDArray[np.bool_]:
     """Attempt each flow of BF once (lines 2-9 of Algorithms 1 and 2); return which flows were not attempted."""
     order = _order(state.candidates, reading.tie)
     left = np.ones(len(order), dtype=np.bool_)
@@ -221,7 +224,7 @@ def _through_bottlenecks(state: Placement, reading: Reading, attempt: Callable[[
     return left
 
 
-def _balance(state: Placement, reading: Reading) -> None:
+def _balance(state: FlowPlacement, reading: Interpretation) -> None:
     def attempt(flow: int) -> None:
         met = {place: state.bottleneck_with(flow, place) for place in _slaves(state, flow)}
         least = min(met.values())
@@ -231,7 +234,7 @@ def _balance(state: Placement, reading: Reading) -> None:
     _through_bottlenecks(state, reading, attempt)
 
 
-def _mini(state: Placement, reading: Reading) -> None:
+def _mini(state: FlowPlacement, reading: Interpretation) -> None:
     def attempt(flow: int) -> None:
         for place in _slaves(state, flow):
             limit = state.slowest[state.candidates.plane[place]]
@@ -245,7 +248,7 @@ def _mini(state: Placement, reading: Reading) -> None:
             attempt(flow)
 
 
-def _by_power(state: Placement, reading: Reading) -> None:
+def _by_power(state: FlowPlacement, reading: Interpretation) -> None:
     """Phases P3 and P4 (Algorithm 3, lines 2-29)."""
     order = _order(state.candidates, reading.tie)
     # What the algorithm takes for W; with hops it is the state's own.

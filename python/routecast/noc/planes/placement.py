@@ -13,7 +13,7 @@ from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
 
-__all__ = ["Neighbourhood", "Placement", "PlanePower", "checked_widths", "plane_power"]
+__all__ = ["FlowPlacement", "Neighbourhood", "PlanePower", "checked_widths", "plane_power"]
 
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) 
     return tuple(float(width) for width in widths)
 
 
-class Placement:
+class FlowPlacement:
     """Every flow at one of its places; moves cost O(path length), a bottleneck O(links).
 
     Parameters
@@ -256,7 +256,7 @@ class Neighbourhood:
         used[np.arange(len(choice)), candidates.plane[choice]] = candidates.crosses[choice] > 0
         return used.reshape(len(choice), self.cells)
 
-    def power_after(self, state: Placement, used: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def power_after(self, state: FlowPlacement, used: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the power after the move to each place, shape (C,); O(C planes + flows cells)."""
         candidates, planes = self.candidates, len(state.widths)
         loads = state.loads / state.capacity[:, None]

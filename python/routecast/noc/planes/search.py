@@ -50,7 +50,7 @@ from routecast.noc.planes.candidates import (
 )
 from routecast.noc.planes.li2012 import balance, four_phase
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.placement import Neighbourhood, Placement, PlanePower, checked_widths
+from routecast.noc.planes.placement import FlowPlacement, Neighbourhood, PlanePower, checked_widths
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, links
@@ -217,7 +217,7 @@ def _program(candidates: Candidates, widths: NDArray[np.float64], among: NDArray
 _SMALLEST = 1e-9
 
 
-def descend(state: Placement, around: Neighbourhood) -> int:
+def descend(state: FlowPlacement, around: Neighbourhood) -> int:
     """Make the best move of one flow until none lowers the power; return the number of moves."""
     moves = 0
     used = around.used(state.choice)
@@ -411,7 +411,7 @@ class Overloads:
         leaving saves instead, so that ``come[place] - come[choice of its flow]`` is what the move changes.
     """
 
-    def __init__(self, state: Placement, around: Neighbourhood, target: Floats) -> None:
+    def __init__(self, state: FlowPlacement, around: Neighbourhood, target: Floats) -> None:
         self._state, self._around = state, around
         self._over = (state.loads / state.capacity[:, None] - target[:, None]).reshape(-1)
         self._used = around.used(state.choice).reshape(-1)
@@ -479,7 +479,7 @@ _PRICE_STEP = 1.15
 
 
 def tabu_search(
-    state: Placement, around: Neighbourhood, target: NDArray[np.float64], *, steps: int, random: np.random.Generator
+    state: FlowPlacement, around: Neighbourhood, target: NDArray[np.float64], *, steps: int, random: np.random.Generator
 ) -> tuple[float, NDArray[np.int64]]:
     """Return the least true power that was passed, and the choice that has it; the state ends elsewhere.
 
@@ -598,9 +598,9 @@ def allocate(
     routings = [freedom.routing(plane) for plane in range(len(width))]
     if not len(flows):
         nothing = candidates_of(flows, [])
-        return Placement(nothing, scalings, width, nothing.first[:-1]).allocation(policy, routings)
+        return FlowPlacement(nothing, scalings, width, nothing.first[:-1]).allocation(policy, routings)
     bound = 0.0 if power is not None else whole_flow_bound(topology, demand, scalings, widths=widths)
-    search = _Search(flows, scalings, width, power, bound, seed, progress)
+    search = _PlacementSearch(flows, scalings, width, power, bound, seed, progress)
     is_cut = False
     try:
         _run(search, demand, freedom, steps, most_paths)
@@ -619,7 +619,7 @@ def allocate(
     return replace(search.best.allocation(policy, routings), is_cut=is_cut)
 
 
-def _run(search: _Search, demand: NDArray[np.float64], freedom: Freedom, steps: int, most_paths: int) -> None:
+def _run(search: _PlacementSearch, demand: NDArray[np.float64], freedom: Freedom, steps: int, most_paths: int) -> None:
     """Run all stages of a search."""
     flows, widths = search.flows, search.widths
     topology, planes = flows.topology, range(len(widths))
@@ -658,7 +658,7 @@ def _run(search: _Search, demand: NDArray[np.float64], freedom: Freedom, steps: 
     search.tighten(steps)
 
 
-class _Search:
+class _PlacementSearch:
     """The best placement so far, and ways to a better one."""
 
     def __init__(
@@ -676,7 +676,7 @@ class _Search:
         self._random = np.random.default_rng(seed)
         self._steps_at_once = max(_STEPS_AT_ONCE, len(flows) // _FLOWS_A_STEP)
         self._patience = int(np.clip(_PATIENCE_FLOWS // len(flows), *_PATIENCE))
-        self.best: Placement | None = None
+        self.best: FlowPlacement | None = None
         self._power = np.inf
 
     @property
@@ -692,8 +692,8 @@ class _Search:
             best = self.best
             self.consider(_choice(candidates, best.candidates, best.choice), anyway=True)
 
-    def _new(self, choice: NDArray[np.int64]) -> Placement:
-        return Placement(self._candidates, self.scalings, self.widths, choice, self._objective)
+    def _new(self, choice: NDArray[np.int64]) -> FlowPlacement:
+        return FlowPlacement(self._candidates, self.scalings, self.widths, choice, self._objective)
 
     def consider(self, choice: NDArray[np.int64], *, anyway: bool = False) -> bool:
         """Descend from a choice and keep the result if it is the best; return whether it is."""
@@ -742,7 +742,7 @@ class _Search:
             state = self._new(self.best.choice)
             in_vain = 0 if self._walk(state, np.minimum(target, 1.0), self._steps_at_once) else in_vain + 1
 
-    def _walk(self, state: Placement, target: NDArray[np.float64], steps: int) -> bool:
+    def _walk(self, state: FlowPlacement, target: NDArray[np.float64], steps: int) -> bool:
         """Search from a state at clocks; return whether that led to a better placement than the best."""
         _, choice = tabu_search(state, self._around, target, steps=steps, random=self._random)
         return self.consider(choice)

@@ -2,8 +2,8 @@
 
 from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
-from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated, simulated_power
-from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated, simulated_power
+from routecast.noc.simulate.run import SimulationPhases
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 from routecast.noc.simulate.simulator import Progress, simulate, simulate_all, sweep
 
@@ -11,19 +11,19 @@ __all__ = [
     "AdaptiveRouting",
     "Allocator",
     "Bernoulli",
-    "Estimate",
     "Fabric",
     "Injection",
     "Latency",
+    "MeanEstimate",
     "OnOff",
     "Packets",
     "PlaneResult",
     "Progress",
     "RouterDesign",
-    "Run",
     "Saturation",
     "Simulated",
     "SimulatedPlane",
+    "SimulationPhases",
     "allocated",
     "overload_throughput",
     "saturation",

@@ -16,8 +16,8 @@ from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate.design import Packets, RouterDesign
 from routecast.noc.simulate.fabric import single
-from routecast.noc.simulate.result import Estimate
-from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.result import MeanEstimate
+from routecast.noc.simulate.run import SimulationPhases
 from routecast.noc.simulate.simulator import Progress, simulate_all
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import normalised
@@ -58,14 +58,14 @@ class DvfsRow:
     load: float = field("Load of the bottleneck link at full clock")
     alpha: float = field("min(1/load, 3)")
     # Power at full clock, and at 1/alpha of it.
-    without_dvfs: Estimate
-    with_dvfs: Estimate
-    ratio: Estimate = field("The one over the other")
+    without_dvfs: MeanEstimate
+    with_dvfs: MeanEstimate
+    ratio: MeanEstimate = field("The one over the other")
     theory: float = field("Alpha squared")
     printed: PrintedRow = field("The printed row")
 
 
-def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:
+def table_6_1(run: SimulationPhases | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:
     """Simulate Table 6.1.
 
     With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, what is carried is a
@@ -79,7 +79,7 @@ def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tu
         Told the finished share.
     """
     # Power is measured while the sources send: nothing is drained.
-    run = run or Run(replications=5, warmup_cycles=10_000, measure_cycles=40_000, drain_cycles=0)
+    run = run or SimulationPhases(replications=5, warmup_cycles=10_000, measure_cycles=40_000, drain_cycles=0)
     topology = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
     xy = routes("xy", topology)
     design, packets, scaling = RouterDesign.li2012(), Packets.between(5, 10), Scaling(alpha_max=_ALPHA_MAX)
@@ -108,8 +108,8 @@ def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tu
     return tuple(rows)
 
 
-def _ratio(above: Estimate, below: Estimate) -> Estimate:
+def _ratio(above: MeanEstimate, below: MeanEstimate) -> MeanEstimate:
     """Return a ratio of two independent estimates; its interval is that of small errors."""
     ratio = above.value / below.value
     relative = math.hypot(above.half_width / above.value, below.half_width / below.value)
-    return Estimate(value=ratio, half_width=ratio * relative)
+    return MeanEstimate(value=ratio, half_width=ratio * relative)

@@ -24,7 +24,7 @@ from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
 from routecast.noc.traffic.model import Traffic
 from routecast.quantity.schema import value
 
-__all__ = ["Channel", "Estimate", "Latency", "PlaneResult", "Simulated", "busiest", "estimate", "simulated_power"]
+__all__ = ["Channel", "Latency", "MeanEstimate", "PlaneResult", "Simulated", "busiest", "estimate", "simulated_power"]
 
 
 def simulated_power(table: RouterTable, simulated: Simulated) -> tuple[PlanePower, ...]:
@@ -93,7 +93,7 @@ def busiest(fabric: Fabric, plane: SimulatedPlane) -> Channel:
 
 
 @value
-class Estimate:
+class MeanEstimate:
     """A mean and the half-width of its 95 % interval, which is NaN where there is none."""
 
     value: float
@@ -109,27 +109,27 @@ class Estimate:
         """Upper end of the interval; the mean where there is no interval."""
         return self.value if math.isnan(self.half_width) else self.value + self.half_width
 
-    def scaled(self, factor: float) -> Estimate:
+    def scaled(self, factor: float) -> MeanEstimate:
         """Return the same in another unit."""
-        return Estimate(value=self.value * factor, half_width=self.half_width * abs(factor))
+        return MeanEstimate(value=self.value * factor, half_width=self.half_width * abs(factor))
 
 
-def estimate(values: Sequence[float]) -> Estimate:
+def estimate(values: Sequence[float]) -> MeanEstimate:
     """Return the mean of independent values and its 95 % interval by Student's t.
 
     One value has no interval; no value, or one that is NaN, gives NaN.
     """
     count = len(values)
     if not count or any(math.isnan(value) for value in values):
-        return Estimate(value=math.nan)
+        return MeanEstimate(value=math.nan)
     mean = math.fsum(values) / count
     if count < 2:
-        return Estimate(value=mean)
+        return MeanEstimate(value=mean)
     from scipy.special import stdtrit  # scipy is loaded where it is used
 
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
     quantile = float(stdtrit(count - 1, 0.975))
-    return Estimate(value=mean, half_width=quantile * math.sqrt(variance / count))
+    return MeanEstimate(value=mean, half_width=quantile * math.sqrt(variance / count))
 
 
 @value
@@ -139,10 +139,10 @@ class Latency:
     ``max_cycles`` is the largest of all replications.
     """
 
-    mean_cycles: Estimate
-    p50_cycles: Estimate
-    p95_cycles: Estimate
-    p99_cycles: Estimate
+    mean_cycles: MeanEstimate
+    p50_cycles: MeanEstimate
+    p95_cycles: MeanEstimate
+    p99_cycles: MeanEstimate
     max_cycles: float
 
 
@@ -181,13 +181,13 @@ class PlaneResult:
     packet_latency: Latency | None
     network_latency: Latency | None
     flit_latency: Latency | None
-    mean_routers: Estimate
-    offered_flits_node_cycle: Estimate
-    accepted_flits_node_cycle: Estimate
+    mean_routers: MeanEstimate
+    offered_flits_node_cycle: MeanEstimate
+    accepted_flits_node_cycle: MeanEstimate
     link_loads: NDArray[np.float64]
     link_half_widths: NDArray[np.float64]
     router_loads: NDArray[np.float64]
-    power: Estimate
+    power: MeanEstimate
     overload: tuple[str, ...]
 
     @property
@@ -240,13 +240,13 @@ class Simulated:
 
     load: float
     demand_flits_node_cycle: float
-    offered_flits_node_cycle: Estimate
-    accepted_flits_node_cycle: Estimate
-    packet_latency_cycles: Estimate | None
-    network_latency_cycles: Estimate | None
-    flit_latency_cycles: Estimate | None
-    power: Estimate
-    energy_per_flit: Estimate
+    offered_flits_node_cycle: MeanEstimate
+    accepted_flits_node_cycle: MeanEstimate
+    packet_latency_cycles: MeanEstimate | None
+    network_latency_cycles: MeanEstimate | None
+    flit_latency_cycles: MeanEstimate | None
+    power: MeanEstimate
+    energy_per_flit: MeanEstimate
     planes: tuple[PlaneResult, ...] = dataclasses.field(repr=False)
     replications: int
     node_hz: float | None = None
@@ -266,7 +266,7 @@ class Simulated:
         )
 
     @property
-    def packet_latency_s(self) -> Estimate | None:
+    def packet_latency_s(self) -> MeanEstimate | None:
         """Mean packet latency in seconds; None where it is unbounded or the clock of the nodes is not given."""
         if self.packet_latency_cycles is None or self.node_hz is None:
             return None

@@ -7,13 +7,13 @@ from typing import Any
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.schema import field, value
 
-__all__ = ["Run"]
+__all__ = ["SimulationPhases"]
 
 _MOST_CYCLES = 10**9
 
 
 @value
-class Run:
+class SimulationPhases:
     """Phases in cycles of each plane's own clock, so that a slowed-down plane settles like a fast one.
 
     Raises

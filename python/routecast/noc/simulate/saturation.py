@@ -8,8 +8,8 @@ import numpy as np
 
 from routecast.errors import ModelProblem, Problem
 from routecast.noc.simulate.fabric import Fabric
-from routecast.noc.simulate.result import Estimate, Simulated, busiest
-from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.result import MeanEstimate, Simulated, busiest
+from routecast.noc.simulate.run import SimulationPhases
 from routecast.noc.simulate.simulator import Progress, simulate, sweep
 from routecast.quantity.schema import field, value
 
@@ -37,7 +37,7 @@ class Saturation:
 
 
 def saturation(
-    fabric: Fabric, run: Run | None = None, *, tolerance: float = 0.02, progress: Progress | None = None
+    fabric: Fabric, run: SimulationPhases | None = None, *, tolerance: float = 0.02, progress: Progress | None = None
 ) -> Saturation:
     """Find the largest load that a fabric carries, by bisection.
 
@@ -79,7 +79,9 @@ def saturation(
     )
 
 
-def overload_throughput(fabric: Fabric, run: Run | None = None, *, progress: Progress | None = None) -> Estimate:
+def overload_throughput(
+    fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None
+) -> MeanEstimate:
     """Return what a fabric accepts of twice what its busiest link or node carries, in flits per node and node cycle.
 
     Or of as much as nodes make, which is a packet in a cycle, where that is less.
@@ -92,7 +94,7 @@ def overload_throughput(fabric: Fabric, run: Run | None = None, *, progress: Pro
         As :func:`routecast.noc.simulate.simulate`, or no traffic.
     """
     # What is measured has long left when the queues are empty: nobody asks for its latency.
-    run = replace(run or Run(), drain_cycles=0)
+    run = replace(run or SimulationPhases(), drain_cycles=0)
     factor = min(_GROSS * _full(fabric), _most_made(fabric))
     return simulate(fabric.scaled(factor), run, progress=progress).accepted_flits_node_cycle
 

@@ -19,8 +19,8 @@ from routecast.noc.routing.mesh_paths import MeshPaths
 from routecast.noc.routing.model import Routes, hops
 from routecast.noc.simulate.design import AdaptiveRouting, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
-from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated, busiest, estimate
-from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated, busiest, estimate
+from routecast.noc.simulate.run import SimulationPhases
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic.model import Traffic
 
@@ -131,7 +131,7 @@ class RoutingText:
     joined: NDArray[np.bool_] | None
 
 
-def scenario_texts(fabric: Fabric, run: Run) -> list[str]:
+def scenario_texts(fabric: Fabric, run: SimulationPhases) -> list[str]:
     """Return the scenarios of every replication of every plane: all planes of the first replication, then the next.
 
     Raises
@@ -366,7 +366,7 @@ _OUTCOME_ROUNDING = 1e-9
 _PACKET, _NETWORK, _FLIT = "packet_latency", "network_latency", "flit_latency"
 
 
-def simulated(fabric: Fabric, run: Run, outcomes: Sequence[Outcome], *, load: float) -> Simulated:
+def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome], *, load: float) -> Simulated:
     """Return the result of one load.
 
     Parameters
@@ -421,7 +421,7 @@ def simulated(fabric: Fabric, run: Run, outcomes: Sequence[Outcome], *, load: fl
     )
 
 
-def _plane(fabric: Fabric, plane: SimulatedPlane, run: Run, outcomes: Sequence[Outcome]) -> PlaneResult:
+def _plane(fabric: Fabric, plane: SimulatedPlane, run: SimulationPhases, outcomes: Sequence[Outcome]) -> PlaneResult:
     overload = signs_of_overload(
         outcomes, nodes=fabric.topology.node_count, packet_flits=plane_packets(fabric, plane).mean_flits
     )
@@ -456,12 +456,12 @@ def _plane(fabric: Fabric, plane: SimulatedPlane, run: Run, outcomes: Sequence[O
     )
 
 
-def _node_cycles(run: Run, plane: SimulatedPlane) -> float:
+def _node_cycles(run: SimulationPhases, plane: SimulatedPlane) -> float:
     """Length of the measurement in cycles of the nodes."""
     return run.measure_cycles * plane.alpha
 
 
-def _power(outcome: Outcome, plane: SimulatedPlane, run: Run) -> float:
+def _power(outcome: Outcome, plane: SimulatedPlane, run: SimulationPhases) -> float:
     hop_flow = sum(outcome["link_flits"]) * plane.width / _node_cycles(run, plane)
     return float(hop_flow / plane.alpha**2)
 
@@ -471,12 +471,12 @@ def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | 
     if not seen:
         return None
 
-    def of(part: str) -> Estimate:
+    def of(part: str) -> MeanEstimate:
         return estimate([moment[part] for moment in seen]).scaled(alpha)
 
     mean = of("mean")
     if len(outcomes) == 1 and name == _PACKET:
-        mean = Estimate(value=mean.value, half_width=_batch_half_width(outcomes[0]) * alpha)
+        mean = MeanEstimate(value=mean.value, half_width=_batch_half_width(outcomes[0]) * alpha)
     return Latency(
         mean_cycles=mean,
         p50_cycles=of("p50"),
@@ -491,8 +491,8 @@ def _batch_half_width(outcome: Outcome) -> float:
 
 
 def _mean_over_planes(
-    fabric: Fabric, run: Run, by_replication: Sequence[Sequence[Outcome]], name: str
-) -> Estimate | None:
+    fabric: Fabric, run: SimulationPhases, by_replication: Sequence[Sequence[Outcome]], name: str
+) -> MeanEstimate | None:
     """Mean over the packets (or flits) of all planes, each plane weighing as many as it carries in a node cycle."""
     means = []
     shares: list[float] = []
@@ -520,7 +520,7 @@ def _mean_over_planes(
             for share, plane, outcome in zip(shares, fabric.planes, by_replication[0], strict=True)
             if share
         ]
-        mean = Estimate(value=mean.value, half_width=math.hypot(*parts))
+        mean = MeanEstimate(value=mean.value, half_width=math.hypot(*parts))
     return mean
 
 
@@ -532,7 +532,7 @@ Progress = Callable[[float], object]
 """Called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
 
 
-def simulate(fabric: Fabric, run: Run | None = None, *, progress: Progress | None = None) -> Simulated:
+def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None) -> Simulated:
     """Simulate a fabric at its load: planes times replications, on all cores.
 
     A load over saturation is simulated and said to be one: :attr:`Simulated.is_saturated`, with latencies of None.
@@ -564,7 +564,7 @@ def simulate(fabric: Fabric, run: Run | None = None, *, progress: Progress | Non
     >>> traffic = uniform(mesh).scaled(0.002)
     >>> packets = Packets(flits=(4,))
     >>> fabric = single(mesh, traffic, routes("xy", mesh), design=RouterDesign.booksim(), packets=packets)
-    >>> answer = simulate(fabric, Run(replications=4, measure_cycles=100_000))
+    >>> answer = simulate(fabric, SimulationPhases(replications=4, measure_cycles=100_000))
     >>> round(answer.packet_latency_cycles.value)
     14
     """
@@ -572,7 +572,7 @@ def simulate(fabric: Fabric, run: Run | None = None, *, progress: Progress | Non
 
 
 def sweep(
-    fabric: Fabric, factors: Sequence[float], run: Run | None = None, *, progress: Progress | None = None
+    fabric: Fabric, factors: Sequence[float], run: SimulationPhases | None = None, *, progress: Progress | None = None
 ) -> tuple[Simulated, ...]:
     """Simulate a fabric at several loads at once; clocks stay as they are.
 
@@ -595,7 +595,7 @@ def sweep(
 
 def simulate_all(
     fabrics: Sequence[Fabric],
-    run: Run | None = None,
+    run: SimulationPhases | None = None,
     *,
     names: Sequence[float] | None = None,
     progress: Progress | None = None,
@@ -616,7 +616,7 @@ def simulate_all(
     ModelProblem
         As :func:`simulate`.
     """
-    run = run or Run()
+    run = run or SimulationPhases()
     named = [1.0] * len(fabrics) if names is None else names
     total = sum(len(fabric.planes) for fabric in fabrics) * run.replications
     results: list[Simulated] = []

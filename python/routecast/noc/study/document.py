@@ -21,7 +21,7 @@ from routecast.quantity.file_model import FileModel
 from routecast.study.document import InWords, Name, Quoted, StudyDocument
 from routecast.study.knew import STATEMENTS, Group, group_of
 
-__all__ = ["Case", "NocStudy", "Own", "Saying", "Stated"]
+__all__ = ["Case", "NocStudy", "Own", "Saying", "StatedPower"]
 
 OURS = "search"
 BEFORE = "four_phase"
@@ -29,7 +29,7 @@ BEFORE = "four_phase"
 Load = Annotated[Number, Field(gt=0.0)]
 
 
-class Stated(Quoted):
+class StatedPower(Quoted):
     """``[[case.stated]]``: a power that a source states, relative to no scaling at load 1."""
 
     curve: str = Field(description="Routing, allocation, or optimum")
@@ -72,7 +72,7 @@ class Case(NocFile):
         default=1, description="Random matrices to average over; their seeds follow that of the traffic"
     )
     has_optimum: bool = Field(default=True, description="Whether the least power is proven beside the curves")
-    stated: tuple[Stated, ...] = ()
+    stated: tuple[StatedPower, ...] = ()
     own: tuple[Own, ...] = ()
     statement: tuple[Saying, ...] = ()
     maps: tuple[str, ...] = Field(default=(), description="Curves whose link loads are drawn at the highest load")

@@ -23,8 +23,8 @@ from routecast.noc.answer.power import power_answer
 from routecast.noc.file import NocCase, noc_case, policy_name
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
-from routecast.noc.simulate.run import Run
-from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, Stated
+from routecast.noc.simulate.run import SimulationPhases
+from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, StatedPower
 from routecast.noc.views.link_map import LinkMap
 from routecast.noc.views.pictures import optimum_map, power_map
 from routecast.quantity.bounded_file import read_bytes
@@ -37,7 +37,7 @@ __all__ = [
     "WHOLE",
     "CaseResult",
     "NocResult",
-    "Point",
+    "PowerPoint",
     "answer",
     "closed_ratio",
     "compared",
@@ -79,7 +79,7 @@ def curve_name(curve: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class PowerPoint:
     """Power of one policy for one matrix at one load.
 
     Attributes
@@ -120,7 +120,7 @@ class Compared:
     )
 
     case: str
-    stated: Stated
+    stated: StatedPower
     found: float
 
     @property
@@ -153,7 +153,7 @@ class CaseResult:
     """One traffic pattern: every curve over the loads."""
 
     case: Case
-    points: tuple[Point, ...]
+    points: tuple[PowerPoint, ...]
     maps: tuple[LinkMap, ...] = ()
 
     @property
@@ -166,7 +166,7 @@ class CaseResult:
         """Names of the curves, in the order of the study."""
         return tuple(dict.fromkeys(point.curve for point in self.points))
 
-    def at(self, curve: str, load: float) -> tuple[Point, ...]:
+    def at(self, curve: str, load: float) -> tuple[PowerPoint, ...]:
         """Return a curve's points of all matrices at a load."""
         return tuple(point for point in self.points if point.curve == curve and abs(point.load - load) < 1e-9)
 
@@ -295,7 +295,7 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
 # Every curve of one traffic matrix, and the maps of its link loads.
 
 
-def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
+def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
     """Return the points of every curve at every load for one matrix of a case.
 
     A curve has no point at a load that overloads one of its links, nor where its allocation cannot be had.
@@ -310,7 +310,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
     # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
     unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
     points = [
-        Point(curve=row.key, matrix=matrix, load=row.load, relative_power=row.power / unscaled, alphas=row.alphas)
+        PowerPoint(curve=row.key, matrix=matrix, load=row.load, relative_power=row.power / unscaled, alphas=row.alphas)
         for row in answer.rows
         if row.power is not None
     ]
@@ -318,7 +318,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
         points += [_whole(noc, matrix, load, unscaled) for load in noc.loads]
     if case.has_optimum:
         points += [
-            Point(
+            PowerPoint(
                 curve=BOUND,
                 matrix=matrix,
                 load=row.load,
@@ -331,10 +331,10 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
     return points
 
 
-def _whole(noc: NocCase, matrix: int, load: float, unscaled: float) -> Point:
+def _whole(noc: NocCase, matrix: int, load: float, unscaled: float) -> PowerPoint:
     scalings = (noc.scaling,) * len(noc.widths)
     power = whole_flow_bound(noc.topology, noc.demand(load), scalings, widths=noc.widths)
-    return Point(curve=WHOLE, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
+    return PowerPoint(curve=WHOLE, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
 
 
 def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
@@ -442,7 +442,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     rows: tuple[DvfsRow, ...] = ()
     if study.flits:
         run.tell("flit by flit")
-        flits = Run(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
+        flits = SimulationPhases(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
         # Told of progress, the simulator lets Ctrl-C in.
         rows = table_6_1(flits, progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
         run.done += 1
@@ -490,8 +490,8 @@ def _matrix(case: Case, matrix: int, folder: Path) -> Row:
     return {"points": json.dumps([astuple(point) for point in points])}
 
 
-def _unpacked(text: str) -> list[Point]:
+def _unpacked(text: str) -> list[PowerPoint]:
     return [
-        Point(curve=curve, matrix=matrix, load=load, relative_power=power, alphas=tuple(alphas), gap=gap)
+        PowerPoint(curve=curve, matrix=matrix, load=load, relative_power=power, alphas=tuple(alphas), gap=gap)
         for curve, matrix, load, power, alphas, gap in json.loads(text)
     ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import cycle
 from statistics import stdev
 
-from routecast.noc.study.document import BEFORE, OURS, Stated
+from routecast.noc.study.document import BEFORE, OURS, StatedPower
 from routecast.noc.study.run import BOUND, NO_DVFS, WHOLE, CaseResult, NocResult, closed_ratio, curve_name
 from routecast.noc.views.link_map import draw_link_map
 from routecast.show.figures import Axis, Figure, Line, Mark, Points
@@ -96,10 +96,10 @@ def compared_table(result: NocResult) -> Table:
         result.compared,
         Column.text("Traffic", "case"),
         Column.text("Policy", lambda row: curve_name(row.stated.curve) + (", at most" if row.stated.at_most else "")),
-        Column("Stated", "", ".3f", "stated.relative_power"),
+        Column("StatedPower", "", ".3f", "stated.relative_power"),
         Column("Found", "", ".3f", "found"),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column("Stated", "times", ".2f", lambda row: row.stated.load / row.stated.relative_power),
+        Column("StatedPower", "times", ".2f", lambda row: row.stated.load / row.stated.relative_power),
         Column("Found", "times", ".2f", lambda row: row.stated.load / row.found),
         Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
@@ -212,7 +212,7 @@ def best_curve(result: CaseResult, load: float) -> str:
 
 
 def _marks(
-    result: CaseResult, value: Callable[[str, float], float], stated: Callable[[Stated], float]
+    result: CaseResult, value: Callable[[str, float], float], stated: Callable[[StatedPower], float]
 ) -> tuple[Mark, ...]:
     """Return a line for every curve, and a cross of its colour for what is stated of it."""
     coloured = [curve for curve in result.curves if curve not in SPECIAL]
@@ -249,7 +249,7 @@ def _marks(
     return tuple(marks)
 
 
-def _stated(result: CaseResult) -> list[Stated]:
+def _stated(result: CaseResult) -> list[StatedPower]:
     """Return what is stated of curves; a limit is of another curve than the one that it is set for."""
     return [stated for stated in result.case.stated if not stated.at_most]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from routecast.noc.topology import Direction, Link, Topology, links
+from routecast.noc.topology import Direction, MeshLink, Topology, links
 from routecast.show.drawing import heading_rows
 
 __all__ = ["LinkMap", "MapPanel", "colour_of", "draw_link_map"]
@@ -147,7 +147,9 @@ def _centre(topology: Topology, router: int, origin: tuple[float, float], pitch:
     return origin[0] + x * pitch, origin[1] + y * pitch
 
 
-def _bars(topology: Topology, link: Link, origin: tuple[float, float], pitch: float) -> Sequence[tuple[float, float]]:
+def _bars(
+    topology: Topology, link: MeshLink, origin: tuple[float, float], pitch: float
+) -> Sequence[tuple[float, float]]:
     """Return the middle of a link; where it closes a ring, of its two stubs, one at each end of the row."""
     (sx, sy), (tx, ty) = (_centre(topology, router, origin, pitch) for router in (link.source, link.target))
     dx, dy = link.direction.step

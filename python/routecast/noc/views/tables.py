@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
 from routecast.noc.answer.power import PowerAnswer, PowerRow
-from routecast.noc.answer.simulate import Comparison, SimulationAnswer, SimulationRow
+from routecast.noc.answer.simulate import NocComparison, SimulationAnswer, SimulationRow
 from routecast.noc.file import NocCase, policy_name
-from routecast.noc.simulate.result import Estimate
+from routecast.noc.simulate.result import MeanEstimate
 from routecast.quantity import format_duration
 from routecast.show.tables import Cell, Column, Table, percent, signed_percent
 
@@ -37,12 +37,12 @@ UNBOUNDED = "unbounded (saturated)"
 """Latency of a load over saturation."""
 
 
-def with_interval(value: Estimate | None, form: str = ".2f") -> str:
+def with_interval(value: MeanEstimate | None, form: str = ".2f") -> str:
     """Write a mean with the half-width of its 95 % interval.
 
     Examples
     --------
-    >>> with_interval(Estimate(value=43.71, half_width=0.12))
+    >>> with_interval(MeanEstimate(value=43.71, half_width=0.12))
     '43.71 ± 0.12'
     """
     if value is None:
@@ -94,7 +94,7 @@ def simulation_table(answer: SimulationAnswer) -> Table:
     )
 
 
-def _latency(row: SimulationRow) -> Estimate | None:
+def _latency(row: SimulationRow) -> MeanEstimate | None:
     return None if row.simulated.is_saturated else row.simulated.packet_latency_cycles
 
 
@@ -102,7 +102,7 @@ def _percentile(row: SimulationRow, name: str) -> float | None:
     percentiles = row.simulated.packet_percentiles
     if percentiles is None or row.simulated.is_saturated:
         return None
-    value: Estimate = getattr(percentiles, name)
+    value: MeanEstimate = getattr(percentiles, name)
     return value.value
 
 
@@ -125,7 +125,7 @@ def latency_line(answer: SimulationAnswer, key: str) -> str:
     )
 
 
-def comparison_headline(answer: Comparison) -> tuple[str, ...]:
+def comparison_headline(answer: NocComparison) -> tuple[str, ...]:
     """Return what is recommended and what is known of it, of nothing else: power, then latency if it was simulated."""
     best, lines = answer.best, power_headline(answer.power)
     if best is None or answer.simulation is None:

@@ -6,7 +6,7 @@ import csv
 import json
 from pathlib import Path
 
-from routecast.noc.answer.simulate import Comparison, SimulationAnswer
+from routecast.noc.answer.simulate import NocComparison, SimulationAnswer
 from routecast.noc.file import NocCase
 from routecast.noc.views.link_map import LinkMap, draw_link_map
 from routecast.noc.views.pictures import latency_by_load, optimum_map, power_by_load, power_map, simulation_map
@@ -35,7 +35,7 @@ __all__ = ["write_comparison"]
 # The page of a comparison: what to choose, how far it is from the optimum, and whether latency holds.
 
 
-def comparison_page(answer: Comparison) -> Page:
+def comparison_page(answer: NocComparison) -> Page:
     """Return the page of a comparison."""
     case = answer.case
     sections = [_answer(answer), _power(answer)]
@@ -54,7 +54,7 @@ def comparison_page(answer: Comparison) -> Page:
     )
 
 
-def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
+def comparison_tiles(answer: NocComparison) -> tuple[Tile, ...]:
     """Return the key numbers of what a comparison recommends."""
     tiles = []
     best, highest = answer.best, answer.highest
@@ -97,7 +97,7 @@ def _proven(gap: float) -> str:
     return "the optimum is proven" if shown == "0" else f"the optimum is proven within {shown} %"
 
 
-def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
+def comparison_maps(answer: NocComparison) -> tuple[LinkMap, ...]:
     """Return the maps of a comparison: the routings, the optimum, the flits."""
     load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
     maps = [power_map(answer.power, load)]
@@ -108,7 +108,7 @@ def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
     return tuple(maps)
 
 
-def _answer(answer: Comparison) -> Section:
+def _answer(answer: NocComparison) -> Section:
     return Section.of(
         "answer",
         "The answer",
@@ -118,7 +118,7 @@ def _answer(answer: Comparison) -> Section:
     )
 
 
-def _power(answer: Comparison) -> Section:
+def _power(answer: NocComparison) -> Section:
     watts = watts_table(answer.power)
     lead = "The most loaded link sets voltage and clock of its whole plane; power is hop flow over alpha squared."
     return Section.of(
@@ -131,7 +131,7 @@ def _power(answer: Comparison) -> Section:
     )
 
 
-def _optimum(answer: Comparison) -> Section:
+def _optimum(answer: NocComparison) -> Section:
     highest = answer.highest
     assert highest is not None  # asked before
     return Section.of(
@@ -145,7 +145,7 @@ def _optimum(answer: Comparison) -> Section:
     )
 
 
-def _links(answer: Comparison) -> Section:
+def _links(answer: NocComparison) -> Section:
     load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
     return Section.of(
         "links",
@@ -187,7 +187,7 @@ def _made(case: NocCase) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
-def write_comparison(answer: Comparison, out: Path) -> Path:
+def write_comparison(answer: NocComparison, out: Path) -> Path:
     """Write ``report.html``, ``figures/*.svg``, ``compare.json``, ``power.csv`` and ``links.csv`` to a folder.
 
     Every file is whole or absent.
@@ -212,7 +212,7 @@ def write_comparison(answer: Comparison, out: Path) -> Path:
     return out / "report.html"
 
 
-def _power_rows(answer: Comparison) -> list[list[str]]:
+def _power_rows(answer: NocComparison) -> list[list[str]]:
     rows = [["load", "routing", "bottlenecks", "alphas", "hop_flow", "power", "of_no_dvfs_ratio"]]
     for row in answer.power.rows:
         rows.append(
@@ -245,7 +245,7 @@ def _power_rows(answer: Comparison) -> list[list[str]]:
     return rows
 
 
-def _link_rows(answer: Comparison) -> list[list[str]]:
+def _link_rows(answer: NocComparison) -> list[list[str]]:
     """Return the load of every link on every plane, at the highest load, by routing."""
     load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
     name = answer.case.topology.link_name

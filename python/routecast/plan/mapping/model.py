@@ -9,7 +9,15 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.network_processor import expectation, network_processor
 from routecast.router.network_processor.expectation import Expectation
-from routecast.router.network_processor.model import Block, Link, NetworkProcessor, Run, Stage, State, steps_of
+from routecast.router.network_processor.model import (
+    Block,
+    InstructionRun,
+    Link,
+    NetworkProcessor,
+    Stage,
+    State,
+    steps_of,
+)
 
 __all__ = ["NEXT_NEIGHBOUR", "EngineLoad", "Mapping", "MappingProblem", "MemoryLoad", "engine_loads", "memory_loads"]
 
@@ -91,7 +99,7 @@ def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]
     run_s = wait_s = 0.0
     memories: dict[str, float] = {}
     for step in own + put:
-        if isinstance(step, Run):
+        if isinstance(step, InstructionRun):
             cycles = step.cycles + step.cycles_per_byte * problem.frame_bytes
             run_s += cycles / problem.processor.engines.frequency_hz
         else:

@@ -28,7 +28,7 @@ import highspy
 import numpy as np
 
 from routecast.plan.mapping.model import Mapping, MappingProblem
-from routecast.router.network_processor.model import Link, Reference, Run, Stage, occupancy_s, steps_of
+from routecast.router.network_processor.model import InstructionRun, Link, Reference, Stage, occupancy_s, steps_of
 
 __all__ = ["Program", "Undecided"]
 
@@ -126,7 +126,9 @@ def _run_s(problem: MappingProblem, span: Span, threads: int) -> float:
         target=ring if last + 1 < len(problem.blocks) else None,
     )
     cycles = sum(
-        step.cycles + step.cycles_per_byte * problem.frame_bytes for step in own + put if isinstance(step, Run)
+        step.cycles + step.cycles_per_byte * problem.frame_bytes
+        for step in own + put
+        if isinstance(step, InstructionRun)
     )
     return cycles / processor.engines.frequency_hz
 

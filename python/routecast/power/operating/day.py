@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from routecast.errors import CriterionFailed
 from routecast.evaluate.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.search import Check, Checked, Evaluate, Judged, Outlooks, Progress, judge
+from routecast.power.operating.search import (
+    Checked,
+    ConfirmingRuns,
+    Evaluate,
+    EvaluatedSetting,
+    Outlooks,
+    Progress,
+    judge,
+)
 from routecast.power.operating.setting import Candidate, Setting
 from routecast.power.operating.targets import Target
 from routecast.quantity import format_pps
@@ -204,7 +212,7 @@ def plan_day(
     *,
     step_s: float,
     switching: Switching,
-    check: Callable[[float], Check] | None = None,
+    check: Callable[[float], ConfirmingRuns] | None = None,
     workers: int = 1,
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
@@ -241,7 +249,7 @@ def plan_day(
         There is a step in which no setting meets the targets; the message says what comes nearest.
     """
     with Threads(max(workers, 1)) as pool:
-        table = _Table(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
+        table = _StepTable(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
         table.pool, table.check, table.said = pool, check, on_progress or (lambda _done, _all, _what: None)
         dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
         most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
@@ -279,11 +287,11 @@ def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
     return (setting.cores, setting.frequency_hz or 0.0, setting.activation == "polling", not setting.sleep)
 
 
-class _Table:
+class _StepTable:
     """Steps by settings: bounds, what was evaluated and what was checked. Equal rates are evaluated once."""
 
     pool: Threads
-    check: Callable[[float], Check] | None
+    check: Callable[[float], ConfirmingRuns] | None
     said: Progress
 
     def __init__(
@@ -299,7 +307,7 @@ class _Table:
     ) -> None:
         self.candidates, self.load, self.rates_pps = candidates, load, rates_pps
         self.targets, self.evaluate, self.step_s = targets, evaluate, step_s
-        self.known: dict[tuple[float, int], Judged] = {}
+        self.known: dict[tuple[float, int], EvaluatedSetting] = {}
         self.checked: dict[tuple[float, int], Checked] = {}
         rows = {
             rate: [self._bound_j(outlooks, candidate, rate) for candidate in candidates]
@@ -314,7 +322,7 @@ class _Table:
     def keys(self, path: Sequence[int]) -> list[tuple[float, int]]:
         return [(self.rates_pps[step], number) for step, number in enumerate(path)]
 
-    def judged(self, step: int, number: int) -> Judged:
+    def judged(self, step: int, number: int) -> EvaluatedSetting:
         return self.known[self.rates_pps[step], number]
 
     def costs_of(self, places: Sequence[tuple[int, int]]) -> list[float]:
@@ -332,7 +340,7 @@ class _Table:
                 waiting.cancel()
         return [self._cost_j(key) for key in wanted]
 
-    def _judge(self, key: tuple[float, int]) -> Judged:
+    def _judge(self, key: tuple[float, int]) -> EvaluatedSetting:
         rate, number = key
         candidate = self.candidates[number]
         return judge(candidate, self.evaluate(rate)(candidate, self.load.at(rate)), self.targets)
@@ -359,7 +367,7 @@ class _Table:
             if all(self.checked[key].is_met for key in self.keys(path)):
                 return path
 
-    def _check(self, key: tuple[float, int], check: Check) -> None:
+    def _check(self, key: tuple[float, int], check: ConfirmingRuns) -> None:
         rate, number = key
         candidate, load = self.candidates[number], self.load.at(rate)
         self.said(len(self.known), self.bounds.size, f"check {format_pps(rate)}: {candidate.setting}")

@@ -8,8 +8,8 @@ from routecast.evaluate.plain import plain
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
 from routecast.power.operating.day import DayPlan
-from routecast.power.operating.optimise import Machine
-from routecast.power.operating.search import Checked, Found, Judged
+from routecast.power.operating.optimise import TunableRouter
+from routecast.power.operating.search import Checked, EvaluatedSetting, SearchResult
 from routecast.power.operating.setting import Setting
 from routecast.power.operating.targets import Target
 from routecast.power.views import scope_of
@@ -18,7 +18,7 @@ from routecast.quantity import format_power
 __all__ = ["day_document", "day_notes", "found_document", "found_notes"]
 
 
-def found_notes(point: Found, machine: Machine) -> Iterator[str]:
+def found_notes(point: SearchResult, machine: TunableRouter) -> Iterator[str]:
     """Yield what must be known beside the operating point: settings turned down, or not known."""
     for evaluated, check in point.rejected:
         yield f"{evaluated.setting}, {format_power(evaluated.power_w)}, {_failure(point.targets, check)}."
@@ -39,7 +39,7 @@ def _failure(targets: tuple[Target, ...], check: Checked) -> str:
     return f"was turned down by its check: {', '.join(failed) or 'no steady state'}"
 
 
-def day_notes(plan: DayPlan, machine: Machine, series: TrafficSeries) -> Iterator[str]:
+def day_notes(plan: DayPlan, machine: TunableRouter, series: TrafficSeries) -> Iterator[str]:
     """Yield what must be known beside the plan of a day."""
     share = plan.evaluated / max(plan.places, 1)
     yield (
@@ -49,7 +49,7 @@ def day_notes(plan: DayPlan, machine: Machine, series: TrafficSeries) -> Iterato
     yield from (*series.notes, *machine.choices.notes)
 
 
-def found_document(point: Found, machine: Machine, load: OfferedLoad) -> dict[str, object]:
+def found_document(point: SearchResult, machine: TunableRouter, load: OfferedLoad) -> dict[str, object]:
     """Return the answer for one load as plain data."""
     return {
         **_asked(machine, load, point.targets),
@@ -72,7 +72,7 @@ def found_document(point: Found, machine: Machine, load: OfferedLoad) -> dict[st
     }
 
 
-def day_document(plan: DayPlan, machine: Machine, series: TrafficSeries) -> dict[str, object]:
+def day_document(plan: DayPlan, machine: TunableRouter, series: TrafficSeries) -> dict[str, object]:
     """Return the plan of a day as plain data."""
     return {
         "router": machine.model.name,
@@ -110,7 +110,7 @@ def day_document(plan: DayPlan, machine: Machine, series: TrafficSeries) -> dict
     }
 
 
-def _asked(machine: Machine, load: OfferedLoad, targets: tuple[Target, ...]) -> dict[str, object]:
+def _asked(machine: TunableRouter, load: OfferedLoad, targets: tuple[Target, ...]) -> dict[str, object]:
     return {
         "router": machine.model.name,
         "scope": scope_of(machine),
@@ -134,7 +134,7 @@ def _unit_name(target: Target) -> str:
     return "loss_ratio" if target.quantity == "loss" else f"{target.quantity}_s"
 
 
-def _judged(judged: Judged, targets: tuple[Target, ...]) -> dict[str, object]:
+def _judged(judged: EvaluatedSetting, targets: tuple[Target, ...]) -> dict[str, object]:
     latency = plain(judged.trial.latency) if judged.trial is not None else None
     if isinstance(latency, dict):
         latency = {name: value for name, value in latency.items() if name != "hdr_base64"}

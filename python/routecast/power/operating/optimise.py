@@ -15,11 +15,11 @@ from routecast.load.offered import OfferedLoad
 from routecast.power.operating.day import DayPlan, Switching, plan_day
 from routecast.power.operating.search import (
     Appraised,
-    Check,
+    ConfirmingRuns,
     Evaluate,
-    Found,
     Outlooks,
     Progress,
+    SearchResult,
     Simulating,
     search,
     solving,
@@ -31,13 +31,13 @@ from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 
-__all__ = ["Effort", "Machine", "machine_of", "operating_point", "optimise_day", "why_none", "with_no_loss"]
+__all__ = ["Effort", "TunableRouter", "machine_of", "operating_point", "optimise_day", "why_none", "with_no_loss"]
 
 
 # Why no setting meets the targets, and how near the nearest comes.
 
 
-def why_none(point: Found, rate_pps: float) -> str:
+def why_none(point: SearchResult, rate_pps: float) -> str:
     """Say which targets nothing meets, what is the best reachable, and what comes nearest to all of them."""
     if not point.judged:
         largest = max(point.overloaded, key=lambda appraised: appraised.outlook.lossless_pps)
@@ -86,7 +86,7 @@ _LEAST_RATE = 1e-4
 
 
 @value
-class Machine:
+class TunableRouter:
     """A router with what may be chosen of it, and everything that the choices make of it."""
 
     model: RouterModel
@@ -126,12 +126,12 @@ class Effort:
             return solving
         return Simulating(self.duration_s * times, self.seed, stop)
 
-    def check(self, stop: threading.Event, *, times: float = 1.0) -> Check | None:
+    def check(self, stop: threading.Event, *, times: float = 1.0) -> ConfirmingRuns | None:
         """Return the check, for replications that are so many times as long."""
         if self.replications == 0:
             return None
         seeds = tuple(range(self.seed + 1, self.seed + 1 + self.replications))
-        return Check(_CHECK_TIMES * self.duration_s * times, seeds, stop)
+        return ConfirmingRuns(_CHECK_TIMES * self.duration_s * times, seeds, stop)
 
     def outlooks(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> Outlooks:
         """Return the outlooks of candidates for this evaluator."""
@@ -153,7 +153,7 @@ def machine_of(
     pool: str = "",
     lingers_s: Sequence[float] = (),
     frames: FrameMix | None = None,
-) -> Machine:
+) -> TunableRouter:
     """Return what may be chosen of the router that a document describes.
 
     Parameters
@@ -177,7 +177,7 @@ def machine_of(
     model, load = build_router(document, subject=subject, folder=folder, frames=frames)
     choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
     offered = candidates(document, model, choices, subject=subject, folder=folder, frames=frames)
-    return Machine(model=model, load=load, choices=choices, candidates=offered)
+    return TunableRouter(model=model, load=load, choices=choices, candidates=offered)
 
 
 def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
@@ -186,13 +186,13 @@ def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
 
 
 def operating_point(
-    machine: Machine,
+    machine: TunableRouter,
     load: OfferedLoad,
     targets: Sequence[Target],
     effort: Effort | None = None,
     *,
     on_progress: Progress | None = None,
-) -> Found:
+) -> SearchResult:
     """Return the setting that meets the targets at a load with the fewest watts, checked by simulation.
 
     Parameters
@@ -230,7 +230,7 @@ def operating_point(
 
 
 def optimise_day(
-    machine: Machine,
+    machine: TunableRouter,
     load: OfferedLoad,
     rates_pps: Sequence[float],
     targets: Sequence[Target],
@@ -277,7 +277,7 @@ def optimise_day(
     peak_pps = max(rates_pps)
     stop = threading.Event()
 
-    def check(rate_pps: float) -> Check:
+    def check(rate_pps: float) -> ConfirmingRuns:
         verdict = effort.check(stop, times=_stretch(rate_pps, peak_pps))
         assert verdict is not None
         return verdict

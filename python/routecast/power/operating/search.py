@@ -40,14 +40,14 @@ from routecast.router.model import RouterModel, TaskUnit
 __all__ = [
     "CAPACITY_MARGIN",
     "Appraised",
-    "Check",
     "Checked",
+    "ConfirmingRuns",
     "Evaluate",
-    "Found",
-    "Judged",
+    "EvaluatedSetting",
     "Outlook",
     "Outlooks",
     "Progress",
+    "SearchResult",
     "Simulating",
     "judge",
     "latency_quantity",
@@ -134,7 +134,7 @@ class Checked:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Check:
+class ConfirmingRuns:
     """The last word on a setting: independent replications, longer than those of the search.
 
     The search takes the best of many noisy trials, so its winner's own trial flatters it. New seeds do not, and the
@@ -298,7 +298,7 @@ def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> f
 
 
 @value
-class Judged:
+class EvaluatedSetting:
     """A candidate that was evaluated."""
 
     candidate: Candidate
@@ -327,16 +327,18 @@ class Judged:
         return float(getattr(self.trial.latency, f"{quantity}_s"))
 
 
-def judge(candidate: Candidate, trial: Trial | None, targets: Sequence[Target], *, least_w: float = 0.0) -> Judged:
+def judge(
+    candidate: Candidate, trial: Trial | None, targets: Sequence[Target], *, least_w: float = 0.0
+) -> EvaluatedSetting:
     """Return what the targets say of a candidate's trial; without a trial none is met."""
     if trial is None:
         unknown = tuple(math.nan for _ in targets)
-        return Judged(
+        return EvaluatedSetting(
             candidate=candidate, least_w=least_w, power_w=math.nan, values=unknown, excess=math.inf, trial=None
         )
     values = tuple(target.value(trial) for target in targets)
     excess = max((target.excess(value) for target, value in zip(targets, values, strict=True)), default=0.0)
-    return Judged(
+    return EvaluatedSetting(
         candidate=candidate,
         least_w=least_w,
         power_w=math.nan if trial.power is None else trial.power.mean_w,
@@ -351,7 +353,7 @@ def latency_quantity(targets: Iterable[Target]) -> str:
     return next((target.quantity for target in targets if target.quantity != "loss"), "p99")
 
 
-def front_of(judged: Iterable[Judged], targets: Sequence[Target]) -> tuple[Judged, ...]:
+def front_of(judged: Iterable[EvaluatedSetting], targets: Sequence[Target]) -> tuple[EvaluatedSetting, ...]:
     """Return the Pareto front of watts against latency, in rising watts, of those that keep the target on loss.
 
     Parameters
@@ -372,7 +374,7 @@ def front_of(judged: Iterable[Judged], targets: Sequence[Target]) -> tuple[Judge
             if target.quantity == "loss"
         )
     ]
-    front: list[Judged] = []
+    front: list[EvaluatedSetting] = []
     for candidate in sorted(kept, key=lambda item: (item.power_w, item.latency_s(quantity))):
         if not front or candidate.latency_s(quantity) < front[-1].latency_s(quantity):
             front.append(candidate)
@@ -393,14 +395,14 @@ class Appraised:
 
 
 @value
-class Found:
+class SearchResult:
     """What a search came to."""
 
     targets: tuple[Target, ...]
-    best: Judged | None = field("The setting with the fewest watts that meets all targets; None if none does")
+    best: EvaluatedSetting | None = field("The setting with the fewest watts that meets all targets; None if none does")
     check: Checked | None = field("Its check; None without one")
-    judged: tuple[Judged, ...] = field("All that were evaluated, in the order of their bounds")
-    rejected: tuple[tuple[Judged, Checked], ...] = field(
+    judged: tuple[EvaluatedSetting, ...] = field("All that were evaluated, in the order of their bounds")
+    rejected: tuple[tuple[EvaluatedSetting, Checked], ...] = field(
         "Settings with fewer watts in the search that their check turned down"
     )
     overloaded: tuple[Appraised, ...] = field("Settings that the closed form rules out")
@@ -410,12 +412,12 @@ class Found:
     is_whole: bool = field("Whether the search came to its end", default=True)
 
     @property
-    def front(self) -> tuple[Judged, ...]:
+    def front(self) -> tuple[EvaluatedSetting, ...]:
         """Pareto front of watts against latency among those that were evaluated."""
         return front_of(self.judged, self.targets)
 
     @property
-    def nearest(self) -> Judged | None:
+    def nearest(self) -> EvaluatedSetting | None:
         """What comes nearest to the targets: the least excess, then the fewest watts."""
         known = [candidate for candidate in self.judged if math.isfinite(candidate.excess)]
         return min(known, key=lambda item: (item.excess, item.power_w), default=None)
@@ -425,7 +427,7 @@ class Found:
         """How many evaluated settings have a quantity that the evaluator does not know."""
         return sum(any(math.isnan(value) for value in candidate.values) for candidate in self.judged)
 
-    def reachable(self, number: int) -> Judged | None:
+    def reachable(self, number: int) -> EvaluatedSetting | None:
         """Return the evaluated setting with the least value of target ``number``."""
         known = [candidate for candidate in self.judged if not math.isnan(candidate.values[number])]
         return min(known, key=lambda item: (item.values[number], item.power_w), default=None)
@@ -437,12 +439,12 @@ def search(
     targets: Sequence[Target],
     evaluate: Evaluate,
     *,
-    check: Check | None = None,
+    check: ConfirmingRuns | None = None,
     workers: int = 1,
     is_exhaustive: bool = False,
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
-) -> Found:
+) -> SearchResult:
     """Return the candidate with the fewest watts that meets the targets.
 
     Parameters
@@ -463,7 +465,7 @@ def search(
     on_progress : callable or None
         Called with how many were evaluated, how many could be, and what is under way.
     """
-    run = _Search(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
+    run = _SearchState(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
     report = on_progress or (lambda _done, _total, _what: None)
     with Threads(max(workers, 1)) as pool:
         trials = _ahead(pool, run.queue, load, evaluate, workers)
@@ -494,11 +496,11 @@ def search(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _watts(judged: Judged) -> float:
+def _watts(judged: EvaluatedSetting) -> float:
     return judged.power_w
 
 
-class _Search:
+class _SearchState:
     """The state of a search."""
 
     def __init__(
@@ -506,7 +508,7 @@ class _Search:
         appraised: Sequence[Appraised],
         load: OfferedLoad,
         targets: tuple[Target, ...],
-        check: Check | None,
+        check: ConfirmingRuns | None,
         *,
         is_exhaustive: bool,
     ) -> None:
@@ -515,14 +517,14 @@ class _Search:
         kept = [candidate for candidate in appraised if not candidate.outlook.is_overloaded]
         self.queue = sorted(kept, key=lambda item: item.outlook.least_w)  # stable: ties stay in order
         self.count = len(appraised)
-        self.judged: list[Judged] = []
-        self.rejected: list[tuple[Judged, Checked]] = []
+        self.judged: list[EvaluatedSetting] = []
+        self.rejected: list[tuple[EvaluatedSetting, Checked]] = []
 
-    def met(self) -> list[Judged]:
+    def met(self) -> list[EvaluatedSetting]:
         turned_down = {id(candidate) for candidate, _ in self.rejected}
         return [candidate for candidate in self.judged if candidate.is_met and id(candidate) not in turned_down]
 
-    def contender(self) -> Judged | None:
+    def contender(self) -> EvaluatedSetting | None:
         """Return the one with the fewest watts that meets the targets, or nearly, and was not turned down."""
         turned_down = {id(rejected) for rejected, _ in self.rejected}
         most = _NEAR if self.check is not None else 0.0
@@ -533,18 +535,20 @@ class _Search:
         ]
         return min(open_ones, key=_watts, default=None)
 
-    def is_settled(self, contender: Judged) -> bool:
+    def is_settled(self, contender: EvaluatedSetting) -> bool:
         """Whether no candidate that is left can need fewer watts than the contender."""
         if len(self.judged) == len(self.queue):
             return True
         return not self.is_exhaustive and contender.power_w <= self.queue[len(self.judged)].outlook.least_w
 
-    def found(self, best: Judged | None, check: Checked | None = None, *, is_whole: bool = True) -> Found:
+    def found(
+        self, best: EvaluatedSetting | None, check: Checked | None = None, *, is_whole: bool = True
+    ) -> SearchResult:
         if best is not None and check is not None and not best.is_met:
             # The check has the last word on what noise had pushed above a limit.
             best, before = replace(best, excess=0.0), best
             self.judged[self.judged.index(before)] = best
-        return Found(
+        return SearchResult(
             targets=self.targets,
             best=best,
             check=check,

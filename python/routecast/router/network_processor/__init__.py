@@ -1,7 +1,7 @@
 """Routers on network processors: engines, hardware threads, memories, blocks."""
 
 from routecast.router.network_processor.builder import network_processor
-from routecast.router.network_processor.expectation import Expectation, Limit, expectation
+from routecast.router.network_processor.expectation import Expectation, ResourceLimit, expectation
 from routecast.router.network_processor.model import (
     Block,
     Engines,
@@ -20,12 +20,12 @@ __all__ = [
     "Block",
     "Engines",
     "Expectation",
-    "Limit",
     "LineCard",
     "Link",
     "Memory",
     "NetworkProcessor",
     "Reference",
+    "ResourceLimit",
     "Slice",
     "Stage",
     "State",

@@ -28,9 +28,9 @@ from routecast.router.model import Need, Policy, Port, ResourcePool, Route, Rout
 from routecast.router.network_processor.check import problems_of, stage_threads
 from routecast.router.network_processor.model import (
     Block,
+    InstructionRun,
     LineCard,
     NetworkProcessor,
-    Run,
     Slice,
     Stage,
     State,
@@ -528,7 +528,7 @@ class _Chain:
         ]
 
     def _made(self, step: Step) -> list[TaskUnit]:
-        if isinstance(step, Run):
+        if isinstance(step, InstructionRun):
             return [
                 TaskUnit(
                     name=self._name(step.block),

@@ -25,20 +25,20 @@ from routecast.router.network_processor.builder import stage_names
 from routecast.router.network_processor.check import stage_threads
 from routecast.router.network_processor.model import (
     Block,
+    InstructionRun,
     LineCard,
     NetworkProcessor,
-    Run,
     Stage,
     State,
     Step,
     steps_of,
 )
 
-__all__ = ["Expectation", "Limit", "expectation"]
+__all__ = ["Expectation", "ResourceLimit", "expectation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class ResourceLimit:
     """Frames per second that one resource can carry, were nothing else in the way; ``name`` is that of its pool."""
 
     name: str
@@ -50,7 +50,7 @@ class Limit:
 class Expectation:
     """All limits, the least first."""
 
-    limits: tuple[Limit, ...]
+    limits: tuple[ResourceLimit, ...]
 
     @property
     def pps(self) -> float:
@@ -58,7 +58,7 @@ class Expectation:
         return self.limits[0].pps
 
     @property
-    def limit(self) -> Limit:
+    def limit(self) -> ResourceLimit:
         """What limits."""
         return self.limits[0]
 
@@ -101,31 +101,32 @@ def expectation(
             engine_s[engine] = engine_s.get(engine, 0.0) + share * runs_s
             name = f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {names[index]} threads"
             occupied_s = share * (runs_s + waits_s)
-            limits.append(Limit(name=name, kind="threads", pps=_rate(threads, occupied_s)))
+            limits.append(ResourceLimit(name=name, kind="threads", pps=_rate(threads, occupied_s)))
     limits += [
-        Limit(name=f"engine {engine}", kind="engine", pps=_rate(1, busy_s)) for engine, busy_s in engine_s.items()
+        ResourceLimit(name=f"engine {engine}", kind="engine", pps=_rate(1, busy_s))
+        for engine, busy_s in engine_s.items()
     ]
     limits += [
-        Limit(name=memory.name, kind="memory", pps=_rate(memory.channels, memory_s[memory.name]))
+        ResourceLimit(name=memory.name, kind="memory", pps=_rate(memory.channels, memory_s[memory.name]))
         for memory in processor.memories
         if memory.name in memory_s
     ]
     return Expectation(limits=tuple(sorted(limits, key=lambda limit: limit.pps)))
 
 
-def _outside(processor: NetworkProcessor, card: LineCard | None, frame_bytes: float) -> Iterator[Limit]:
+def _outside(processor: NetworkProcessor, card: LineCard | None, frame_bytes: float) -> Iterator[ResourceLimit]:
     """Yield the limits of lines, and of line cards where there are any."""
     own_pps = processor.ports * line_rate_pps(processor.link_bps, frame_bytes)
     if card is None:
-        yield Limit(name="ports", kind="lines", pps=own_pps)
+        yield ResourceLimit(name="ports", kind="lines", pps=own_pps)
         return
     outside_pps = processor.ports * line_rate_pps(card.line_bps(processor), frame_bytes)
-    yield Limit(name="ports", kind="lines", pps=outside_pps)
-    yield Limit(name="blade ports", kind="lines", pps=own_pps)
+    yield ResourceLimit(name="ports", kind="lines", pps=outside_pps)
+    yield ResourceLimit(name="blade ports", kind="lines", pps=own_pps)
     in_s = card.per_packet_s + card.per_byte_s * frame_bytes
     out_s = card.out_per_packet_s + card.out_per_byte_s * frame_bytes
-    yield Limit(name="line cards", kind="line cards", pps=_rate(processor.ports, in_s))
-    yield Limit(name="line cards out", kind="line cards", pps=_rate(processor.ports, out_s))
+    yield ResourceLimit(name="line cards", kind="line cards", pps=_rate(processor.ports, in_s))
+    yield ResourceLimit(name="line cards out", kind="line cards", pps=_rate(processor.ports, out_s))
 
 
 def _rate(units: int, busy_s: float) -> float:
@@ -138,7 +139,7 @@ def _times(
     """Return the time of runs and of waits, and add what memories are busy to ``memory_s``."""
     runs_s = waits_s = 0.0
     for step in steps:
-        if isinstance(step, Run):
+        if isinstance(step, InstructionRun):
             cycles = step.cycles + step.cycles_per_byte * frame_bytes
             runs_s += cycles / processor.engines.frequency_hz
         else:

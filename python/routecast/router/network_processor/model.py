@@ -28,12 +28,12 @@ __all__ = [
     "Block",
     "Engines",
     "Hardware",
+    "InstructionRun",
     "LineCard",
     "Link",
     "Memory",
     "NetworkProcessor",
     "Reference",
-    "Run",
     "Slice",
     "Stage",
     "State",
@@ -238,7 +238,7 @@ class LineCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class InstructionRun:
     """Instructions on the engine, ``cycles + cycles_per_byte·S`` of them for a frame of ``S`` bytes."""
 
     block: str
@@ -257,7 +257,7 @@ class Wait:
     rest_s: float = field("What the thread waits beyond that, where nobody else uses the memory", default=0.0)
 
 
-Step = Run | Wait
+Step = InstructionRun | Wait
 
 
 def occupancy_s(memory: Memory, access_bytes: int) -> float:
@@ -311,7 +311,7 @@ def steps_of(
         per_byte = block.cycles_per_byte * (ratios or {}).get(name, 1.0)
         waits = _waits(block, states, memories, processor)
         parts = len(waits) + 1
-        run = Run(block=name, cycles=cycles / parts, cycles_per_byte=per_byte / parts)
+        run = InstructionRun(block=name, cycles=cycles / parts, cycles_per_byte=per_byte / parts)
         steps.append(run)
         for wait, switches in waits:
             steps += [wait, replace(run, cycles=run.cycles + switches)]
@@ -322,7 +322,7 @@ def steps_of(
 def _ring(link: Link, block: str, memories: Mapping[str, Memory], *, getting: bool) -> Iterator[Step]:
     cycles = link.get_cycles if getting else link.put_cycles
     if cycles:
-        yield Run(block=block, cycles=cycles)
+        yield InstructionRun(block=block, cycles=cycles)
     if link.memory:
         memory = memories[link.memory]
         busy_s = occupancy_s(memory, link.access_bytes)
@@ -375,10 +375,10 @@ def joined(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return the steps with runs that follow each other made one, and runs of nothing left out."""
     made: list[Step] = []
     for step in steps:
-        if isinstance(step, Run) and not step.cycles and not step.cycles_per_byte:
+        if isinstance(step, InstructionRun) and not step.cycles and not step.cycles_per_byte:
             continue
         before = made[-1] if made else None
-        if isinstance(step, Run) and isinstance(before, Run):
+        if isinstance(step, InstructionRun) and isinstance(before, InstructionRun):
             made[-1] = replace(
                 before,
                 cycles=before.cycles + step.cycles,

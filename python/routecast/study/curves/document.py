@@ -31,14 +31,14 @@ __all__ = [
     "Curve",
     "CurveRun",
     "CurveStudy",
-    "Figure",
+    "FigureTable",
     "LeftOut",
     "Limited",
     "Ordered",
     "Passing",
     "Patterns",
-    "Shape",
-    "Stated",
+    "ShapeTable",
+    "StatedRate",
     "Traffic",
 ]
 
@@ -93,7 +93,7 @@ class Calibrates(FileModel):
     routers: tuple[Name, ...] = Field(default=(), description="Router documents that it is set in; none: all.")
 
 
-class Stated(Quoted):
+class StatedRate(Quoted):
     """``[[figure.stated]]``: a rate that a source states of a curve."""
 
     curve: Title = Field(description="Name of the curve.")
@@ -144,7 +144,7 @@ class Ordered(Quoted):
     )
 
 
-class Shape(Quoted):
+class ShapeTable(Quoted):
     """``[[figure.shape]]``: what becomes of a curve beyond its peak."""
 
     curve: Title = Field(description="Name of the curve.")
@@ -189,7 +189,7 @@ class LeftOut(FileModel):
     )
 
 
-class Figure(FileModel):
+class FigureTable(FileModel):
     """``[[figure]]``: forwarded against offered load."""
 
     name: Name = Field(description="Name of the figure; names its file.")
@@ -199,10 +199,10 @@ class Figure(FileModel):
     )
     traffic: Traffic = Field(description="What is offered.")
     curve: Annotated[tuple[Curve, ...], Field(min_length=1)]
-    stated: tuple[Stated, ...] = ()
+    stated: tuple[StatedRate, ...] = ()
     passing: tuple[Passing, ...] = ()
     ordered: tuple[Ordered, ...] = ()
-    shape: tuple[Shape, ...] = ()
+    shape: tuple[ShapeTable, ...] = ()
     limited: tuple[Limited, ...] = ()
     patterns: tuple[Patterns, ...] = ()
 
@@ -235,7 +235,7 @@ class CurveStudy(StudyDocument):
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
         description="Router documents by name, as router files say them."
     )
-    figure: Annotated[tuple[Figure, ...], Field(min_length=1)]
+    figure: Annotated[tuple[FigureTable, ...], Field(min_length=1)]
     left_out: LeftOut | None = Field(default=None, description="Whether rates are left out in turn, and how.")
     criteria: CurveCriteria = CurveCriteria()
 
@@ -279,7 +279,7 @@ def _problems(study: CurveStudy, folder: Path) -> list[Problem]:
     return list(dict.fromkeys(problems))  # a router's own faults are told once, not by each of its curves
 
 
-def _curves(study: CurveStudy, figure: Figure, place: str, folder: Path) -> list[Problem]:
+def _curves(study: CurveStudy, figure: FigureTable, place: str, folder: Path) -> list[Problem]:
     problems = []
     names = [curve.name for curve in figure.curve]
     for number, curve in enumerate(figure.curve):
@@ -298,7 +298,7 @@ def _curves(study: CurveStudy, figure: Figure, place: str, folder: Path) -> list
     return problems
 
 
-def _built(study: CurveStudy, figure: Figure, curve: Curve, at: str, folder: Path) -> list[Problem]:
+def _built(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder: Path) -> list[Problem]:
     """Return why a curve's router cannot be built, or not carry the curve's load: each fault where it is written."""
     from routecast.study.curves.simulate import document_of, load_of, model_of
 
@@ -334,7 +334,7 @@ def _alone(study: CurveStudy, curve: Curve, folder: Path) -> list[Problem]:
     return []
 
 
-def _named(figure: Figure, place: str) -> list[Problem]:
+def _named(figure: FigureTable, place: str) -> list[Problem]:
     names = [curve.name for curve in figure.curve]
     flows = {curve.name: len((curve.traffic or figure.traffic).shares) for curve in figure.curve}
     problems = []

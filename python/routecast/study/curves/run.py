@@ -24,20 +24,20 @@ from routecast.router.variants import vary
 from routecast.study.curves.document import (
     Curve,
     CurveStudy,
-    Figure,
+    FigureTable,
     Limited,
     Ordered,
     Passing,
     Patterns,
-    Shape,
-    Stated,
+    ShapeTable,
+    StatedRate,
 )
 from routecast.study.curves.simulate import (
     ROUNDS,
     Calibrated,
     Omitted,
-    Point,
     Setting,
+    SimulatedPoint,
     calibrate,
     calibrating,
     document_of,
@@ -66,7 +66,7 @@ class Compared:
     )
 
     figure: str
-    stated: Stated
+    stated: StatedRate
     found_pps: float
 
     @property
@@ -120,8 +120,8 @@ class FigureResult:
 
     SUMMARY: ClassVar = ("name=figure.name", "title=figure.title", "curves=named_curves")
 
-    figure: Figure
-    curves: Mapping[str, tuple[Point, ...]]
+    figure: FigureTable
+    curves: Mapping[str, tuple[SimulatedPoint, ...]]
 
     @property
     def named_curves(self) -> list[dict[str, object]]:
@@ -206,7 +206,7 @@ def criteria(
     return criteria_of(*bounds)
 
 
-def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[float, bool]]:
+def holds(ordered: Ordered, curves: Sequence[Sequence[SimulatedPoint]]) -> list[tuple[float, bool]]:
     """Return at each load in range whether the curves are in the stated order."""
     holding = []
     by = ordered.by or 0.0
@@ -240,7 +240,7 @@ def _ordered(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
     return statement, bool(kept) and not wrong
 
 
-def _shape(result: FigureResult, shape: Shape) -> tuple[Statement, bool]:
+def _shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
     points = result.curves[shape.curve]
     peak = max(points, key=lambda point: point.forwarded_pps)
     beyond = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
@@ -265,7 +265,7 @@ def _limited(result: FigureResult, limited: Limited) -> tuple[Statement, bool]:
     return Statement(says=limited.says, where=where, stated=limited.thread, here=here), is_met
 
 
-def _at(points: Sequence[Point], load: float) -> float:
+def _at(points: Sequence[SimulatedPoint], load: float) -> float:
     return min(points, key=lambda point: abs(point.offered_pps - load)).forwarded_pps
 
 
@@ -325,7 +325,9 @@ class _Simulations:
         self._run.tell(f"calibrate: {what}")
         self._rounds += 1
 
-    def of_curve(self, figure: Figure, curve: Curve, offered: Sequence[float], setting: Setting) -> list[Point]:
+    def of_curve(
+        self, figure: FigureTable, curve: Curve, offered: Sequence[float], setting: Setting
+    ) -> list[SimulatedPoint]:
         """Return points of a curve; used by the calibration."""
         return self._points([self._task(figure, curve, load, setting) for load in offered])
 
@@ -374,12 +376,12 @@ class _Simulations:
             for figure, patterns in patterned_figures
         )
 
-    def _points(self, tasks: list[StudyTask]) -> list[Point]:
+    def _points(self, tasks: list[StudyTask]) -> list[SimulatedPoint]:
         rows = self._run.complete(self._ledger, tasks, submit=self._submit)
         return [unpacked(str(row["point"])) for row in rows]
 
     def _task(
-        self, figure: Figure, curve: Curve, offered_pps: float, setting: Setting, *, by_flow: bool = False
+        self, figure: FigureTable, curve: Curve, offered_pps: float, setting: Setting, *, by_flow: bool = False
     ) -> StudyTask:
         document = document_of(self._study, curve, setting)
         traffic = (curve.traffic or figure.traffic).model_dump(mode="json")

@@ -30,14 +30,23 @@ from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 from routecast.router.variants import vary
-from routecast.study.curves.document import Calibrates, Curve, CurveRun, CurveStudy, Figure, LeftOut, Stated, Traffic
+from routecast.study.curves.document import (
+    Calibrates,
+    Curve,
+    CurveRun,
+    CurveStudy,
+    FigureTable,
+    LeftOut,
+    StatedRate,
+    Traffic,
+)
 
 __all__ = [
     "ROUNDS",
     "Calibrated",
     "Omitted",
-    "Point",
     "Setting",
+    "SimulatedPoint",
     "calibrate",
     "calibrating",
     "document_of",
@@ -83,7 +92,7 @@ def model_of(document: Mapping[str, Any], subject: str, folder: Path) -> RouterM
     return build_router(document, subject=subject, folder=folder)[0]
 
 
-def load_of(figure: Figure, curve: Curve, offered_pps: float) -> OfferedLoad:
+def load_of(figure: FigureTable, curve: Curve, offered_pps: float) -> OfferedLoad:
     """Return the load of a point."""
     traffic = curve.traffic or figure.traffic
     return OfferedLoad(
@@ -113,7 +122,7 @@ def _flows(traffic: Traffic) -> FlowSet:
 
 
 @value
-class Point:
+class SimulatedPoint:
     """A simulated point; rates in frames per second over all ports."""
 
     offered_pps: float
@@ -139,7 +148,7 @@ class Point:
 
 def point(
     document: Mapping[str, Any], subject: str, folder: Path, load: OfferedLoad, run: CurveRun, *, by_flow: bool = False
-) -> Point:
+) -> SimulatedPoint:
     """Simulate and solve a router document at a load.
 
     Raises
@@ -152,7 +161,7 @@ def point(
         model=model, seed=run.seed, replications=run.replications, steady_state=False, per_flow=by_flow
     ).trial(load, run.duration)
     low, high = trial.interval.get("forwarded_pps", (math.nan, math.nan))
-    return Point(
+    return SimulatedPoint(
         offered_pps=trial.offered_pps,
         forwarded_pps=trial.forwarded_pps,
         half_width_pps=(high - low) / 2.0,
@@ -179,10 +188,10 @@ def packed_point(*args: Any, **options: Any) -> Row:
     return {"point": json.dumps(asdict(point(*args, **options)))}
 
 
-def unpacked(text: str) -> Point:
+def unpacked(text: str) -> SimulatedPoint:
     """Return the point that stands in the ledger."""
     row = json.loads(text)
-    return Point(**{**row, "passes": tuple(row["passes"])})
+    return SimulatedPoint(**{**row, "passes": tuple(row["passes"])})
 
 
 ROUNDS = 2
@@ -190,7 +199,7 @@ HALVINGS = 9
 CLOSE = 2e-3
 """Relative error of the forwarded rate at which a bracket is narrow enough."""
 
-Ask = Callable[[Figure, Curve, Sequence[float], Setting], list[Point]]
+Ask = Callable[[FigureTable, Curve, Sequence[float], Setting], list[SimulatedPoint]]
 """Simulates points of a curve with calibrated values."""
 
 
@@ -207,7 +216,7 @@ class Calibrated:
     where: str
 
 
-def calibrating(study: CurveStudy) -> list[tuple[Figure, Curve, Stated]]:
+def calibrating(study: CurveStudy) -> list[tuple[FigureTable, Curve, StatedRate]]:
     """Return the stated values that calibrate, in the order of the file."""
     return [
         (figure, figure.named(stated.curve), stated)
@@ -242,7 +251,12 @@ def calibrate(
 
 
 def _set(
-    study: CurveStudy, setting: dict[str, dict[str, object]], figure: Figure, curve: Curve, stated: Stated, ask: Ask
+    study: CurveStudy,
+    setting: dict[str, dict[str, object]],
+    figure: FigureTable,
+    curve: Curve,
+    stated: StatedRate,
+    ask: Ask,
 ) -> Calibrated:
     how = stated.calibrates
     assert how is not None
@@ -290,7 +304,7 @@ class Omitted:
     )
 
     figure: str
-    stated: Stated
+    stated: StatedRate
     paths: tuple[str, ...]
     value_s: float
     is_at_end: bool
@@ -357,7 +371,7 @@ def leave_out(
     return tuple(left_out)
 
 
-def _rate(ask: Ask, figure: Figure, curve: Curve, stated: Stated, setting: Setting) -> float:
+def _rate(ask: Ask, figure: FigureTable, curve: Curve, stated: StatedRate, setting: Setting) -> float:
     """Return what is found of a stated rate with calibrated values."""
     return read_at(ask(figure, curve, loads_at(figure, stated), setting), stated.at)
 
@@ -378,14 +392,14 @@ def _least(costs: Sequence[float], misses: Sequence[Sequence[float]]) -> float:
     return min(between, key=lambda pair: pair[1])[0]
 
 
-def loads_at(figure: Figure, stated: Stated) -> Sequence[float]:
+def loads_at(figure: FigureTable, stated: StatedRate) -> Sequence[float]:
     """Return the offered loads that a stated value is read from."""
     if stated.at == "peak":
         return figure.offered_pps
     return (figure.offered_pps[-1],) if stated.at == "highest" else (float(stated.at),)
 
 
-def read_at(points: Sequence[Point], at: str | float) -> float:
+def read_at(points: Sequence[SimulatedPoint], at: str | float) -> float:
     """Return the forwarded rate of a curve at its peak, at its highest load, or at a load."""
     if at == "peak":
         return max(point.forwarded_pps for point in points)

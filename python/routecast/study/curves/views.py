@@ -10,7 +10,7 @@ from routecast.show.figures import Axis, Figure, Line, Mark, Points
 from routecast.show.page import Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
 from routecast.study.curves.run import SIDES, Compared, CurveResult, FigureResult, Patterned
-from routecast.study.curves.simulate import Omitted, Point
+from routecast.study.curves.simulate import Omitted, SimulatedPoint
 from routecast.study.result import TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
@@ -147,11 +147,11 @@ def curves_table(result: FigureResult) -> Table:
 def threads_table(result: FigureResult) -> Table:
     """Return which threads are busiest at the highest load, and where frames are lost."""
 
-    def busiest(row: tuple[str, Point]) -> str:
+    def busiest(row: tuple[str, SimulatedPoint]) -> str:
         busy = sorted(row[1].busy_cores.items(), key=lambda pair: -pair[1])[:4]
         return ", ".join(f"{thread} {100.0 * cores:.0f}" for thread, cores in busy)
 
-    def lost(row: tuple[str, Point]) -> str:
+    def lost(row: tuple[str, SimulatedPoint]) -> str:
         places = sorted(row[1].drops_pps.items(), key=lambda pair: -pair[1])[:2]
         return ", ".join(f"{place} {_kpps(rate)}" for place, rate in places) or "nowhere"
 

@@ -23,14 +23,14 @@ from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
 
-__all__ = ["FunctionResult", "FunctionRow", "FunctionRun", "LocalBench", "Point", "answer", "points"]
+__all__ = ["FunctionPoint", "FunctionResult", "FunctionRow", "FunctionRun", "LocalBench", "answer", "points"]
 
 
 # The points of a study of functions: each is estimated, run, and run again.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class FunctionPoint:
     """One function, one size of its tables, one frame size, one traffic."""
 
     function: str
@@ -67,14 +67,14 @@ class Point:
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
 
 
-def points(study: FunctionStudy) -> Iterator[Point]:
+def points(study: FunctionStudy) -> Iterator[FunctionPoint]:
     """Yield every point of the study once, in the order of the file."""
     for series in study.series:
         refining = {(refinement.size, refinement.traffic) for refinement in series.refine}
         for size, tables in series.tables.items():
             for traffic in series.traffic:
                 for frame_bytes in series.frames:
-                    yield Point(
+                    yield FunctionPoint(
                         function=series.function,
                         direction=series.direction,
                         size=size,
@@ -109,7 +109,7 @@ class FunctionRow:
 
     SUMMARY: ClassVar = ("*", "cycles", "measured_pps", "estimated_pps", "error_ratio", "refined_error_ratio")
 
-    point: Point
+    point: FunctionPoint
     estimated_cycles: float = field("From the probe alone")
     refined_cycles: float = field("After refining")
     measured_cycles: tuple[float, ...] = field("One value for each repeat")
@@ -212,7 +212,7 @@ class FunctionBench(Protocol):
         """Return the host's costs; ``tell`` hears the finished share."""
         ...
 
-    def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
+    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
         """Run the function of a point once; with the hand loop beside it where there is one."""
         ...
 
@@ -234,7 +234,7 @@ class LocalBench:
 
         return probe(quick=host.quick, cpu=self._study.run.core, progress=tell).hardware
 
-    def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
+    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
         """Run on the study's core."""
         from routecast import _core
 
@@ -355,7 +355,7 @@ def _hardware(run: StudyRun[FunctionStudy], bench: FunctionBench) -> Hardware:
     return hardware
 
 
-def _estimate(hardware: Hardware, point: Point) -> Estimate:
+def _estimate(hardware: Hardware, point: FunctionPoint) -> Estimate:
     return estimate(
         read_function(point.function),
         hardware,
@@ -366,7 +366,7 @@ def _estimate(hardware: Hardware, point: Point) -> Estimate:
     )
 
 
-def _run(bench: FunctionBench, point: Point, seed: int, repeat: int) -> Row:
+def _run(bench: FunctionBench, point: FunctionPoint, seed: int, repeat: int) -> Row:
     outcome = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
     return {
         "function": point.function,
@@ -387,7 +387,7 @@ def _numbers(rows: Sequence[Row], name: str) -> list[float]:
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 
 
-def _measured(point: Point, rows: Sequence[Row]) -> MeasuredFunction:
+def _measured(point: FunctionPoint, rows: Sequence[Row]) -> MeasuredFunction:
     cycles = _numbers(rows, "cycles")
     return MeasuredFunction(
         function=point.function,
@@ -400,7 +400,9 @@ def _measured(point: Point, rows: Sequence[Row]) -> MeasuredFunction:
     )
 
 
-def _row(hardware: Hardware, point: Point, before: Estimate, after: Estimate, rows: Sequence[Row]) -> FunctionRow:
+def _row(
+    hardware: Hardware, point: FunctionPoint, before: Estimate, after: Estimate, rows: Sequence[Row]
+) -> FunctionRow:
     hand = {name: _numbers(rows, name) for name in ("hand_frames_s", "hand_lookup_s")}
     low, high = before.cycles_range
     return FunctionRow(

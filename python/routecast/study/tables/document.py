@@ -11,26 +11,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from routecast.errors import Problem
 from routecast.load.fields import Frames
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Duration, FrameCount, FrameRate
-from routecast.quantity.file_model import FileModel
+from routecast.quantity.file_model import FileTable
 from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument
 from routecast.study.knew import STATEMENTS, Group, group_of
 
 __all__ = ["Study", "StudyRouter", "several"]
 
 
-class _Table(FileModel):
-    """A table of the file."""
-
-    model_config = ConfigDict(str_strip_whitespace=True)
-
-
-class StudyRouter(_Table):
+class StudyRouter(FileTable):
     """``[router]``: the router that was measured, as far as the measurements do not say it."""
 
     builder: Literal["multicore"] = Field(default="multicore", description="How the model is built.")
@@ -41,13 +35,13 @@ class StudyRouter(_Table):
     description: str = Field(default="", description="The machine in words, for the report.")
 
 
-class LoadNote(_Table):
+class LoadNote(FileTable):
     """``[load]``: how the measurements were loaded."""
 
     description: str = Field(default="", description="The load in words, for the report.")
 
 
-class Measurements(_Table):
+class Measurements(FileTable):
     """``[measurements]``: tables of measured maxima, CSV files beside the study.
 
     Columns: ``flows``, ``frame_bytes``, ``throughput_l1_bps`` or ``throughput_pps``; optional ``reported_l1_bps``
@@ -66,7 +60,7 @@ class Measurements(_Table):
     )
 
 
-class Evaluation(_Table):
+class Evaluation(FileTable):
     """``[evaluate]``: who answers, and for how long."""
 
     evaluators: Annotated[tuple[Literal["solve", "simulate"], ...], Field(alias="with", min_length=1)] = (
@@ -97,14 +91,14 @@ _Ports = Annotated[int, Field(ge=1, le=64, strict=True)]
 _MOST_PREDICTIONS = 10_000
 
 
-class FlowsForLinks(_Table, Quoted):
+class FlowsForLinks(FileTable, Quoted):
     """``[[scenario.flows_for_links]]``: how many flows a source says to fill all links of the scenario."""
 
     says: str = Field(description="The statement in a sentence.")
     flows: Count = Field(description="Fewest flows that fill the links; fewer leave them room at every frame size.")
 
 
-class Scenario(_Table):
+class Scenario(FileTable):
     """``[[scenario]]``: a router to predict at every combination of its conditions.
 
     The conditions are those of tables of points (:data:`routecast.evaluate.points.COLUMNS`).
@@ -156,7 +150,7 @@ def several(given: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(given)) if isinstance(given, tuple | list) else (given,)
 
 
-class Criteria(_Table):
+class Criteria(FileTable):
     """``[criteria]``: bounds on the absolute errors."""
 
     mean_over_all: Ratio | None = Field(default=None, description="Mean over all points, as papers count.")
@@ -164,7 +158,7 @@ class Criteria(_Table):
     max_over_held_out: Ratio | None = Field(default=None, description="Largest at the held-out points.")
 
 
-class Study(_Table, StudyDocument):
+class Study(FileTable, StudyDocument):
     """A whole ``*.study.toml``."""
 
     name: Name = Field(description="Name of the study and of its folder of results.")

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
-    "Comparison",
+    "ComparedPoint",
+    "Conditions",
     "Curve",
-    "Estimate",
     "Hypothesis",
     "LinksFilled",
-    "Parameter",
-    "Prediction",
+    "ParameterRow",
+    "PredictedMaximum",
+    "PredictedWorkload",
     "Row",
-    "Setting",
     "TablesResult",
     "Workload",
     "answer",
@@ -57,7 +57,7 @@ __all__ = [
 # What a study found, as values.
 
 
-class Setting(NamedTuple):
+class Conditions(NamedTuple):
     """The conditions of a prediction, without its frames.
 
     No number of flows is as many as every core needs, no cap one that does not limit.
@@ -86,7 +86,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class PredictedWorkload:
     """What is predicted for one workload; rates in frames per second, NaN where nobody was asked.
 
     ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
@@ -111,9 +111,9 @@ class Estimate:
     baseline_simulated_pps: float = math.nan
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> Conditions:
         """Its conditions without the frames."""
-        return Setting(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
+        return Conditions(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
 
     @property
     def busy_cores(self) -> int:
@@ -140,7 +140,7 @@ class Estimate:
 class Curve:
     """The calibrated law over frame size in one setting, with its 95 % prediction interval."""
 
-    setting: Setting
+    setting: Conditions
     frame_bytes: tuple[float, ...]
     predicted_pps: tuple[float, ...]
     low_pps: tuple[float, ...]
@@ -148,7 +148,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ComparedPoint:
     """A measured point and what was predicted for it; ``calibrates`` if the calibration has seen it."""
 
     SUMMARY: ClassVar = (
@@ -159,7 +159,7 @@ class Comparison:
     measured_pps: float
     reported_pps: float
     calibrates: bool
-    estimate: Estimate
+    estimate: PredictedWorkload
 
     def error_ratio(self, value_pps: float) -> float:
         """Relative error of a value against the measured one."""
@@ -200,7 +200,7 @@ class LinksFilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class ParameterRow:
     """One calibrated parameter, its 95 % interval where one is known, its unit and what it means."""
 
     name: str
@@ -226,11 +226,11 @@ class TablesResult(StudyResult[Study]):
 
     law: str
     hypotheses: tuple[Hypothesis, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterRow, ...]
     calibrating: tuple[Point, ...]
     measured: tuple[Point, ...]
-    comparisons: tuple[Comparison, ...]
-    scenarios: Mapping[str, tuple[Estimate, ...]]
+    comparisons: tuple[ComparedPoint, ...]
+    scenarios: Mapping[str, tuple[PredictedWorkload, ...]]
     curves: Mapping[str, tuple[Curve, ...]]
     next_points: tuple[str, ...]
     links_filled: tuple[LinksFilled, ...] = ()
@@ -238,7 +238,7 @@ class TablesResult(StudyResult[Study]):
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def held_out(self) -> tuple[Comparison, ...]:
+    def held_out(self) -> tuple[ComparedPoint, ...]:
         """The points that the calibration has not seen."""
         return tuple(row for row in self.comparisons if not row.calibrates)
 
@@ -247,7 +247,7 @@ class TablesResult(StudyResult[Study]):
         """Share of the held-out points inside their 95 % intervals."""
         return fmean(row.is_covered for row in self.held_out) if self.held_out else math.nan
 
-    def spoken_of(self, scenario: str) -> Estimate:
+    def spoken_of(self, scenario: str) -> PredictedWorkload:
         """Return the point that stands for a scenario where there is room for one: smallest frames, most busy cores.
 
         Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
@@ -272,7 +272,7 @@ class TablesResult(StudyResult[Study]):
         return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.comparisons).items()}
 
     @staticmethod
-    def _errors(rows: Iterable[Comparison]) -> dict[str, list[float]]:
+    def _errors(rows: Iterable[ComparedPoint]) -> dict[str, list[float]]:
         errors: dict[str, list[float]] = {key: [] for key in ("solve", "simulate", "baseline", "reported")}
         for row in rows:
             errors["solve"].append(row.error_ratio(row.estimate.solved_pps))
@@ -333,9 +333,9 @@ class Workload:
     nic_cap_pps: float | None = None
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> Conditions:
         """Its conditions without the frames."""
-        return Setting(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
+        return Conditions(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
 
     @property
     def frames(self) -> FrameMix:
@@ -476,7 +476,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class PredictedMaximum:
     """A predicted maximum, its 95 % prediction interval, what limits it, and c(k) of the cores that have flows."""
 
     throughput_pps: float
@@ -500,7 +500,7 @@ class CalibratedLaw(Law, Protocol):
         ...
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[ParameterRow, ...]:
         """What was fitted."""
         ...
 
@@ -512,7 +512,7 @@ class CalibratedLaw(Law, Protocol):
         """Return the measurements that would narrow the predictions at the targets most, in words, best first."""
         ...
 
-    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+    def predict(self, loads: Sequence[Workload]) -> tuple[PredictedMaximum, ...]:
         """Return the predictions with their intervals."""
         ...
 
@@ -566,9 +566,9 @@ class _Calibrated:
         )
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[ParameterRow, ...]:
         return tuple(
-            Parameter(name=p.name, value=p.value, low=p.low, high=p.high, unit=p.unit, meaning=p.meaning)
+            ParameterRow(name=p.name, value=p.value, low=p.low, high=p.high, unit=p.unit, meaning=p.meaning)
             for p in self.router.parameters.values()
         )
 
@@ -583,11 +583,11 @@ class _Calibrated:
         points = [_point(load) for load in targets]
         return tuple(str(point) for point in self.router.next_points(NEXT_POINTS, targets=points))
 
-    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+    def predict(self, loads: Sequence[Workload]) -> tuple[PredictedMaximum, ...]:
         predictions = self.router.predict([_point(load) for load in loads])
         contention = {k: self._contention_ratio(k) for k in {load.busy_cores for load in loads}}
         return tuple(
-            Prediction(
+            PredictedMaximum(
                 throughput_pps=p.throughput_pps,
                 low_pps=p.low_pps,
                 high_pps=p.high_pps,
@@ -735,7 +735,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
     estimates = _estimates(laws, [*workloads, *dict.fromkeys(only_lines)], rows)
     calibrated = {point.conditions for point in calibrating}
     comparisons = tuple(
-        Comparison(
+        ComparedPoint(
             measured_pps=point.throughput_pps,
             reported_pps=point.reported_pps,
             calibrates=point.conditions in calibrated,
@@ -873,10 +873,10 @@ def _tasks(study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] 
                 )
 
 
-def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) -> dict[Workload, Estimate]:
+def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) -> dict[Workload, PredictedWorkload]:
     rates: dict[tuple[object, ...], list[float]] = {}
     for row in rows:
-        key = tuple(row[name] for name in ("law", "evaluator", *Setting._fields, "frames"))
+        key = tuple(row[name] for name in ("law", "evaluator", *Conditions._fields, "frames"))
         rates.setdefault(key, []).append(float(row["forwarded_pps"] or 0.0))
 
     def mean_pps(law: Law | None, evaluator: str, load: Workload) -> float:
@@ -888,7 +888,7 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
         solved, simulated = (mean_pps(laws.calibrated, name, load) for name in ("solve", "simulate"))
         # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
         shift = (simulated if math.isnan(solved) else solved) / prediction.throughput_pps
-        estimates[load] = Estimate(
+        estimates[load] = PredictedWorkload(
             **load.setting._asdict(),
             frame_bytes=load.frame_bytes,
             frames=load.frames.name,
@@ -904,7 +904,7 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
     return estimates
 
 
-def _curves(estimates: Mapping[Workload, Estimate]) -> tuple[Curve, ...]:
+def _curves(estimates: Mapping[Workload, PredictedWorkload]) -> tuple[Curve, ...]:
     curves = []
     for setting in dict.fromkeys(load.setting for load in estimates):
         loads = sorted((load for load in estimates if load.setting == setting), key=lambda load: load.frame_bytes)
@@ -932,7 +932,7 @@ def _smooth(values: Sequence[float]) -> list[float]:
     return [fmean(values[max(i - reach, 0) : i + reach + 1]) for i in range(len(values))]
 
 
-def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterion, ...]:
+def _criteria(study: Study, comparisons: Sequence[ComparedPoint]) -> tuple[Criterion, ...]:
     everywhere, held_out = (
         ErrorSummary.of(row.predicted_error_ratio for row in rows)
         for rows in (comparisons, [row for row in comparisons if not row.calibrates])
@@ -951,10 +951,10 @@ FILLED_RATIO = 1.0 / MEASURING_SLACK
 
 
 def _links_filled(
-    scenario: Scenario, estimates: Sequence[Estimate]
+    scenario: Scenario, estimates: Sequence[PredictedWorkload]
 ) -> Iterator[tuple[FlowsForLinks, tuple[LinksFilled, ...]]]:
     """Yield what is stated of the flows that fill the links, and what is found: a row per other condition."""
-    alike: dict[tuple[object, ...], dict[int, Estimate]] = {}
+    alike: dict[tuple[object, ...], dict[int, PredictedWorkload]] = {}
     for estimate in estimates:
         if estimate.flows is not None and not estimate.setting.is_random:
             alike.setdefault((estimate.setting._replace(flows=None), estimate.frames), {})[estimate.flows] = estimate
@@ -965,7 +965,7 @@ def _links_filled(
         yield stated, tuple(rows)
 
 
-def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, Estimate]) -> LinksFilled:
+def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, PredictedWorkload]) -> LinksFilled:
     there = by_flows[stated]
     links_l1_bps = there.ports * there.link_bps
     fewer = max((flows for flows in by_flows if flows < stated), default=0)

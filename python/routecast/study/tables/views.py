@@ -16,7 +16,15 @@ from routecast.show.page import Block, Drawing, Page, Prose, Section, Tile, Tile
 from routecast.show.tables import Column, Table, percent, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, statements_section, statements_table
 from routecast.study.tables.document import StudyRouter
-from routecast.study.tables.run import Comparison, Curve, Estimate, LinksFilled, Parameter, Setting, TablesResult
+from routecast.study.tables.run import (
+    ComparedPoint,
+    Conditions,
+    Curve,
+    LinksFilled,
+    ParameterRow,
+    PredictedWorkload,
+    TablesResult,
+)
 
 __all__ = [
     "calibration_table",
@@ -50,7 +58,7 @@ def limited_by(limit: str) -> str:
     return _LIMITED_BY.get(limit, LIMITS.get(limit, limit))
 
 
-_CONDITIONS: dict[str, tuple[Column, Callable[[Setting], str]]] = {
+_CONDITIONS: dict[str, tuple[Column, Callable[[Conditions], str]]] = {
     "cores": (Column("Cores", "", "d", "cores"), lambda point: _cores(point.cores)),
     "link_bps": (
         Column("Link", "Gbit/s", ".4g", lambda row: row.link_bps / 1e9),
@@ -73,14 +81,14 @@ _CONDITIONS: dict[str, tuple[Column, Callable[[Setting], str]]] = {
 """Conditions by name: the column of a table, and a setting's value in words."""
 
 
-def _varying(settings: Iterable[Setting]) -> list[str]:
+def _varying(settings: Iterable[Conditions]) -> list[str]:
     """Return the conditions that are not the same in all settings; the flows where nothing else varies."""
     known = list(settings)
     varying = [name for name in _CONDITIONS if len({getattr(point, name) for point in known}) > 1]
     return varying or ["flows"]
 
 
-def _in_words(setting: Setting, names: Iterable[str]) -> str:
+def _in_words(setting: Conditions, names: Iterable[str]) -> str:
     return ", ".join(_CONDITIONS[name][1](setting) for name in names)
 
 
@@ -88,18 +96,18 @@ def _ports(count: int) -> str:
     return f"{count} port{'s' if count != 1 else ''}"
 
 
-def _frames(estimate: Estimate) -> str:
+def _frames(estimate: PredictedWorkload) -> str:
     """Return the frames for a sentence, "forwards 1 Mpps of …"."""
     return estimate.frames if estimate.is_mix else f"{estimate.frame_bytes}-byte frames"
 
 
-def _of_the_router(setting: Setting, router: StudyRouter) -> list[str]:
+def _of_the_router(setting: Conditions, router: StudyRouter) -> list[str]:
     """Name the ports and caps of a setting that are not the measured router's, in words."""
     named = [_in_words(setting, ["ports"])] if setting.ports != router.ports else []
     return [*named, *([_in_words(setting, ["nic_cap_pps"])] if setting.nic_cap_pps else [])]
 
 
-def _gbps(estimate: Estimate, rate_pps: float) -> float:
+def _gbps(estimate: PredictedWorkload, rate_pps: float) -> float:
     return rate_pps * estimate.l1_bits / 1e9
 
 
@@ -125,7 +133,7 @@ def calibration_table(result: TablesResult) -> Table:
 def comparison_table(result: TablesResult) -> Table:
     """Return every measured point: what was measured, what each model says, how wrong it is."""
 
-    def error(title: str, rate: Callable[[Comparison], float], **more: Any) -> Column | bool:
+    def error(title: str, rate: Callable[[ComparedPoint], float], **more: Any) -> Column | bool:
         """Return the column of a model's errors, of one that was asked."""
         is_known = any(math.isfinite(rate(row)) for row in result.comparisons)
         column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio(rate(row)), **more)
@@ -151,11 +159,11 @@ def comparison_table(result: TablesResult) -> Table:
     )
 
 
-def _mpps(_: Estimate, rate_pps: float) -> float:
+def _mpps(_: PredictedWorkload, rate_pps: float) -> float:
     return rate_pps / 1e6
 
 
-def _interval(estimate: Estimate, shown: Callable[[Estimate, float], float]) -> str:
+def _interval(estimate: PredictedWorkload, shown: Callable[[PredictedWorkload, float], float]) -> str:
     return f"{shown(estimate, estimate.low_pps):.2f}–{shown(estimate, estimate.high_pps):.2f}"
 
 
@@ -204,19 +212,19 @@ def hypothesis_table(result: TablesResult) -> Table:
 def parameter_table(result: TablesResult) -> Table:
     """Return the calibrated parameters; seconds as nanoseconds, for a frame takes hundreds of them."""
 
-    def scale(parameter: Parameter) -> float:
+    def scale(parameter: ParameterRow) -> float:
         return 1e9 if parameter.unit in {"s", "s/B"} else 1.0
 
-    def interval(parameter: Parameter) -> str | None:
+    def interval(parameter: ParameterRow) -> str | None:
         low, high = parameter.low * scale(parameter), parameter.high * scale(parameter)
         return f"{low:.3g}–{high:.3g}" if math.isfinite(low) and math.isfinite(high) else None
 
-    def unit(parameter: Parameter) -> str:
+    def unit(parameter: ParameterRow) -> str:
         return f"n{parameter.unit}" if scale(parameter) > 1.0 else "" if parameter.unit == "1" else parameter.unit
 
     return Table.of(
         result.parameters,
-        Column.text("Parameter", "name"),
+        Column.text("ParameterRow", "name"),
         Column("Value", "", ".4g", lambda row: row.value * scale(row)),
         Column("95 % interval", getter=interval),
         Column.text("Unit", unit),
@@ -388,7 +396,7 @@ def error_figure(result: TablesResult) -> Figure:
     )
 
 
-def _groups_axis(rows: tuple[Comparison, ...]) -> Axis:
+def _groups_axis(rows: tuple[ComparedPoint, ...]) -> Axis:
     """Name the groups of rows with the same number of flows; within a group frames grow."""
     places: dict[int | None, list[int]] = {}
     for place, row in enumerate(rows, start=1):
@@ -402,12 +410,12 @@ def _groups_axis(rows: tuple[Comparison, ...]) -> Axis:
     )
 
 
-def _point_name(row: Comparison) -> str:
+def _point_name(row: ComparedPoint) -> str:
     flows = row.estimate.flows
     return f"{flows} flow{'s' if flows != 1 else ''} of {row.estimate.frame_bytes} B"
 
 
-def _error_label(model: str, row: Comparison, value: float) -> str:
+def _error_label(model: str, row: ComparedPoint, value: float) -> str:
     return f"{model}\n{_point_name(row)}\n{100.0 * row.error_ratio(value):+.2f} %"
 
 
@@ -419,13 +427,13 @@ def _ceiling(marks: tuple[Points, ...]) -> float:
     return math.ceil(max(value for mark in marks for value in mark.y if math.isfinite(value)) + 0.3)
 
 
-def _measured(result: TablesResult, estimates: tuple[Estimate, ...]) -> list[Comparison]:
+def _measured(result: TablesResult, estimates: tuple[PredictedWorkload, ...]) -> list[ComparedPoint]:
     """Return the measurements of the scenario's router."""
     routers = {estimate.setting._replace(flows=None) for estimate in estimates}
     return [row for row in result.comparisons if row.estimate.setting._replace(flows=None) in routers]
 
 
-def _in_order(setting: Setting) -> tuple[float, ...]:
+def _in_order(setting: Conditions) -> tuple[float, ...]:
     """Order settings by their conditions: flows last, no cap and flows for every core at the end."""
     return (
         setting.cores,
@@ -446,7 +454,7 @@ def _frame_axis(sizes: list[float], everywhere: list[float]) -> Axis:
     )
 
 
-def _scaled(estimate: Estimate, rate_pps: float, unit: Unit) -> float:
+def _scaled(estimate: PredictedWorkload, rate_pps: float, unit: Unit) -> float:
     factor = _UNITS[unit][1]
     return rate_pps * factor * (estimate.l1_bits if unit == "l1_bps" else 1.0)
 
@@ -470,7 +478,7 @@ def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) 
     )
 
 
-def _mixes(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points:
+def _mixes(points: list[PredictedWorkload], unit: Unit, name: str, colour: str) -> Points:
     """Draw the predictions for mixes at their mean sizes; they lie on no line."""
     shown = [point for point in points if point.is_mix]
     return Points(
@@ -487,7 +495,7 @@ def _mixes(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points
     )
 
 
-def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
+def _measured_points(rows: list[ComparedPoint], unit: Unit, colour: str) -> Points:
     return Points(
         name="measured",
         x=tuple(float(row.estimate.frame_bytes) for row in rows),
@@ -502,7 +510,7 @@ def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
     )
 
 
-def _calibrating_ring(rows: list[Comparison], unit: Unit, colour: str) -> Points:
+def _calibrating_ring(rows: list[ComparedPoint], unit: Unit, colour: str) -> Points:
     """Encircle the calibrating points, as Meyer et al. 2014 does in Fig. 8(b)."""
     rows = [row for row in rows if row.calibrates]
     return Points(
@@ -527,7 +535,7 @@ def _legend(marks: list[Mark]) -> list[Mark]:
     return [explained[name] for name in sorted(explained)]
 
 
-def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points:
+def _simulated_points(points: list[PredictedWorkload], unit: Unit, name: str, colour: str) -> Points:
     shown = [p for p in points if math.isfinite(p.simulated_pps) and math.isfinite(p.solved_pps)]
     return Points(
         name=f"{name}, simulated",
@@ -543,7 +551,7 @@ def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str
     )
 
 
-def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool) -> str:
+def _caption(estimates: tuple[PredictedWorkload, ...], unit: Unit, *, has_measured: bool) -> str:
     marks = "Lines are the closed form with its 95 % band (random flows dashed), crosses the packet-level simulation"
     marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
@@ -556,7 +564,7 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
     return marks
 
 
-def _gain(estimates: list[Estimate]) -> str:
+def _gain(estimates: list[PredictedWorkload]) -> str:
     """Say what the most cores forward beside the fewest, and why it is no more: the calibrated c(k), or a link."""
     varying = _varying(e.setting for e in estimates)
     if not {"cores", "flows"}.issuperset(varying):
@@ -713,10 +721,10 @@ def _calibrating(result: TablesResult) -> str:
     return f"{count} measured point{'s' if count != 1 else ''}"
 
 
-def _is_forecast(result: TablesResult, points: tuple[Estimate, ...]) -> bool:
+def _is_forecast(result: TablesResult, points: tuple[PredictedWorkload, ...]) -> bool:
     """Return whether something is predicted that no measurement of the study can stand beside."""
     router = result.study.router
-    own = Setting(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
+    own = Conditions(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
     return any(point.is_mix or point.setting._replace(flows=None) != own for point in points)
 
 
@@ -742,7 +750,7 @@ def _cores(count: int) -> str:
     return f"{count} core{'s' if count != 1 else ''}"
 
 
-def _range(point: Estimate) -> str:
+def _range(point: PredictedWorkload) -> str:
     return f"{point.low_pps / 1e6:.2f} to {point.high_pps / 1e6:.2f} Mpps"
 
 

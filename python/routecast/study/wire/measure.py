@@ -23,12 +23,12 @@ from routecast.study.wire.document import Bed, Latency, Loss, Throughput, WireSt
 __all__ = [
     "COLUMNS",
     "Bench",
+    "DeviceSetting",
     "Overloads",
     "Place",
-    "Point",
     "Progress",
-    "Setting",
     "TestbedBench",
+    "TrialPoint",
     "all_points",
     "first_points",
     "load_of",
@@ -72,7 +72,7 @@ Kind = Literal["throughput", "loss", "latency"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class DeviceSetting:
     """A device with its options, and the frames and flows that it gets."""
 
     device: str
@@ -81,7 +81,7 @@ class Setting:
     flows: int
 
     @classmethod
-    def of(cls, series: Throughput, value: float) -> Setting:
+    def of(cls, series: Throughput, value: float) -> DeviceSetting:
         """Return the setting of a series at one value of its factor."""
         options = dict(series.options)
         frame_bytes, flows = series.frame, series.flows
@@ -95,7 +95,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class TrialPoint:
     """One trial to make: ``offered_ratio`` is the load over the predicted capacity, or the overload of the bed."""
 
     kind: Kind
@@ -103,7 +103,7 @@ class Point:
     value: float
     offered_ratio: float
     repeat: int
-    setting: Setting
+    setting: DeviceSetting
 
     def key(self, bed: Bed) -> str:
         """Return what the trial is known by: everything that decides what is measured."""
@@ -115,14 +115,14 @@ FIRST = 0
 """The repeat in which the points that calibrate are measured before all others: they give the loads."""
 
 
-def first_points(study: WireStudy) -> Iterator[Point]:
+def first_points(study: WireStudy) -> Iterator[TrialPoint]:
     """Yield one overload trial of each point that calibrates a rate."""
     for series in study.throughput:
         for value in series.calibrate:
             yield _throughput(study, series, value, FIRST)
 
 
-def all_points(study: WireStudy) -> Iterator[Point]:
+def all_points(study: WireStudy) -> Iterator[TrialPoint]:
     """Yield every trial, repeat after repeat, so that a drift of the machine spreads over all points alike.
 
     In a repeat, trials of the same setting follow each other: the device is set up once for them.
@@ -135,24 +135,24 @@ def all_points(study: WireStudy) -> Iterator[Point]:
                 loads += [("latency", each.loads) for each in study.latency if _is_at(each, series, value)]
                 for kind, ratios in loads:
                     for ratio in ratios:
-                        yield Point(
+                        yield TrialPoint(
                             kind="loss" if kind == "loss" else "latency",
                             series=series.name,
                             value=value,
                             offered_ratio=ratio,
                             repeat=repeat,
-                            setting=Setting.of(series, value),
+                            setting=DeviceSetting.of(series, value),
                         )
 
 
-def _throughput(study: WireStudy, series: Throughput, value: float, repeat: int) -> Point:
-    return Point(
+def _throughput(study: WireStudy, series: Throughput, value: float, repeat: int) -> TrialPoint:
+    return TrialPoint(
         kind="throughput",
         series=series.name,
         value=value,
         offered_ratio=study.testbed.overload,
         repeat=repeat,
-        setting=Setting.of(series, value),
+        setting=DeviceSetting.of(series, value),
     )
 
 
@@ -160,7 +160,7 @@ def _is_at(table: Loss | Latency, series: Throughput, value: float) -> bool:
     return (table.series, table.value) == (series.name, value)
 
 
-def load_of(setting: Setting, rate_pps: float) -> OfferedLoad:
+def load_of(setting: DeviceSetting, rate_pps: float) -> OfferedLoad:
     """Return constant bit rate from port 0 to port 1 at ``rate_pps``."""
     count = setting.flows
     one_way = tuple(Flow(rss_hash=number % 128, ingress=0, egress=1) for number in range(count))
@@ -168,7 +168,7 @@ def load_of(setting: Setting, rate_pps: float) -> OfferedLoad:
     return OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(setting.frame_bytes), flows=flows)
 
 
-def row_of(point: Point, key: str, trial: Trial) -> dict[str, str | int | float | None]:
+def row_of(point: TrialPoint, key: str, trial: Trial) -> dict[str, str | int | float | None]:
     """Return the line of ``results.parquet`` for a trial."""
     latency = trial.latency
     return {
@@ -233,7 +233,10 @@ class Place:
 
 
 def measure(
-    points: Iterable[Point], rate_pps: Callable[[Point, Evaluator], float], place: Place, run: StudyRun[WireStudy]
+    points: Iterable[TrialPoint],
+    rate_pps: Callable[[TrialPoint, Evaluator], float],
+    place: Place,
+    run: StudyRun[WireStudy],
 ) -> list[Row]:
     """Measure every point that the ledger does not have yet and return the rows of all, in order.
 
@@ -271,9 +274,9 @@ class Overloads:
 
     def __init__(self, ratio: float) -> None:
         self._ratio = ratio
-        self._found_pps: dict[Setting, float] = {}
+        self._found_pps: dict[DeviceSetting, float] = {}
 
-    def offered_pps(self, point: Point, evaluator: Evaluator) -> float:
+    def offered_pps(self, point: TrialPoint, evaluator: Evaluator) -> float:
         """Return the overload of the point's setting."""
         if point.setting not in self._found_pps:
             self._found_pps[point.setting] = find_overload_pps(
@@ -282,5 +285,5 @@ class Overloads:
         return self._found_pps[point.setting]
 
 
-def _named(point: Point) -> str:
+def _named(point: TrialPoint) -> str:
     return f"{point.kind} {point.series} {point.value:g}, load {point.offered_ratio:g}"

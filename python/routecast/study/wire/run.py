@@ -26,11 +26,11 @@ from routecast.study.wire.document import Throughput, WireStudy
 from routecast.study.wire.measure import (
     COLUMNS,
     Bench,
+    DeviceSetting,
     Overloads,
     Place,
-    Point,
-    Setting,
     TestbedBench,
+    TrialPoint,
     all_points,
     first_points,
     load_of,
@@ -109,7 +109,7 @@ class LossCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyRow:
+class WireLatency:
     """Latency at one load, seconds; ``simulated_…`` are the simulator's, ``solved_s`` the closed form's median."""
 
     load_ratio: float
@@ -143,7 +143,7 @@ class LatencyCurve:
     value: float
     capacity_pps: float
     wakeup: FittedWakeup | None
-    rows: tuple[LatencyRow, ...]
+    rows: tuple[WireLatency, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class WireResult(StudyResult[WireStudy]):
         return fmean(errors) if errors else math.nan
 
     @property
-    def held_out_latency(self) -> tuple[LatencyRow, ...]:
+    def held_out_latency(self) -> tuple[WireLatency, ...]:
         """The latencies that the calibration has not seen."""
         return tuple(row for curve in self.latency for row in curve.rows if not row.calibrates)
 
@@ -259,7 +259,7 @@ class Calibrated:
         return simulator.trial(self._load(value, load_pps), duration_s)
 
     def _load(self, value: float, load_pps: float) -> OfferedLoad:
-        return load_of(Setting.of(self.series, value), load_pps)
+        return load_of(DeviceSetting.of(self.series, value), load_pps)
 
 
 def router_maker(series: Throughput) -> MakeRouter:
@@ -308,7 +308,7 @@ def calibrate_latency(study: WireStudy, device: str, laws: Mapping[str, Calibrat
                 offered_pps = median(_number(row["offered_pps"]) for row in mine if not row["invalid"])
                 points.append(
                     LatencyPoint(
-                        load=load_of(Setting.of(law.series, latency.value), offered_pps),
+                        load=load_of(DeviceSetting.of(law.series, latency.value), offered_pps),
                         completion_s=law.law.seconds(latency.value),
                         quantiles_s=quantiles_s,
                         make_router=router_maker(law.series),
@@ -369,7 +369,7 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
         begun = measure(first, overloads.offered_pps, place, run)
         guess = {series.name: calibrate_throughput(series, begun) for series in study.throughput}
 
-        def load_pps(point: Point, evaluator: Evaluator) -> float:
+        def load_pps(point: TrialPoint, evaluator: Evaluator) -> float:
             if point.kind == "throughput":
                 return overloads.offered_pps(point, evaluator)
             return point.offered_ratio * guess[point.series].capacity_pps(point.value)
@@ -495,7 +495,7 @@ def _latency(
         simulated = _simulated(study, law, value, load_pps).latency
         solved = law.solve(value, load_pps).latency
         latencies.append(
-            LatencyRow(
+            WireLatency(
                 load_ratio=ratio,
                 load_pps=load_pps,
                 calibrates=ratio in calibrate,

@@ -1,7 +1,7 @@
 """What on this machine is fine for measuring, what distorts, what is missing, and the command that mends it.
 
-Every check is one function from a :class:`Machine` to a :class:`Finding`, and looks at nothing but the machine's files
-and programs, so that recorded machines can be examined and checks be tested. Nothing is changed.
+Every check is one function from an :class:`ExaminedMachine` to a :class:`Finding`, and looks at nothing but the
+machine's files and programs, so that recorded machines can be examined and checks be tested. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from routecast.testbed.doctor import interfaces, isolation, processor, rights
-from routecast.testbed.doctor.machine import Finding, Machine, State
+from routecast.testbed.doctor.machine import ExaminedMachine, Finding, State
 
-__all__ = ["CHECKS", "INTERFACE_CHECKS", "Finding", "Machine", "State", "examine"]
+__all__ = ["CHECKS", "INTERFACE_CHECKS", "ExaminedMachine", "Finding", "State", "examine"]
 
-Check = Callable[[Machine], Finding]
+Check = Callable[[ExaminedMachine], Finding]
 
 CHECKS: Final[dict[str, tuple[Check, ...]]] = {
     "Processor": (
@@ -35,14 +35,14 @@ CHECKS: Final[dict[str, tuple[Check, ...]]] = {
 }
 """Checks of the machine, by group."""
 
-INTERFACE_CHECKS: Final[tuple[Callable[[Machine, str], Finding], ...]] = (
+INTERFACE_CHECKS: Final[tuple[Callable[[ExaminedMachine, str], Finding], ...]] = (
     *(interfaces.link, interfaces.traffic, interfaces.driver, interfaces.queues, interfaces.rings),
     *(interfaces.offloads, interfaces.coalescing, interfaces.flow_control),
 )
 """Checks of each interface."""
 
 
-def examine(machine: Machine) -> Iterator[tuple[str, Finding]]:
+def examine(machine: ExaminedMachine) -> Iterator[tuple[str, Finding]]:
     """Yield every finding with the name of its group, in the order in which they are read."""
     for group, checks in CHECKS.items():
         for check in checks:

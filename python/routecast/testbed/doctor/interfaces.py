@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.machine import Finding, Machine, State
+from routecast.testbed.doctor.machine import ExaminedMachine, Finding, State
 
 __all__ = ["coalescing", "driver", "flow_control", "link", "offloads", "queues", "rings", "traffic"]
 
@@ -19,7 +19,7 @@ _SHORT = {"large-receive-offload": "lro", "generic-receive-offload": "gro", "tcp
 _SMALLEST_RING = 256
 
 
-def link(machine: Machine, name: str) -> Finding:
+def link(machine: ExaminedMachine, name: str) -> Finding:
     """Look at the link: it must be up, full duplex, with a rate."""
     folder, check = f"sys/class/net/{name}", f"link {name}"
     if not machine.exists(folder):
@@ -47,7 +47,7 @@ def link(machine: Machine, name: str) -> Finding:
     return Finding(check=check, state=State.FINE, found=f"{rate}, MTU {mtu}")
 
 
-def traffic(machine: Machine, name: str) -> Finding:
+def traffic(machine: ExaminedMachine, name: str) -> Finding:
     """Look for the default route: the interface that leads to the world is not for measuring."""
     check = f"other traffic {name}"
     if name not in _default_routes(machine):
@@ -68,7 +68,7 @@ def traffic(machine: Machine, name: str) -> Finding:
     )
 
 
-def _default_routes(machine: Machine) -> set[str]:
+def _default_routes(machine: ExaminedMachine) -> set[str]:
     names = set()
     for line in (machine.text("proc/net/route") or "").splitlines()[1:]:
         words = line.split()
@@ -81,7 +81,7 @@ def _default_routes(machine: Machine) -> set[str]:
     return names
 
 
-def driver(machine: Machine, name: str) -> Finding:
+def driver(machine: ExaminedMachine, name: str) -> Finding:
     """Look at the driver: it decides which of the tester's back ends work, and how fast."""
     target = machine.target(f"sys/class/net/{name}/device/driver")
     check = f"driver {name}"
@@ -103,7 +103,7 @@ def driver(machine: Machine, name: str) -> Finding:
     )
 
 
-def queues(machine: Machine, name: str) -> Finding:
+def queues(machine: ExaminedMachine, name: str) -> Finding:
     """Count the queues: flows spread over queues, queues over cores."""
     receive = len(machine.names(f"sys/class/net/{name}/queues", "rx-*"))
     send = len(machine.names(f"sys/class/net/{name}/queues", "tx-*"))
@@ -127,7 +127,7 @@ def queues(machine: Machine, name: str) -> Finding:
     return Finding(check=check, state=State.FINE, found=text, effect=effect)
 
 
-def rings(machine: Machine, name: str) -> Finding:
+def rings(machine: ExaminedMachine, name: str) -> Finding:
     """Look at the rings: they are the buffer that a burst fills (RFC 9004)."""
     printed, check = machine.printed("ethtool", "-g", name), f"rings {name}"
     sizes = re.findall(r"^(RX|TX):\s*(\d+)", printed or "", re.MULTILINE)
@@ -146,7 +146,7 @@ def rings(machine: Machine, name: str) -> Finding:
     return Finding(check=check, state=State.FINE, found=text, effect="part of the router's buffer: state it (RFC 9004)")
 
 
-def offloads(machine: Machine, name: str) -> Finding:
+def offloads(machine: ExaminedMachine, name: str) -> Finding:
     """Look for offloads that merge: merged frames are not the frames that were sent."""
     printed, check = machine.printed("ethtool", "-k", name), f"offloads {name}"
     states = dict(re.findall(r"^([\w-]+): (on|off)", printed or "", re.MULTILINE))
@@ -165,7 +165,7 @@ def offloads(machine: Machine, name: str) -> Finding:
     return Finding(check=check, state=State.FINE, found=text)
 
 
-def coalescing(machine: Machine, name: str) -> Finding:
+def coalescing(machine: ExaminedMachine, name: str) -> Finding:
     """Look at interrupt coalescing: held-back interrupts are latency."""
     printed, check = machine.printed("ethtool", "-c", name), f"coalescing {name}"
     if printed is None:
@@ -186,7 +186,7 @@ def coalescing(machine: Machine, name: str) -> Finding:
     return Finding(check=check, state=State.FINE, found="none")
 
 
-def flow_control(machine: Machine, name: str) -> Finding:
+def flow_control(machine: ExaminedMachine, name: str) -> Finding:
     """Look at flow control: a port that asks its peer to pause loses nothing and forwards less."""
     printed, check = machine.printed("ethtool", "-a", name), f"flow control {name}"
     states = dict(re.findall(r"^(RX|TX):\s*(on|off)", printed or "", re.MULTILINE))

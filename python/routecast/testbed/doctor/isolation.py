@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.machine import Finding, Machine, State, cores_of
+from routecast.testbed.doctor.machine import ExaminedMachine, Finding, State, cores_of
 
 __all__ = [
     "busy_cores",
@@ -30,7 +30,7 @@ _IDLE = (3, 4)
 is in user time already."""
 
 
-def virtualisation(machine: Machine) -> Finding:
+def virtualisation(machine: ExaminedMachine) -> Finding:
     """Look for a hypervisor: a guest shares its processor with others it does not see."""
     flags = re.search(r"^flags\s*:\s*(.*)$", machine.text("proc/cpuinfo") or "", re.MULTILINE)
     is_guest = bool(flags and "hypervisor" in flags[1].split())
@@ -54,7 +54,7 @@ def _lines(stat: str) -> dict[str, list[int]]:
     return {row[0]: [int(cell) for cell in row[1:9]] for row in rows if all(cell.isdigit() for cell in row[1:9])}
 
 
-def _shares(machine: Machine) -> dict[str, tuple[float, float]]:
+def _shares(machine: ExaminedMachine) -> dict[str, tuple[float, float]]:
     """Return busy and stolen share of each line of /proc/stat over a second; none where nothing passed."""
     first, second, _ = machine.stat()
     before, after = _lines(first), _lines(second)
@@ -67,7 +67,7 @@ def _shares(machine: Machine) -> dict[str, tuple[float, float]]:
     return shares
 
 
-def stolen_time(machine: Machine) -> Finding:
+def stolen_time(machine: ExaminedMachine) -> Finding:
     """Measure steal: time that the hypervisor gave to others while a core had work."""
     shares = _shares(machine)
     if "cpu" not in shares:
@@ -87,7 +87,7 @@ def stolen_time(machine: Machine) -> Finding:
     )
 
 
-def busy_cores(machine: Machine) -> Finding:
+def busy_cores(machine: ExaminedMachine) -> Finding:
     """Measure the work of others on the cores, while nothing is measured."""
     shares = {name: busy for name, (busy, _) in _shares(machine).items() if name != "cpu"}
     if machine.cores:
@@ -109,7 +109,7 @@ def busy_cores(machine: Machine) -> Finding:
     )
 
 
-def pressure(machine: Machine) -> Finding:
+def pressure(machine: ExaminedMachine) -> Finding:
     """Read how long tasks waited for a core, as the kernel's pressure stall information counts them."""
     text = machine.text("proc/pressure/cpu")
     some = re.search(r"^some avg10=([\d.]+)", text or "", re.MULTILINE)
@@ -132,14 +132,14 @@ def pressure(machine: Machine) -> Finding:
 _CPU = "sys/devices/system/cpu"
 
 
-def _example(machine: Machine) -> str:
+def _example(machine: ExaminedMachine) -> str:
     cores = machine.cores or machine.online[1:] or (1,)
     if set(cores) >= set(machine.online):  # someone must do the other work
         cores = tuple(core for core in cores if core != min(cores)) or cores
     return ",".join(map(str, cores))
 
 
-def isolated_cores(machine: Machine) -> Finding:
+def isolated_cores(machine: ExaminedMachine) -> Finding:
     """Look for isolated cores: ordinary tasks stay away from them."""
     isolated = cores_of(machine.text(f"{_CPU}/isolated") or "")
     wanted = machine.cores
@@ -157,7 +157,7 @@ def isolated_cores(machine: Machine) -> Finding:
     )
 
 
-def quiet_timer(machine: Machine) -> Finding:
+def quiet_timer(machine: ExaminedMachine) -> Finding:
     """Look for nohz_full: without it the timer interrupts every core at HZ."""
     quiet = cores_of(machine.text(f"{_CPU}/nohz_full") or "")
     if quiet and set(machine.cores) <= set(quiet):
@@ -172,7 +172,7 @@ def quiet_timer(machine: Machine) -> Finding:
     )
 
 
-def interrupts(machine: Machine) -> Finding:
+def interrupts(machine: ExaminedMachine) -> Finding:
     """Look where interrupts go: those of other devices stop the measuring cores."""
     names = {machine.text(f"proc/{pid}/comm") for pid in machine.names("proc", "[0-9]*")}
     if "irqbalance" in names:
@@ -220,12 +220,12 @@ def interrupts(machine: Machine) -> Finding:
     )
 
 
-def _action(machine: Machine, irq: str) -> str:
+def _action(machine: ExaminedMachine, irq: str) -> str:
     line = re.search(rf"^\s*{irq}:\s+(?:\d+\s+)+(.*)$", machine.text("proc/interrupts") or "", re.MULTILINE)
     return line[1].split()[-1] if line and line[1].split() else ""
 
 
-def realtime_throttling(machine: Machine) -> Finding:
+def realtime_throttling(machine: ExaminedMachine) -> Finding:
     """Look at the throttle of real-time threads: the kernel stops those that never sleep."""
     runtime_us, period_us = (
         machine.number("proc/sys/kernel/sched_rt_runtime_us"),
@@ -246,7 +246,7 @@ def realtime_throttling(machine: Machine) -> Finding:
     )
 
 
-def cgroup_limits(machine: Machine) -> Finding:
+def cgroup_limits(machine: ExaminedMachine) -> Finding:
     """Look at the control group: it may take cores or time away."""
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", machine.text("proc/self/status") or "", re.MULTILINE)
     cores = cores_of(allowed[1]) if allowed else machine.online

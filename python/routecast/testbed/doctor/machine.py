@@ -17,7 +17,7 @@ from pathlib import Path
 
 from routecast.quantity.schema import field, value
 
-__all__ = ["Finding", "Machine", "State", "cores_of"]
+__all__ = ["ExaminedMachine", "Finding", "State", "cores_of"]
 
 
 # What a check found.
@@ -52,7 +52,7 @@ _COMMAND_S = 10.0
 _MOST_CORES = 65_536
 
 
-class Machine:
+class ExaminedMachine:
     """A machine to be examined.
 
     Parameters

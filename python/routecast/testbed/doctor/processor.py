@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.machine import Finding, Machine, State, cores_of
+from routecast.testbed.doctor.machine import ExaminedMachine, Finding, State, cores_of
 from routecast.testbed.meters.finding import find_meters
 from routecast.testbed.meters.rapl import READ_RECIPE
 
@@ -16,7 +16,7 @@ __all__ = ["clock_source", "core_count", "governor", "meters", "mitigations", "n
 _RECIPE_MARK = ": run as root, or let a group read it"
 
 
-def meters(machine: Machine) -> Finding:
+def meters(machine: ExaminedMachine) -> Finding:
     """Look for something that tells watts: the processor's counters, the server's controller."""
     meters_ = [meter for meter in find_meters(machine.root) if not meter.needs_address]
     readable = [meter for meter in meters_ if meter.is_readable]
@@ -44,7 +44,7 @@ _LATEST_WAKE_US = 10
 _POOR_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 
 
-def core_count(machine: Machine) -> Finding:
+def core_count(machine: ExaminedMachine) -> Finding:
     """Count the cores: generator and router need one each."""
     cores = machine.online
     if not cores:
@@ -57,7 +57,7 @@ def core_count(machine: Machine) -> Finding:
     return Finding(check="cores", state=State.FINE, found=text, effect=effect)
 
 
-def governor(machine: Machine) -> Finding:
+def governor(machine: ExaminedMachine) -> Finding:
     """Look at the governor: a core that changes its frequency has no rate of its own."""
     governors: dict[str, int] = {}
     for core in machine.online:
@@ -80,7 +80,7 @@ def governor(machine: Machine) -> Finding:
     )
 
 
-def turbo(machine: Machine) -> Finding:
+def turbo(machine: ExaminedMachine) -> Finding:
     """Look for turbo: it makes the frequency depend on heat and on the neighbours."""
     no_turbo, boost = machine.number(f"{_CPU}/intel_pstate/no_turbo"), machine.number(f"{_CPU}/cpufreq/boost")
     effect = "the frequency depends on how many cores work and how warm they are: rates fall within minutes"
@@ -95,7 +95,7 @@ def turbo(machine: Machine) -> Finding:
     return Finding(check="turbo", state=State.FINE, found="off")
 
 
-def sleep_states(machine: Machine) -> Finding:
+def sleep_states(machine: ExaminedMachine) -> Finding:
     """Look at C-states: a core that sleeps deeply answers late."""
     driver = machine.text(f"{_CPU}/cpuidle/current_driver")
     states: dict[str, int] = {}
@@ -123,7 +123,7 @@ def sleep_states(machine: Machine) -> Finding:
     return Finding(check="C-states", state=State.FINE, found=text, effect=effect)
 
 
-def smt(machine: Machine) -> Finding:
+def smt(machine: ExaminedMachine) -> Finding:
     """Look for SMT: two hardware threads share one core's units."""
     active = machine.number(f"{_CPU}/smt/active")
     if active is None:
@@ -139,7 +139,7 @@ def smt(machine: Machine) -> Finding:
     )
 
 
-def mitigations(machine: Machine) -> Finding:
+def mitigations(machine: ExaminedMachine) -> Finding:
     """List the mitigations: they cost cycles for each indirect call and entry into the kernel."""
     folder = f"{_CPU}/vulnerabilities"
     texts = {name: machine.text(f"{folder}/{name}") or "" for name in machine.names(folder)}
@@ -154,7 +154,7 @@ def mitigations(machine: Machine) -> Finding:
     return Finding(check="mitigations", state=State.FINE, found=finding, effect=effect)
 
 
-def numa(machine: Machine) -> Finding:
+def numa(machine: ExaminedMachine) -> Finding:
     """Look at memory nodes: memory and cards of another node are farther away."""
     nodes = machine.names("sys/devices/system/node", "node[0-9]*")
     if not nodes:
@@ -185,7 +185,7 @@ def numa(machine: Machine) -> Finding:
     return Finding(check="NUMA", state=State.FINE, found=f"{len(nodes)} memory nodes" + (f", {at}" if at else ""))
 
 
-def clock_source(machine: Machine) -> Finding:
+def clock_source(machine: ExaminedMachine) -> Finding:
     """Look at the clock source: time stamps cost what the clock costs."""
     folder = "sys/devices/system/clocksource/clocksource0"
     current = machine.text(f"{folder}/current_clocksource")

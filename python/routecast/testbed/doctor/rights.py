@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from routecast.testbed.doctor.machine import Finding, Machine, State
+from routecast.testbed.doctor.machine import ExaminedMachine, Finding, State
 
 __all__ = [
     "back_ends",
@@ -36,7 +36,7 @@ _DEVICES: Final = {
 _TESTERS: Final = {"trafgen": "netsniff-ng", "iperf3": "iperf3", "xdp-trafficgen": "xdp-tools", "t-rex-64": ""}
 
 
-def _programs(machine: Machine, check: str, wanted: Mapping[str, str], effect: str) -> Finding:
+def _programs(machine: ExaminedMachine, check: str, wanted: Mapping[str, str], effect: str) -> Finding:
     there = [program for program in wanted if machine.finds(program)]
     absent = [program for program in wanted if program not in there]
     if not absent:
@@ -51,17 +51,17 @@ def _programs(machine: Machine, check: str, wanted: Mapping[str, str], effect: s
     )
 
 
-def tools(machine: Machine) -> Finding:
+def tools(machine: ExaminedMachine) -> Finding:
     """Look for what test beds are made with."""
     return _programs(machine, "tools", _TOOLS, "a test bed of namespaces cannot be made, interfaces not be examined")
 
 
-def devices(machine: Machine) -> Finding:
+def devices(machine: ExaminedMachine) -> Finding:
     """Look for what devices under test are made of."""
     return _programs(machine, "devices", _DEVICES, "these devices under test cannot be started; the others can")
 
 
-def other_testers(machine: Machine) -> Finding:
+def other_testers(machine: ExaminedMachine) -> Finding:
     """Look for testers to compare with: a measurement that two tools agree on is worth more."""
     return _programs(machine, "other testers", _TESTERS, "no comparison with them; routecast's own tester needs none")
 
@@ -75,12 +75,12 @@ _CAPABILITIES = {
 }
 
 
-def _effective(machine: Machine) -> int | None:
+def _effective(machine: ExaminedMachine) -> int | None:
     line = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", machine.text("proc/self/status") or "", re.MULTILINE)
     return int(line[1], 16) if line else None
 
 
-def capabilities(machine: Machine) -> Finding:
+def capabilities(machine: ExaminedMachine) -> Finding:
     """Look for the capabilities that tester and test bed need."""
     effective = _effective(machine)
     if effective is None:
@@ -97,7 +97,7 @@ def capabilities(machine: Machine) -> Finding:
     )
 
 
-def namespaces(machine: Machine) -> Finding:
+def namespaces(machine: ExaminedMachine) -> Finding:
     """Look for network namespaces, which a test bed without a lab is made of."""
     most = machine.number("proc/sys/user/max_net_namespaces")
     if not machine.exists("proc/self/ns/net"):
@@ -116,7 +116,7 @@ def namespaces(machine: Machine) -> Finding:
     return Finding(check="namespaces", state=State.FINE, found="network namespaces can be made")
 
 
-def bpf_jit(machine: Machine) -> Finding:
+def bpf_jit(machine: ExaminedMachine) -> Finding:
     """Look whether BPF programs are translated or interpreted."""
     enabled, harden = (
         machine.number("proc/sys/net/core/bpf_jit_enable"),
@@ -146,7 +146,7 @@ def bpf_jit(machine: Machine) -> Finding:
     )
 
 
-def bpf_file_system(machine: Machine) -> Finding:
+def bpf_file_system(machine: ExaminedMachine) -> Finding:
     """Look for the BPF file system, where programs are kept."""
     mounts = [line.split() for line in (machine.text("proc/mounts") or "").splitlines()]
     at = [words[1] for words in mounts if len(words) > 2 and words[2] == "bpf"]
@@ -161,7 +161,7 @@ def bpf_file_system(machine: Machine) -> Finding:
     )
 
 
-def bpf_rights(machine: Machine) -> Finding:
+def bpf_rights(machine: ExaminedMachine) -> Finding:
     """Look who may load BPF programs."""
     effective = _effective(machine) or 0
     if effective >> 39 & 1 or effective >> 21 & 1:
@@ -177,7 +177,7 @@ def bpf_rights(machine: Machine) -> Finding:
     )
 
 
-def back_ends(machine: Machine) -> Finding:
+def back_ends(machine: ExaminedMachine) -> Finding:
     """Look which of the tester's back ends this process can use: it takes the fastest that is left."""
     try:
         finding = [
@@ -201,7 +201,7 @@ def back_ends(machine: Machine) -> Finding:
     )
 
 
-def huge_pages(machine: Machine) -> Finding:
+def huge_pages(machine: ExaminedMachine) -> Finding:
     """Look for large pages, which DPDK likes its memory in."""
     meminfo = machine.text("proc/meminfo") or ""
     counts = {key: int(value) for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)}

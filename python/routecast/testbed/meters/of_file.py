@@ -9,19 +9,19 @@ from routecast.testbed.meters.meter import PowerMeter
 from routecast.testbed.meters.naming import MeterSettings
 
 if TYPE_CHECKING:
-    from routecast.testbed.document import PowerTable
+    from routecast.testbed.document import MeterTable
 
 __all__ = ["meter_for", "settings_of"]
 
 
-def settings_of(table: PowerTable) -> MeterSettings:
+def settings_of(table: MeterTable) -> MeterSettings:
     """Return how the meter of a file is asked."""
     return MeterSettings(
         interval_s=table.interval, scope=table.scope, verify_tls=table.verify_tls, timeout_s=table.timeout
     )
 
 
-def meter_for(table: PowerTable | None, asked: str | None) -> tuple[PowerMeter | None, str]:
+def meter_for(table: MeterTable | None, asked: str | None) -> tuple[PowerMeter | None, str]:
     """Return the meter of a run, and why there is none although one is wanted.
 
     Parameters
