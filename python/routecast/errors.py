@@ -27,10 +27,7 @@ __all__ = [
 class RoutecastError(Exception):
     """Base of every error that routecast raises on purpose.
 
-    Attributes
-    ----------
-    exit_code : int
-        What the command line returns for it: 1 a criterion failed, 2 usage or bad file, 3 environment.
+    ``exit_code``: what the command line returns for it: 1 a criterion failed, 2 usage or bad file, 3 environment.
     """
 
     exit_code: ClassVar[int] = 2

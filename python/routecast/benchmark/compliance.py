@@ -37,17 +37,10 @@ def compliance_of(
 ) -> Compliance:
     """Return level, statement and deviations of a run.
 
-    Parameters
-    ----------
-    profile : Profile
-    procedures, frame_bytes, streams : sequence
-        What was run; ``frame_bytes`` are the fixed sizes: a mix is beyond the RFC and is none of sec. 9.
-    evaluator : str
-        ``"measure"``, or who answered for the model.
-    short_of_medium : sequence of str
-        Where the tester did not reach the medium's maximum rate.
-    ran : frozenset of str
-        Which of the :data:`CONDITIONS` were run, by section; streams say by themselves which of sec. 11 they are.
+    ``procedures``, ``frame_bytes`` and ``streams``: what was run; ``frame_bytes`` are the fixed sizes: a mix is beyond
+    the RFC and is none of sec. 9; ``evaluator``: ``"measure"``, or who answered for the model; ``short_of_medium``:
+    where the tester did not reach the medium's maximum rate; ``ran``: which of the :data:`CONDITIONS` were run, by
+    section; streams say by themselves which of sec. 11 they are.
     """
     ran = ran | {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     deviations = tuple(deviations_of(profile, procedures, frame_bytes, streams, short_of_medium, ran))

@@ -74,21 +74,10 @@ def confirmed_rows(
     and more (:func:`again`). Else it is lowered to the greatest rate of such trials below which none missed the goal,
     or to the rate of a stricter goal if that is more; :func:`search_below` makes more such trials.
 
-    Parameters
-    ----------
-    rows : sequence of ThroughputRow
-        As the searches found them; one for each goal.
-    records : iterable of TrialRecord
-        Of the same stream and frame size; those of other procedures are passed over.
-    asked : sequence of str
-        Procedures that were run for the stream and frame size.
-    exceed_ratio : mapping of str to float
-        By goal, what share of the trials at a rate may miss it (RFC 9971); 0 where it says nothing.
-
-    Returns
-    -------
-    tuple of ThroughputRow
-        In the order of ``rows``.
+    ``rows``: as the searches found them; one for each goal; ``records``: of the same stream and frame size; those of
+    other procedures are passed over; ``asked``: procedures that were run for the stream and frame size;
+    ``exceed_ratio``: by goal, what share of the trials at a rate may miss it (RFC 9971); 0 where it says nothing. The
+    result is in the order of ``rows``.
     """
     witnesses = [_Witness.of(record) for record in _witnesses(records)]
     none_asked = not any(name in CONFIRMING for name in asked)
@@ -273,14 +262,8 @@ _STEADY = ("throughput", *CONFIRMING)
 def with_floor(row: ThroughputRow, open_stage: Callable[[], Stage], records: Sequence[TrialRecord]) -> ThroughputRow:
     """Return the row with what the wire lost at its rate, and at the rate of the loss that lowered it.
 
-    Parameters
-    ----------
-    row : ThroughputRow
-    open_stage : callable
-        Returns a stage whose evaluator answers for the wire without a device.
-    records : sequence of TrialRecord
-        The device's trials of the same stream and frame size: a trial over the wire is as long as the longest at its
-        rate.
+    ``open_stage``: returns a stage whose evaluator answers for the wire without a device; ``records``: the device's
+    trials of the same stream and frame size: a trial over the wire is as long as the longest at its rate.
     """
     if not (math.isfinite(row.throughput_pps) or math.isfinite(row.missed_pps)):
         return replace(row, floor_reason="no rate was found")

@@ -87,15 +87,8 @@ _SCATTER = 0.02
 def contradictions(result: BenchmarkResult) -> tuple[str, ...]:
     """Return each contradiction of a result as a sentence with its numbers; none if all agrees.
 
-    Parameters
-    ----------
-    result : BenchmarkResult
-
-    Returns
-    -------
-    tuple of str
-        Rates at which frame loss or latency lost more than the goal tolerates, goals out of order, rates above the
-        theoretical maximum, loads that lost less than a lower one.
+    Returns rates at which frame loss or latency lost more than the goal tolerates, goals out of order, rates above the
+    theoretical maximum, loads that lost less than a lower one.
     """
     texts = (
         *_goals_that_lost(result),

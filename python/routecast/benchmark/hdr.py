@@ -23,12 +23,7 @@ def classes_of_hdr(text: str) -> tuple[tuple[int, int, int], ...] | None:
 def delay_of_hdr(text: str, *, unit_s: float) -> Delay | None:
     """Return the delay that an HDR histogram holds; None if it is none, or empty.
 
-    Parameters
-    ----------
-    text : str
-        The histogram, base64.
-    unit_s : float
-        Seconds that one unit of its values stands for.
+    ``text``: the histogram, base64; ``unit_s``: seconds that one unit of its values stands for.
     """
     classes = classes_of_hdr(text)
     if not classes:

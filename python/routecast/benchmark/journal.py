@@ -84,12 +84,8 @@ class TrialRecord:
 class Journal:
     """Finished trials by the key of everything that decides them.
 
-    Parameters
-    ----------
-    ledger : Ledger or None
-        Where they are kept; None keeps them in memory only.
-    run : str
-        Text that all trials of one benchmark have in common, and no other's.
+    ``ledger``: where they are kept; None keeps them in memory only; ``run``: text that all trials of one benchmark have
+    in common, and no other's.
     """
 
     def __init__(self, ledger: Ledger | None = None, run: str = "") -> None:
@@ -112,12 +108,8 @@ class Journal:
 def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
     """Open the journal of a folder; without a folder trials are kept in memory.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The folder cannot be written (a full disk); what is finished stays there.
-    routecast.errors.FileProblem
-        The trials that are there cannot be read, or are those of another benchmark that was interrupted.
+    Raises EnvironmentProblem: the folder cannot be written (a full disk); what is finished stays there; FileProblem:
+    the trials that are there cannot be read, or are those of another benchmark that was interrupted.
     """
     if folder is None:
         yield Journal()

@@ -37,12 +37,7 @@ _TESTER_RATIO = 0.95
 class NoOverload(EnvironmentProblem):
     """The tester offers too little to overload the device.
 
-    Attributes
-    ----------
-    forwarded_pps : float
-        Most that was forwarded without clear loss.
-    intended_pps : float
-        Load of that trial.
+    ``forwarded_pps``: most that was forwarded without clear loss; ``intended_pps``: load of that trial.
     """
 
     def __init__(self, forwarded_pps: float, intended_pps: float, message: str) -> None:
@@ -73,10 +68,7 @@ def measure_forwarding_rate(
 ) -> ForwardingRate:
     """Find an overload, offer it for ``duration_s``, and say whether the forwarded rate is the router's maximum.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        No trial could be made, or nothing is forwarded.
+    Raises EnvironmentProblem: no trial could be made, or nothing is forwarded.
     """
     for _ in range(_SEARCHES):
         why = ""
@@ -108,12 +100,8 @@ def find_overload_pps(
     Short trials double the load, starting with that of ``load``, until a loss shows that no stall of a shared machine
     explains; the last one is at what the tester reaches.
 
-    Raises
-    ------
-    NoOverload
-        The tester reaches no overload.
-    routecast.errors.EnvironmentProblem
-        No trial could be made, or nothing is forwarded.
+    Raises NoOverload: the tester reaches no overload; EnvironmentProblem: no trial could be made, or nothing is
+    forwarded.
     """
     rate_pps = load.rate_pps
     reached: Trial | None = None

@@ -29,16 +29,7 @@ DATA, SCHEMA = "benchmark.json", "benchmark.schema.json"
 def write_report(result: BenchmarkResult, folder: Path) -> Path:
     """Write ``report.html``, ``figures/*.svg``, ``benchmark.schema.json``; and ``benchmark.json`` if it is not there.
 
-    Parameters
-    ----------
-    result : BenchmarkResult
-    folder : Path
-        The benchmark's folder; made if missing. Every file is whole or absent.
-
-    Returns
-    -------
-    Path
-        The page.
+    ``folder``: the benchmark's folder; made if missing. Every file is whole or absent. Returns the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
     page = benchmark_page(result)

@@ -70,10 +70,7 @@ def point_of(bed: Bed, frames: FrameMix, *, ports: int = 1, cores: int | None = 
 def points_before(path: Path, point: Point, *, who: str) -> list[Point]:
     """Return the calibrating rows of a table to which ``point`` shall be appended; none where there is no file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The table is no CSV, cannot be read, or has other columns.
+    Raises FileProblem: the table is no CSV, cannot be read, or has other columns.
     """
     if path.suffix.lower() == ".parquet":
         raise FileProblem(str(path), [Problem("", f"{who} appends rows to CSV: name a file that ends in .csv")])
@@ -91,10 +88,7 @@ def points_before(path: Path, point: Point, *, who: str) -> list[Point]:
 def append_point(path: Path, point: Point) -> None:
     """Append a row to a table of points, which begins with it where there is none.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The table cannot be written.
+    Raises FileProblem: the table cannot be written.
     """
     text = points_text([point])
     try:
@@ -164,10 +158,7 @@ def points_of(result: BenchmarkResult, *, cores: int | None) -> tuple[tuple[Poin
 def write_points(points: Sequence[Point], folder: Path) -> Path:
     """Write the table of a folder of results, whole, and return its path.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        It cannot be written.
+    Raises RoutecastError: it cannot be written.
     """
     path = folder / POINTS
     write_whole(path, points_text(points))

@@ -31,10 +31,7 @@ __all__ = ["Profile", "TrialProfile", "parse_frames", "read_profile", "shipped_p
 def parse_frames(text: str) -> int | str:
     """Read a frame size in bytes, or the name of a mix of sizes.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        The text is neither.
+    Raises QuantityProblem: the text is neither.
 
     Examples
     --------

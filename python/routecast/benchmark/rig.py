@@ -312,10 +312,8 @@ class Outage:
     def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
         """Answer for a trial during which the router is down once.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The kind is unknown, the reset is not within the trial, or the evaluator does not count frames.
+        Raises ModelProblem: the kind is unknown, the reset is not within the trial, or the evaluator does not count
+        frames.
         """
         if kind not in self.lengths_s:
             message = f"no reset {kind!r}: {did_you_mean(kind, self.lengths_s)}"

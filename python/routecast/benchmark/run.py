@@ -248,10 +248,7 @@ def _base(plan: Plan, rows: Sequence[ThroughputRow]) -> ThroughputRow:
 def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | None) -> float:
     """Return the throughput that a procedure rests on; NaN if on none.
 
-    Raises
-    ------
-    LeftOut
-        It was not found, or the procedure counts what is not counted here.
+    Raises LeftOut: it was not found, or the procedure counts what is not counted here.
     """
     if not procedure.rests_on_throughput:
         return math.nan

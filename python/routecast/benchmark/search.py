@@ -54,18 +54,11 @@ def verified(
 ) -> Probe:
     """Return a probe that verifies losses, and cuts long trials into slices.
 
-    Parameters
-    ----------
-    probe : Probe
-    repeats : int
-        max(r): how often a trial with loss is run again. The median of all ``1 + repeats`` counts; of an even number
-        the greater loss of the two in the middle, so that most trials have no more.
-    below_ratio : float
-        z: a greater loss is taken for the router's at once.
-    enough_ratio : float
-        A loss of no more needs no repetition: what the strictest goal tolerates.
-    slice_s : float
-        Longest single trial; 0 never slices. A sliced trial's counts are the sums over its slices, each verified.
+    ``repeats``: max(r): how often a trial with loss is run again. The median of all ``1 + repeats`` counts; of an even
+    number the greater loss of the two in the middle, so that most trials have no more; ``below_ratio``: z: a greater
+    loss is taken for the router's at once; ``enough_ratio``: a loss of no more needs no repetition: what the strictest
+    goal tolerates; ``slice_s``: longest single trial; 0 never slices. A sliced trial's counts are the sums over its
+    slices, each verified.
     """
 
     def once(load_pps: float, duration_s: float, purpose: str) -> Counts:
@@ -115,24 +108,13 @@ def binary_search(
     shorter trials in a search and wants the last determination at full length. A lower bound that fails at full length
     is a new upper bound, and the search goes on below it.
 
-    Parameters
-    ----------
-    probe : Probe
-    goal : GoalProfile
-        Its loss ratio, width and trial lengths count; exceed ratio and duration sum belong to MLRsearch.
-    least_pps, most_pps : float
-        Ends of the search, per port.
-    hint_pps : float
-        A load that is expected to be near the result: the search opens there and goes on in growing steps until it has
-        an interval to halve. NaN for none.
-    fails_at_most : bool
-        The greatest load is known to miss the goal, and is not tried.
-    meets_at_least : bool
-        The least load is known to meet the goal, and is not tried.
-    doubts : int
-        How often the upper bound is tried once more at the end: on a disturbed machine a load can miss the goal for
-        reasons of the machine, and a search that believes each miss ends too low. A load that meets it after all is the
-        new lower bound, and the search goes on above it.
+    ``goal``: its loss ratio, width and trial lengths count; exceed ratio and duration sum belong to MLRsearch;
+    ``least_pps`` and ``most_pps``: ends of the search, per port; ``hint_pps``: a load that is expected to be near the
+    result: the search opens there and goes on in growing steps until it has an interval to halve. NaN for none;
+    ``fails_at_most``: the greatest load is known to miss the goal, and is not tried; ``meets_at_least``: the least load
+    is known to meet the goal, and is not tried; ``doubts``: how often the upper bound is tried once more at the end: on
+    a disturbed machine a load can miss the goal for reasons of the machine, and a search that believes each miss ends
+    too low. A load that meets it after all is the new lower bound, and the search goes on above it.
     """
     search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
     if meets_at_least:
@@ -249,17 +231,7 @@ _NO_TIME_LIMIT_S = 1e9
 def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float) -> tuple[Bounds, ...]:
     """Search for all goals at once.
 
-    Parameters
-    ----------
-    probe : Probe
-    goals : sequence of GoalProfile
-    least_pps, most_pps : float
-        Ends of the search, per port.
-
-    Returns
-    -------
-    tuple of Bounds
-        In the order of the goals.
+    ``least_pps`` and ``most_pps``: ends of the search, per port. The result is in the order of the goals.
     """
     from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch
 
@@ -356,18 +328,10 @@ def longest_burst(
 ) -> Burst:
     """Search for the longest burst of which nothing is lost.
 
-    Parameters
-    ----------
-    send : callable
-        ``send(frames, purpose)`` sends a burst and counts it.
-    most_frames : int
-        Upper limit: the burst's longest send time at the maximum rate.
-    width_ratio : float
-        Least step, over the burst; at least one frame.
-    verify_losses, verify_below : int, float
-        Loss verification, see :func:`verified`.
-    hint_frames : int
-        A burst near which the result is expected, tried first; 0 for none.
+    ``send``: ``send(frames, purpose)`` sends a burst and counts it; ``most_frames``: upper limit: the burst's longest
+    send time at the maximum rate; ``width_ratio``: least step, over the burst; at least one frame; ``verify_losses``
+    and ``verify_below``: loss verification, see :func:`verified`; ``hint_frames``: a burst near which the result is
+    expected, tried first; 0 for none.
     """
     trials = 0
 

@@ -88,30 +88,12 @@ def counts_of(trial: Trial, duration_s: float) -> Counts:
 class Stage:
     """One procedure for one stream and frame size.
 
-    Parameters
-    ----------
-    procedure : str
-    stream : Stream
-    frame_bytes : float
-        Of a mix the mean.
-    evaluator : Evaluator
-        Ready for the stream.
-    profile : Profile
-    link_bps : tuple of float
-    flows : int
-    identity : str
-        Text that changes with all that decides a trial, the load and its place in the run apart.
-    journal : Journal
-    records : list of TrialRecord
-        Where every trial is entered, shared by all stages of a run.
-    on_trial : callable
-        Told the seconds of each finished trial, whether it comes from the journal, and what it was for.
-    most_pps : float
-        The greatest rate that the tester itself reaches, all ports together; the theoretical maximum at first.
-    burst_pps : float
-        The greatest rate at which it sends a short burst from its first frame on; likewise.
-    failures : list of str
-        What the tester said when it failed and was asked again.
+    ``frame_bytes``: of a mix the mean; ``evaluator``: ready for the stream; ``identity``: text that changes with all
+    that decides a trial, the load and its place in the run apart; ``records``: where every trial is entered, shared by
+    all stages of a run; ``on_trial``: told the seconds of each finished trial, whether it comes from the journal, and
+    what it was for; ``most_pps``: the greatest rate that the tester itself reaches, all ports together; the theoretical
+    maximum at first; ``burst_pps``: the greatest rate at which it sends a short burst from its first frame on;
+    likewise; ``failures``: what the tester said when it failed and was asked again.
     """
 
     procedure: str
@@ -157,10 +139,7 @@ class Stage:
     def trial(self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep, attempts: int = 0) -> Trial:
         """Run one trial until it is valid; as often as the profile says, or ``attempts`` times.
 
-        Raises
-        ------
-        InvalidTrial
-            It stayed invalid.
+        Raises InvalidTrial: it stayed invalid.
         """
         load = self.load(rate_pps, *steps)
 
@@ -172,10 +151,7 @@ class Stage:
     def reset_trial(self, rate_pps: float, duration_s: float, purpose: str, *, kind: str, at_s: float) -> Trial:
         """Run one trial during which the router is reset.
 
-        Raises
-        ------
-        InvalidTrial
-            It stayed invalid.
+        Raises InvalidTrial: it stayed invalid.
         """
         evaluator = self.evaluator
         assert isinstance(evaluator, Resettable)
@@ -194,10 +170,7 @@ class Stage:
         after a while: where it cannot send the burst evenly, this burst and all later ones are sent slower, down to
         ``least_pps``.
 
-        Raises
-        ------
-        InvalidTrial
-            It cannot be sent at ``least_pps`` either.
+        Raises InvalidTrial: it cannot be sent at ``least_pps`` either.
         """
         if math.isinf(self.burst_pps):
             is_slower = self.most_pps < self.theoretical_pps
@@ -268,10 +241,7 @@ class Stage:
     def _answered(self, run: Callable[[], Trial]) -> Trial:
         """Ask again where the tester itself failed, as often as for an invalid trial: other work can starve it.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
-            The device is gone, which no further attempt mends: it is not asked again.
+        Raises DeviceEnded: the device is gone, which no further attempt mends: it is not asked again.
         """
         for _ in range(self.profile.trial.attempts - 1):
             try:

@@ -184,11 +184,8 @@ def load_of(
 ) -> OfferedLoad:
     """Return the load of a stream at a rate over all its ports, steady or in bursts (RFC 2544 sec. 21).
 
-    Parameters
-    ----------
-    flows : int
-        Flows each way, by random addresses and UDP ports (RFC 4814); 1 is one pair of addresses. A stream over
-        several networks has at least a flow for each.
+    ``flows``: flows each way, by random addresses and UDP ports (RFC 4814); 1 is one pair of addresses. A stream over
+    several networks has at least a flow for each.
     """
     return OfferedLoad(
         rate_pps=rate_pps,

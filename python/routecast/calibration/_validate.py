@@ -194,10 +194,7 @@ def validate(
 def router_file_of(validation: Validation, *, source: str, today: date) -> RouterFile:
     """Write the router of the one series that was calibrated as a router file.
 
-    Raises
-    ------
-    FitProblem
-        There are several series, or what was calibrated is not routecast's own router.
+    Raises FitProblem: there are several series, or what was calibrated is not routecast's own router.
     """
     from routecast.calibration.router_file import router_file  # the closed form
 

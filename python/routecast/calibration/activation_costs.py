@@ -88,12 +88,7 @@ class PollCosts:
     def router(self, *, slower: float = 1.0, ring_frames: int = 512, name: str = "") -> RouterModel:
         """Return one core with these costs as a model for the simulator.
 
-        Parameters
-        ----------
-        slower : float
-            Factor on all costs (a lower clock).
-        ring_frames : int
-        name : str
+        ``slower``: factor on all costs (a lower clock).
         """
         service = ServiceCost(per_packet_s=slower * self.per_packet_s, per_batch_s=slower * self.per_poll_s)
         activation = Activation(
@@ -124,26 +119,11 @@ def fit_poll_costs(
 ) -> PollCosts:
     """Return the costs per packet and per poll that follow from two rates; the cost of an interrupt stays free.
 
-    Parameters
-    ----------
-    maximum_pps : float
-        Greatest forwarding rate.
-    saturation_pps : float
-        Rate from which the core is never idle, at constant bit rate; below the maximum.
-    manner : {"until_empty", "until_short", "exhaustive"}
-        When interrupts are enabled again.
-    per_interrupt_s : float
-        Cost of an interrupt, seconds. Two rates cannot tell it ``until_empty``; otherwise it is a part of what a frame
-        alone brings.
-    budget_frames : int
-        Frames of a poll, at most, >= 2.
-    series : str
-        Name for messages.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        The rates are not 0 < saturation < maximum, the budget is below 2, or a cost would be negative.
+    ``maximum_pps``: greatest forwarding rate; ``saturation_pps``: rate from which the core is never idle, at constant
+    bit rate; below the maximum; ``manner``: when interrupts are enabled again; ``per_interrupt_s``: cost of an
+    interrupt, seconds. Two rates cannot tell it ``until_empty``; otherwise it is a part of what a frame alone brings;
+    ``budget_frames``: frames of a poll, at most, >= 2; ``series``: name for messages. Raises FitProblem: the rates are
+    not 0 < saturation < maximum, the budget is below 2, or a cost would be negative.
 
     Examples
     --------

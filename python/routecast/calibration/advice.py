@@ -99,10 +99,7 @@ def advise(
 
     Rows that calibrate are what is known; the others are not looked at but for what they ask.
 
-    Raises
-    ------
-    FitProblem
-        A series has no point that calibrates.
+    Raises FitProblem: a series has no point that calibrates.
     """
     advice = []
     for name in dict.fromkeys(point.series for point in points):

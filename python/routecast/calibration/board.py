@@ -191,10 +191,7 @@ class FittedChain:
 def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float | None = None, seed: int = 0) -> FittedChain:
     """Fit a chain to a few measured points.
 
-    Raises
-    ------
-    FitProblem
-        No points, or points of chains of different lengths.
+    Raises FitProblem: no points, or points of chains of different lengths.
     """
     if not points or len({len(point.quotas) for point in points}) != 1:
         raise FitProblem(points[0].series if points else "", "give points of one chain, at least one")

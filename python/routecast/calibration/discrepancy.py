@@ -62,16 +62,9 @@ _ENOUGH_REPETITIONS = 40
 class Repeated:
     """Points with repetitions joined, and how well each is known.
 
-    Attributes
-    ----------
-    points : tuple of Point
-        One for each condition, at the geometric mean of its repetitions.
-    noise : (n,) array
-        Standard deviation of the logarithm of each.
-    one_ratio : float
-        The same of a single measurement.
-    strays : (m,) array
-        How repetitions strayed, in ascending order and in standard deviations; empty where they are too few to tell.
+    ``points``: one for each condition, at the geometric mean of its repetitions; ``noise``: standard deviation of the
+    logarithm of each; ``one_ratio``: the same of a single measurement; ``strays``: how repetitions strayed, in
+    ascending order and in standard deviations; empty where they are too few to tell.
     """
 
     points: tuple[Point, ...]
@@ -202,18 +195,9 @@ class Sites:
 class Discrepancy:
     """The discrepancy at calibrated points, for each cell of the grid of scales.
 
-    Attributes
-    ----------
-    sites : Sites
-        Of the n calibrated points.
-    strays : (n,) array
-        1 where cores limit, 0 where a link or a card does.
-    noise : (n,) array
-        Standard deviations of the logarithms of the rates.
-    whitening : (cells, n, n) array
-        Inverse Cholesky factors of the covariance of discrepancy and noise.
-    smooth, rough : (cells,) arrays
-        The scales of each cell.
+    ``sites``: of the n calibrated points; ``strays``: 1 where cores limit, 0 where a link or a card does; ``noise``:
+    standard deviations of the logarithms of the rates; ``whitening``: inverse Cholesky factors of the covariance of
+    discrepancy and noise; ``smooth`` and ``rough``: the scales of each cell.
     """
 
     sites: Sites
@@ -243,13 +227,8 @@ class Discrepancy:
     def given(self, cells: NDArray[np.intp], residuals: Floats, at: Sites) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the discrepancy at m sites, given the residuals of J draws: (J, m) each.
 
-        Parameters
-        ----------
-        cells : (J,) array of int
-            The cell of the grid that each draw is from.
-        residuals : (J, n) array
-            Logarithm of measured over law at the calibrated points.
-        at : Sites
+        ``cells``: the cell of the grid that each draw is from; ``residuals``: logarithm of measured over law at the
+        calibrated points.
         """
         smooth, rough, flows = at._parts(self.sites)
         own_smooth, _, own_flows = (np.diagonal(part) for part in at._parts(at))

@@ -93,10 +93,7 @@ class Eq5Router:
 def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
     """Fit eq. 5 by least squares in relative error; with four points that carry it, exactly.
 
-    Raises
-    ------
-    FitProblem
-        Fewer than four points, or points that do not tell the four coefficients apart.
+    Raises FitProblem: fewer than four points, or points that do not tell the four coefficients apart.
     """
     if len(points) < _PARAMETERS:
         raise FitProblem(

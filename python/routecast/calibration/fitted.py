@@ -355,16 +355,9 @@ class FittedRouter:
     ) -> tuple[NextPoint, ...]:
         """Return the measurements to make next, in their order (:mod:`routecast.calibration.next_points`).
 
-        Parameters
-        ----------
-        n : int
-        able : sequence of Point
-            What can be measured; empty: the calibrated frame sizes and the targets', on up to as many cores as the
-            targets have, or twice those that calibrated.
-        targets : sequence of Point
-            What is to be known; empty: all that can be measured.
-        goal_pps : float or None
-            What is to be known is how few cores forward so much of the first target's frames.
+        ``able``: what can be measured; empty: the calibrated frame sizes and the targets', on up to as many cores as
+        the targets have, or twice those that calibrated; ``targets``: what is to be known; empty: all that can be
+        measured; ``goal_pps``: what is to be known is how few cores forward so much of the first target's frames.
         """
         most = max((p.cores for p in targets), default=2 * max(p.cores for p in self.points))
         can = list(able) or self.candidates(most, targets)

@@ -93,13 +93,8 @@ def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
 def saturate(point: Point, *, core_pps: Callable[[float], float], shared_pps: float = math.inf) -> Saturated:
     """Solve the throughput at a point's conditions.
 
-    Parameters
-    ----------
-    point : Point
-    core_pps : callable
-        Frames per second that one core serves while so many cores (a fraction counts) are busy.
-    shared_pps : float
-        A limit common to all cores.
+    ``core_pps``: frames per second that one core serves while so many cores (a fraction counts) are busy;
+    ``shared_pps``: a limit common to all cores.
     """
     groups = flow_groups(point)
 

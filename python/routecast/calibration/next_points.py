@@ -104,17 +104,8 @@ def interval_log_width(targets: Floats) -> float:
 def rank(points: Sequence[Point], rates: Floats, targets: Floats, n: int, *, noise_ratio: float) -> list[NextPoint]:
     """Return the best ``n`` of the points, in the order in which to measure them.
 
-    Parameters
-    ----------
-    points : sequence of Point
-        The candidates.
-    rates : (S, c) array
-        Equally likely draws of the logarithm of their rates.
-    targets : (S, t) array
-        The same draws of what is asked for, in logarithms.
-    n : int
-    noise_ratio : float
-        Repeatability of one measurement.
+    ``points``: the candidates; ``rates``: equally likely draws of the logarithm of their rates; ``targets``: the same
+    draws of what is asked for, in logarithms; ``noise_ratio``: repeatability of one measurement.
     """
     order = np.argsort(targets, axis=0)
     ranked = np.take_along_axis(targets, order, axis=0)

@@ -87,16 +87,10 @@ _LONGEST_STEP_SD, _SHORTEST_STEP_SD = 2.0, 1e-6
 class Posterior:
     """Samples of the parameters.
 
-    Attributes
-    ----------
-    samples : (J, d) array
-        Row 0 is the most probable point, the rest are draws.
-    log_evidence : float
-        Laplace's approximation, comparable between laws fitted to the same points.
-    effective_parameters : float
-        ``d`` less what the prior alone decides: trace of the share of information that comes from the points.
-    covariance : (d, d) array
-        Of the normal approximation at the most probable point.
+    ``samples``: row 0 is the most probable point, the rest are draws; ``log_evidence``: laplace's approximation,
+    comparable between laws fitted to the same points; ``effective_parameters``: ``d`` less what the prior alone
+    decides: trace of the share of information that comes from the points; ``covariance``: of the normal approximation
+    at the most probable point.
     """
 
     samples: Floats
@@ -110,19 +104,10 @@ def sample_posterior(
 ) -> Posterior:
     """Sample the posterior.
 
-    Parameters
-    ----------
-    forward : callable
-        (J, d) parameters to (J, n) predictions, on the scale of ``measured``.
-    measured : (n,) array
-        Measured values (natural logarithms of rates).
-    noise : (n,) array, or (1 + draws, n, n)
-        Standard deviations; or a whitening for the most probable point and each draw, where draw ``i`` and ``i +
-        draws/2`` have the same.
-    prior_mean, prior_sd : (d,) arrays
-    draws : int
-        Samples besides the most probable point, an even number.
-    seed : int
+    ``forward``: (J, d) parameters to (J, n) predictions, on the scale of ``measured``; ``measured``: measured values
+    (natural logarithms of rates); ``noise``: standard deviations; or a whitening for the most probable point and each
+    draw, where draw ``i`` and ``i + draws/2`` have the same; ``draws``: samples besides the most probable point, an
+    even number.
     """
     d, n = len(prior_mean), len(measured)
     random = np.random.default_rng(seed)

@@ -92,16 +92,8 @@ def unrefined(hardware: Hardware) -> Hardware:
 def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
     """Correct a host's costs by measured functions; those that it has been refined with before count again.
 
-    Parameters
-    ----------
-    hardware : Hardware
-        With ``stalls = "added"``: a probed host.
-    measured : sequence of MeasuredFunction
-
-    Raises
-    ------
-    FitProblem
-        There is no measurement, one is not a number of cycles > 0, or the host does not say what stalls cost.
+    ``hardware``: with ``stalls = "added"``: a probed host. Raises FitProblem: there is no measurement, one is not a
+    number of cycles > 0, or the host does not say what stalls cost.
     """
     everything = (*hardware.refinement.measured, *measured)
     if not everything:
@@ -136,10 +128,7 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
 def check_refinable(case: Case) -> None:
     """Refuse a case whose runs cannot correct the hardware file.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        All reasons at once.
+    Raises ModelProblem: all reasons at once.
     """
     problems = []
     if case.hardware.stalls != "added":

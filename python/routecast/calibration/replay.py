@@ -120,14 +120,8 @@ def run_replay(
 ) -> Replayed:
     """Replay all designs from so many starts.
 
-    Parameters
-    ----------
-    starts : int
-    seed : int
-    files : sequence of str
-        Tables of the board to take series from; empty: all with series of six conditions or more.
-    progress : callable or None
-        Told ``(starts done, starts in all, series)``.
+    ``files``: tables of the board to take series from; empty: all with series of six conditions or more; ``progress``:
+    told ``(starts done, starts in all, series)``.
     """
     able = _all_series(files)
     source = random.Random(seed)

@@ -55,15 +55,9 @@ class RouterFile:
 def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: str, today: date) -> RouterFile:
     """Write a calibrated router as a router file.
 
-    Parameters
-    ----------
-    fitted : FittedRouter
-    points : sequence of Point
-        What the file is compared with the calibration at: measured points of the series, and conditions to predict,
-        whose rate is NaN. The file holds for as many cores as the most of them have.
-    source : str
-        Where the points are from.
-    today : date
+    ``points``: what the file is compared with the calibration at: measured points of the series, and conditions to
+    predict, whose rate is NaN. The file holds for as many cores as the most of them have; ``source``: where the points
+    are from.
     """
     everywhere = list({point.conditions: point for point in (*points, *fitted.points)}.values())
     first = fitted.points[0]

@@ -46,22 +46,10 @@ def measure_until(
 ) -> KnownRouter:
     """Measure until the rates at all of ``able`` are known within ``until_ratio``, or ``most`` measurements are made.
 
-    Parameters
-    ----------
-    measure : callable
-        Conditions to the measured rate, frames per second.
-    able : sequence of Point
-        What can be measured and is to be known; their rates are not looked at.
-    until_ratio : float
-        0.05 asks for ±5 %.
-    known : sequence of Point
-        What was measured before.
-    most : int
-        Measurements allowed, with those, >= 8.
-    spread_s : float
-        Seconds over which eight repetitions of the first condition are spread.
-    progress : callable or None
-        Told after each measurement how many were made, and in words what is known.
+    ``measure``: conditions to the measured rate, frames per second; ``able``: what can be measured and is to be known;
+    their rates are not looked at; ``until_ratio``: 0.05 asks for ±5 %; ``known``: what was measured before; ``most``:
+    measurements allowed, with those, >= 8; ``spread_s``: seconds over which eight repetitions of the first condition
+    are spread; ``progress``: told after each measurement how many were made, and in words what is known.
     """
     begun = time.monotonic()
     measured = [point for point in known if point.calibrate]

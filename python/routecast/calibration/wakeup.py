@@ -89,17 +89,9 @@ class FittedWakeup:
 def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, series: str = "") -> FittedWakeup:
     """Fit wake-up and interruptions to measured latencies.
 
-    Parameters
-    ----------
-    points : sequence of LatencyPoint
-        The one whose gaps are longest gives the wake-up; all give the interruptions.
-    duration_s : float
-        Simulated time of each trial of the fit.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        There is no point, or frames never come one by one, so that wake-up and queueing cannot be told apart.
+    ``points``: the one whose gaps are longest gives the wake-up; all give the interruptions; ``duration_s``: simulated
+    time of each trial of the fit. Raises FitProblem: there is no point, or frames never come one by one, so that
+    wake-up and queueing cannot be told apart.
     """
     import numpy as np
     from scipy.optimize import minimize

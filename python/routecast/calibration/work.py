@@ -73,18 +73,8 @@ class FittedWork:
 def fit_work(points: Sequence[WorkPoint], *, series: str = "", constant: bool = False) -> FittedWork:
     """Fit the time per frame to measured forwarding rates.
 
-    Parameters
-    ----------
-    points : sequence of WorkPoint
-    series : str
-        Name for messages.
-    constant : bool
-        The work costs nothing: ``T_x = 0``.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        A rate is not positive, or the points do not differ in work where a slope is wanted.
+    ``series``: name for messages; ``constant``: the work costs nothing: ``T_x = 0``. Raises FitProblem: a rate is not
+    positive, or the points do not differ in work where a slope is wanted.
     """
     import numpy as np
     from scipy.optimize import least_squares

@@ -71,10 +71,7 @@ def rig_asked(
 ) -> Rig:
     """Return what answers: a test bed with a device, or a model with an evaluator.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        Nothing to test, an option that the evaluator has no use for, a file that cannot be read.
+    Raises RoutecastError: nothing to test, an option that the evaluator has no use for, a file that cannot be read.
     """
     from routecast.errors import QuantityProblem
 

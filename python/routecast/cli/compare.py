@@ -115,10 +115,7 @@ def _run_shipped(name: str) -> None:
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
     """Return the kind of a result and its document.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is none, it is not complete, or it is no result.
+    Raises FileProblem: there is none, it is not complete, or it is no result.
     """
     if path.is_dir():
         path = _result_in(path)

@@ -149,10 +149,7 @@ def print_csv(rows: Iterable[Mapping[str, object]]) -> None:
 def refuse_two_forms(*, as_csv: bool, as_json: bool) -> None:
     """Refuse to print the same data in two forms, before work is spent on it.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        Both are wanted.
+    Raises QuantityProblem: both are wanted.
     """
     if as_csv and as_json:
         raise QuantityProblem("", "--csv and --json are two forms of the same data: give one of them")
@@ -207,10 +204,7 @@ def progress_bar(what: str) -> Iterator[Report]:
 def refuse_no_figure_file(path: Path | None) -> None:
     """Refuse a path that no figure can be written to, before work is spent on what it should show.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The name does not end in ``.svg``, is a folder's, or its folder is not there.
+    Raises FileProblem: the name does not end in ``.svg``, is a folder's, or its folder is not there.
     """
     if path is not None and path.suffix.lower() != ".svg":
         problem = f'ends in "{path.suffix}": a figure is an SVG file, such as {path.stem or "figure"}.svg'
@@ -221,10 +215,7 @@ def refuse_no_figure_file(path: Path | None) -> None:
 def refuse_no_page_file(path: Path | None) -> None:
     """Refuse a path that no page can be written to, before work is spent on what it should show.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The name does not end in ``.html``, is a folder's, or its folder is not there.
+    Raises FileProblem: the name does not end in ``.html``, is a folder's, or its folder is not there.
     """
     if path is not None and path.suffix.lower() != ".html":
         problem = f'ends in "{path.suffix}": a page is an HTML file, such as {path.stem or "page"}.html'
@@ -235,10 +226,7 @@ def refuse_no_page_file(path: Path | None) -> None:
 def refuse_no_file(path: Path | None, option: str) -> None:
     """Refuse a path that nothing can be written to, before work is spent on what the file should hold.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It is a folder's, or its folder is not there.
+    Raises FileProblem: it is a folder's, or its folder is not there.
     """
     if path is None:
         return
@@ -276,10 +264,7 @@ def save_router(file: RouterFile, path: Path) -> None:
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure under its title as SVG.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be written.
+    Raises FileProblem: the file cannot be written.
     """
     from routecast.show.drawing import draw
 
@@ -294,10 +279,7 @@ def write_figure(figure: Figure, path: Path) -> None:
 def make_out_folder(path: Path | None) -> None:
     """Make the folder, before work is spent on what it should hold: some systems tell no other way if they let one.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It cannot be made, or nothing can be written to it.
+    Raises FileProblem: it cannot be made, or nothing can be written to it.
     """
     if path is None:
         return

@@ -16,26 +16,10 @@ def copy_files(
 ) -> tuple[list[Path], list[Path]]:
     """Write files unless they are there already; all are looked at before the first is written.
 
-    Parameters
-    ----------
-    texts : mapping of str to str
-        Content of the files by their paths below ``out``.
-    out : Path
-        Made if missing.
-    force : bool
-        Whether to overwrite files that differ.
-    original, elsewhere : str
-        For messages: what the files are copies of, and how to name another folder.
-
-    Returns
-    -------
-    tuple of list of Path
-        What was written, and what was there already.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        A file is there and differs, or is a folder; nothing is written then.
+    ``texts``: content of the files by their paths below ``out``; ``out``: made if missing; ``force``: whether to
+    overwrite files that differ; ``original`` and ``elsewhere``: for messages: what the files are copies of, and how to
+    name another folder. Returns what was written, and what was there already. Raises FileProblem: a file is there and
+    differs, or is a folder; nothing is written then.
     """
     content = {out / name: text.encode() for name, text in texts.items()}
     unchanged = [path for path, new in content.items() if path.is_file() and path.read_bytes() == new]

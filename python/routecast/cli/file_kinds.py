@@ -39,17 +39,8 @@ def _kinds() -> Mapping[str, FileKind]:
 def other_kind(path: str, arguments: Sequence[str]) -> str:
     """Return what a file is and which command takes it, where that is another one than the command that was given.
 
-    Parameters
-    ----------
-    path : str
-        The file that could not be read.
-    arguments : sequence of str
-        The words of the command line, which name it.
-
-    Returns
-    -------
-    str
-        A message; empty where the file is of the kind that the command takes, or of none that is known.
+    ``path``: the file that could not be read; ``arguments``: the words of the command line, which name it. Returns a
+    message; empty where the file is of the kind that the command takes, or of none that is known.
     """
     given = next((" ".join(words) for words in (arguments[:1], arguments[:2]) if _takers(" ".join(words))), "")
     wanted = _takers(given)

@@ -31,10 +31,7 @@ def core_counts(
 
     What this machine cannot give is said on stderr.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A number is none, the device takes no number of cores, or no number is possible here.
+    Raises RoutecastError: a number is none, the device takes no number of cores, or no number is possible here.
     """
     from routecast.quantity.value_list import parse_counts
     from routecast.testbed.core_counts import device_options, possible_counts
@@ -61,12 +58,8 @@ def measure_rates(
 ) -> None:
     """Measure the maximum forwarding rate for each number of cores, print it, and append it to a table of points.
 
-    Raises
-    ------
-    routecast.errors.CriterionFailed
-        A trial stays invalid, or the tester reaches no overload, so that the rate is a lower bound.
-    routecast.errors.RoutecastError
-        The bed cannot be made, the load not be sent, or ``out`` not be written.
+    Raises CriterionFailed: a trial stays invalid, or the tester reaches no overload, so that the rate is a lower bound;
+    RoutecastError: the bed cannot be made, the load not be sent, or ``out`` not be written.
     """
     from routecast.benchmark.overload import measure_forwarding_rate
     from routecast.benchmark.points import append_point

@@ -49,12 +49,8 @@ def run_until(
 
     Every rate is written to ``out``, a file for `validate`, as soon as it is measured; a run goes on from what it has.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A trial stays invalid, or the tester reaches no overload.
-    routecast.errors.FileProblem
-        ``out`` cannot be read, or cannot be appended to.
+    Raises EnvironmentProblem: a trial stays invalid, or the tester reaches no overload; FileProblem: ``out`` cannot be
+    read, or cannot be appended to.
     """
     from routecast.benchmark.overload import find_overload_pps
     from routecast.benchmark.points import append_point, point_of, points_before

@@ -161,10 +161,7 @@ class LoadOptions:
         ``default`` is the file's as :func:`~routecast.router.files.read_router_and_load` returns it for the frames of
         ``--frame``.
 
-        Raises
-        ------
-        routecast.errors.RoutecastError
-            An option is not what it must be, or neither the file nor ``--load`` gives a rate.
+        Raises RoutecastError: an option is not what it must be, or neither the file nor ``--load`` gives a rate.
         """
         from routecast.load.flows import FlowSet
         from routecast.load.frames import FrameMix
@@ -350,10 +347,7 @@ class DeviceOptions:
     def settings(self) -> dict[str, str]:
         """Return the options of the device by name.
 
-        Raises
-        ------
-        routecast.errors.QuantityProblem
-            One is no KEY=VALUE.
+        Raises QuantityProblem: one is no KEY=VALUE.
         """
         from routecast.testbed.opening import pairs
 
@@ -407,19 +401,9 @@ class DayOptions:
     def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
         """Return a series as one day in steps; one that is longer is averaged by time of day.
 
-        Parameters
-        ----------
-        series : str
-            A file, a shipped series, or ``synthetic``.
-        frame_bytes : float or None
-            Mean size of the frames that a peak in frames counts, FCS included.
-        step : str or None
-            Where no ``--step`` is given; that of the series where None.
-
-        Raises
-        ------
-        routecast.errors.RoutecastError
-            The series, the peak or the step is none.
+        ``series``: a file, a shipped series, or ``synthetic``; ``frame_bytes``: mean size of the frames that a peak in
+        frames counts, FCS included; ``step``: where no ``--step`` is given; that of the series where None. Raises
+        RoutecastError: the series, the peak or the step is none.
         """
         from routecast.load.series import DAY_S
         from routecast.load.series.reading import read_series

@@ -51,20 +51,14 @@ class OverTimeOptions:
     def refuse_no_figure_file(self) -> None:
         """Refuse a path that no figure can be written to, before the trial.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            As :func:`routecast.cli.console.refuse_no_figure_file`.
+        Raises FileProblem: as :func:`routecast.cli.console.refuse_no_figure_file`.
         """
         refuse_no_figure_file(self.figure)
 
     def instants(self, duration_s: float) -> tuple[float, ...]:
         """Return the instants of ``--read-at`` in seconds.
 
-        Raises
-        ------
-        routecast.errors.QuantityProblem
-            One is no time, or not within the trial.
+        Raises QuantityProblem: one is no time, or not within the trial.
         """
         instants = []
         for text in self.read_at or ():
@@ -87,10 +81,8 @@ class OverTime:
     def of(cls, trial: Trial, instants: Sequence[float], *, is_disturbed: bool) -> OverTime:
         """Judge a trial that kept its rates over time.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            It has none although they were asked for: the device makes its own frames, or the tester began too late.
+        Raises EnvironmentProblem: it has none although they were asked for: the device makes its own frames, or the
+        tester began too late.
         """
         from routecast.errors import EnvironmentProblem
         from routecast.evaluate.steadiness import reading, steadiness_of

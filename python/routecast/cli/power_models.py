@@ -175,10 +175,7 @@ def _written(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
 def percents(text: str) -> list[float]:
     """Read loads in percent, such as ``0,10,50,100``, as shares 0..1.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        One is no number from 0 to 100.
+    Raises QuantityProblem: one is no number from 0 to 100.
     """
     loads = []
     for part in text.split(","):
@@ -195,12 +192,8 @@ def percents(text: str) -> list[float]:
 def equipped(model: PowerModel, ports: list[str]) -> PowerModel:
     """Return a model with the ports that were given, which take the place of its file's.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        Ports are given, and it is no model of ports.
-    routecast.errors.ModelProblem
-        As :func:`routecast.power.port.equipped_with`.
+    Raises QuantityProblem: ports are given, and it is no model of ports; ModelProblem: as
+    :func:`routecast.power.port.equipped_with`.
     """
     if not ports:
         return model

@@ -226,10 +226,7 @@ def _load_ratios(text: str) -> tuple[float, ...]:
 def numbers(option: str, text: str) -> tuple[float, ...]:
     """Read a list of numbers with commas between them.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        An entry is no number.
+    Raises QuantityProblem: an entry is no number.
 
     Examples
     --------

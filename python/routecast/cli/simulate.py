@@ -90,10 +90,8 @@ class FailureOptions:
     def absences(self, duration_s: float, *, known: Sequence[str] = ()) -> tuple[Absence, ...]:
         """Return which elements are away when in a trial; ``known`` are those of the router, for messages.
 
-        Raises
-        ------
-        routecast.errors.RoutecastError
-            An option is missing, empty, too many, or no time; something fails, or is drained, after the trial's end.
+        Raises RoutecastError: an option is missing, empty, too many, or no time; something fails, or is drained, after
+        the trial's end.
         """
         from routecast.router.multistage.failures import away_by_plan, failed
 

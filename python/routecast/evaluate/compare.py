@@ -243,14 +243,8 @@ class Comparison:
 def compare_documents(kind: str, a: Mapping[str, Any], b: Mapping[str, Any], *, names: tuple[str, str]) -> Comparison:
     """Compare two documents of the same kind, quantity by quantity.
 
-    Parameters
-    ----------
-    kind : str
-        Such as ``"study"``.
-    a, b : mapping
-        Plain data, as ``--json`` prints it.
-    names : tuple of str
-        What A and B are called.
+    ``kind``: such as ``"study"``; ``a`` and ``b``: plain data, as ``--json`` prints it; ``names``: what A and B are
+    called.
 
     Examples
     --------

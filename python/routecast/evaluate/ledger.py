@@ -41,20 +41,9 @@ class Ledger:
 
     Use it as a context: leaving it, in whatever way, writes what is finished.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of results; made if missing. A complete run in it is started anew, an unfinished one goes on.
-    columns : mapping of str to {"text", "whole", "number"}
-    table : str
-        Stem of the table's files.
-    summary : str or None
-        Name of the file that says that the run is complete; with None, what is there is always gone on with.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The rows that are there cannot be read.
+    ``folder``: the folder of results; made if missing. A complete run in it is started anew, an unfinished one goes on;
+    ``table``: stem of the table's files; ``summary``: name of the file that says that the run is complete; with None,
+    what is there is always gone on with. Raises FileProblem: the rows that are there cannot be read.
     """
 
     def __init__(
@@ -123,10 +112,7 @@ class Ledger:
 def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list[Row]:
     """Return the rows of a table as they are on disk, even while a run is writing them; none if there is no table.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        They cannot be read.
+    Raises FileProblem: they cannot be read.
     """
     import polars
 

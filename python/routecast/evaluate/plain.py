@@ -31,12 +31,8 @@ def plain(value: object) -> object:
 def pick(value: object, *keys: str) -> dict[str, object]:
     """Return attributes of an object as plain data, in the order of the keys.
 
-    Parameters
-    ----------
-    value : object
-    *keys : str
-        ``"rate_pps"``; ``"met=is_met"`` under another name; ``"case=case.name"`` of a part; ``"*"`` every field of
-        a dataclass, ``"*estimate"`` those of a part; ``"-curve"`` leaves one out again.
+    ``*keys``: ``"rate_pps"``; ``"met=is_met"`` under another name; ``"case=case.name"`` of a part; ``"*"`` every field
+    of a dataclass, ``"*estimate"`` those of a part; ``"-curve"`` leaves one out again.
 
     Examples
     --------

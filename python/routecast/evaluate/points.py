@@ -350,10 +350,8 @@ def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: 
     All rows have a rate and differ in their conditions, and none needs to calibrate: another file may hold those that
     do.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_points`, and where a row contradicts the router, has no rate or has frames of several sizes.
+    Raises FileProblem: as :func:`read_points`, and where a row contradicts the router, has no rate or has frames of
+    several sizes.
     """
     router = Point(
         cores=cores, frame_bytes=64.0, throughput_pps=math.nan, link_bps=link_bps, ports=ports, series=series

@@ -945,12 +945,8 @@ def constant_pps(
     Which pattern they fall into can depend on how they begin: one after the other, ``gap_s`` apart. Where something
     from outside disturbs them all the time they leave bad patterns and good ones again.
 
-    Parameters
-    ----------
-    gap_s : float
-        Seconds between the first customers.
-    spread : float
-        Delays vary by so much of themselves up and down, evenly: 0 for constant ones.
+    ``gap_s``: seconds between the first customers; ``spread``: delays vary by so much of themselves up and down,
+    evenly: 0 for constant ones.
     """
     highest = bound_pps(way, servers, customers)
     queueing = [station for station, _ in way if station >= 0]

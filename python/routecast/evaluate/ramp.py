@@ -35,10 +35,8 @@ class Ramp:
     def parse(cls, text: str) -> Ramp:
         """Read ``"1 Mpps..5 Mpps over 60 s"``.
 
-        Raises
-        ------
-        routecast.errors.QuantityProblem
-            It has another form, a rate or a time cannot be read, or the second rate is not greater than the first.
+        Raises QuantityProblem: it has another form, a rate or a time cannot be read, or the second rate is not greater
+        than the first.
         """
         match = _FORM.fullmatch(text.strip())
         if match is None:

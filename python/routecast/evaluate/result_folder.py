@@ -20,18 +20,8 @@ _LARGEST_BYTES = 500_000_000
 def check_folder(out: Path, kind: str, name: str) -> None:
     """Refuse a folder whose ``summary.json`` is something else's: its files would be replaced.
 
-    Parameters
-    ----------
-    out : Path
-    kind : str
-        Key of the summary that says whose it is: ``"study"`` or ``"experiment"``.
-    name : str
-        Of what is going to be written.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It belongs to another one, or to something else.
+    ``kind``: key of the summary that says whose it is: ``"study"`` or ``"experiment"``; ``name``: of what is going to
+    be written. Raises FileProblem: it belongs to another one, or to something else.
     """
     summary = out / "summary.json"
     if not summary.exists():

@@ -203,10 +203,7 @@ def mser5(series: Sequence[float]) -> int | None:
     the least one itself would leave out what happens to be high at the beginning of a series that has no transient.
     Only the first half is eligible; the least error at its very end says that the series has not settled.
 
-    Parameters
-    ----------
-    series : sequence of float
-        Fewer than 20 values are too short to be cut: 0.
+    ``series``: fewer than 20 values are too short to be cut: 0.
 
     Examples
     --------

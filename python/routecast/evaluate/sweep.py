@@ -328,10 +328,7 @@ class Routers:
     def of(self, settings: Settings) -> tuple[RouterModel, OfferedLoad | None]:
         """Return the router of some settings, and the load that the file suggests for it.
 
-        Raises
-        ------
-        routecast.errors.RoutecastError
-            They make no router.
+        Raises RoutecastError: they make no router.
         """
         overrides = {key: entry for key, entry in settings.items() if key not in _OF_THE_LOAD}
         frames = FrameMix.parse(str(settings["frame"])) if "frame" in settings else self._frames

@@ -156,18 +156,8 @@ def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, durat
 def said_at(trial: Trial, of: str, at_s: float) -> float:
     """Return what one look at an instant would have said of a rate: its mean since the start of the trial.
 
-    Parameters
-    ----------
-    trial : Trial
-        With rates over time, none of them cut off.
-    of : str
-        ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
-    at_s : float
-
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The trial has no rates over time.
+    ``trial``: with rates over time, none of them cut off; ``of``: ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
+    Raises RoutecastError: the trial has no rates over time.
     """
     from routecast.evaluate.steadiness import reading
 
@@ -187,10 +177,8 @@ def needs_flows(of: str) -> bool:
 def read_response(trial: Trial, of: str) -> float:
     """Read a number from a trial.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The trial does not know it: its evaluator has no answer for this model, or there is no such entry.
+    Raises RoutecastError: the trial does not know it: its evaluator has no answer for this model, or there is no such
+    entry.
 
     Examples
     --------
@@ -304,18 +292,8 @@ def _is_number(kind: object) -> bool:
 def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return what a test bed file says, with the load as one more table.
 
-    Parameters
-    ----------
-    source : str or mapping
-        ``"namespaces"``, the name of a file in ``folder``, or what such a file says.
-    load : mapping
-        The table ``load`` as a router file would have it.
-    folder : Path
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read or is no TOML.
+    ``source``: ``"namespaces"``, the name of a file in ``folder``, or what such a file says; ``load``: the table
+    ``load`` as a router file would have it. Raises FileProblem: the file cannot be read or is no TOML.
     """
     from routecast.testbed.reading import BUILT_IN
 
@@ -330,10 +308,7 @@ def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folde
 def bed_table(document: Mapping[str, Any]) -> type[BaseModel]:
     """Return what a test bed document may say, the load included.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The document does not say its kind.
+    Raises FileProblem: the document does not say its kind.
     """
     kind = document.get("kind")
     if kind not in {"namespaces", "interfaces"}:
@@ -357,10 +332,7 @@ def measured(
 ) -> Trial:
     """Run one trial on the wire; it may say how it went over time.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The document is no test bed, or the machine lacks something.
+    Raises RoutecastError: the document is no test bed, or the machine lacks something.
     """
     import tomli_w
 
@@ -534,10 +506,7 @@ _BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {
 def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:
     """Build the router of a run.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The document makes no router, or suggests no load.
+    Raises RoutecastError: the document makes no router, or suggests no load.
     """
     from routecast.router.files import build_router
 

@@ -84,23 +84,9 @@ def latin_hypercube(
 ) -> tuple[tuple[float, ...], ...]:
     """Return points of which each factor has one in each of ``points`` equal intervals (McKay et al. 1979).
 
-    Parameters
-    ----------
-    factors, points : int
-    seed : int
-        The same seed gives the same points.
-    spread : {"random", "even"}
-        ``even`` exchanges coordinates until the centred discrepancy falls no more, which fills the space better.
-
-    Returns
-    -------
-    tuple of tuple of float, shape (points, factors)
-        Coded levels, -1..+1.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        Too many points to spread evenly.
+    ``seed``: the same seed gives the same points; ``spread``: ``even`` exchanges coordinates until the centred
+    discrepancy falls no more, which fills the space better. Returns coded levels, -1..+1. Raises ModelProblem: too many
+    points to spread evenly.
     """
     from scipy.stats import qmc
 
@@ -114,10 +100,7 @@ def latin_hypercube(
 def sobol(factors: int, points: int, *, seed: int) -> tuple[tuple[float, ...], ...]:
     """Return the first points of a scrambled Sobol sequence (Owen 1998), as :func:`latin_hypercube`.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The number of points is no power of 2: the sequence is balanced only there.
+    Raises ModelProblem: the number of points is no power of 2: the sequence is balanced only there.
     """
     from scipy.stats import qmc
 
@@ -166,10 +149,7 @@ class WordProblem(ValueError):
 def parse_word(text: str, letters: Sequence[str]) -> tuple[int, int]:
     """Read a word as (mask, sign): bit ``n`` of the mask stands for the ``n``-th letter.
 
-    Raises
-    ------
-    WordProblem
-        A letter is none of a factor, or comes twice.
+    Raises WordProblem: a letter is none of a factor, or comes twice.
 
     Examples
     --------
@@ -226,15 +206,7 @@ def masks_up_to(factors: int, most_letters: int) -> Iterable[int]:
 def full(factors: int) -> tuple[tuple[float, ...], ...]:
     """Return the 2^k combinations in standard (Yates) order.
 
-    Parameters
-    ----------
-    factors : int
-        How many factors, k.
-
-    Returns
-    -------
-    tuple of tuple of float, shape (2^k, k)
-        Coded levels, -1 and +1.
+    ``factors``: how many factors, k. Returns coded levels, -1 and +1.
 
     Examples
     --------
@@ -545,13 +517,8 @@ def central_composite(
 ) -> tuple[tuple[float, ...], ...]:
     """Return a central composite design: the factorial, two axial points of each factor, then the centre.
 
-    Parameters
-    ----------
-    factorial : sequence of sequence of float, shape (F, k)
-        A full design, or a fraction of resolution V or more.
-    shape : {"rotatable", "face_centred", "inscribed"}
-    centre_points : int
-        How often the centre is tried.
+    ``factorial``: a full design, or a fraction of resolution V or more; ``centre_points``: how often the centre is
+    tried.
 
     Examples
     --------
@@ -578,20 +545,7 @@ SIZES = (8, 12, 20, 24, 32, 44, 48)
 def plackett_burman(factors: int) -> tuple[tuple[float, ...], ...]:
     """Return the smallest such design for so many factors.
 
-    Parameters
-    ----------
-    factors : int
-        At most 47.
-
-    Returns
-    -------
-    tuple of tuple of float, shape (runs, factors)
-        Coded levels, -1 and +1.
-
-    Raises
-    ------
-    ValueError
-        There are more factors.
+    ``factors``: at most 47. Returns coded levels, -1 and +1. Raises ValueError: there are more factors.
 
     Examples
     --------

@@ -22,10 +22,7 @@ _FURTHEST = 100.0
 def level_at(factor: Factor, coded: float) -> Level:
     """Return the level at a coded value: one of the factor's, or of a quantity what lies between or beyond them.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The factor is no quantity and has no such level.
+    Raises RoutecastError: the factor is no quantity and has no such level.
     """
     for level in factor.levels:
         if abs(level.coded - coded) < _SAME:
@@ -65,10 +62,7 @@ def lowest_of(factor: Factor, coded: float) -> float:
 def coded_of(factor: Factor, value: object) -> float:
     """Return the coded level of a value as a file says it: a level's label or value, or any value of a quantity.
 
-    Raises
-    ------
-    ValueError
-        The factor has no such level.
+    Raises ValueError: the factor has no such level.
     """
     for level in factor.levels:
         if value == level.label or all(value == override for override in level.overrides.values()):

@@ -201,10 +201,7 @@ _SETTINGS = {
 def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> Design:
     """Return the design that a table asks for.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The design cannot be made of these factors; places as in the table.
+    Raises ModelProblem: the design cannot be made of these factors; places as in the table.
     """
     problems = [
         Problem(key, f'is not for kind "{table.kind}": it belongs to {" and ".join(sorted(kinds))}')
@@ -365,19 +362,8 @@ def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...
 def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseModel] | None) -> Factor:
     """Return the factor of a table of the file.
 
-    Parameters
-    ----------
-    letter : str
-    table : FactorTable
-    place : str
-        Of the table, for messages: ``"factor[0]"``.
-    fields : pydantic model or None
-        What the varied file may say; decides where only whole numbers make sense.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        No levels can be made of it; all faults with their places.
+    ``place``: of the table, for messages: ``"factor[0]"``; ``fields``: what the varied file may say; decides where only
+    whole numbers make sense. Raises ModelProblem: no levels can be made of it; all faults with their places.
     """
     problems = _contradictions(table, place)
     if problems:
@@ -583,20 +569,9 @@ def experiment_of(
 ) -> Experiment:
     """Return the experiment that a table makes of a router (or test bed) file.
 
-    Parameters
-    ----------
-    table : ExperimentTable
-    document : mapping
-        What the router file says, or the test bed file, with a table ``load`` of the offered load.
-    subject : str
-        What messages call the file of the experiment.
-    folder : Path, optional
-        Where files that the document names are looked for.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        Something in the table is wrong; all faults with their places.
+    ``document``: what the router file says, or the test bed file, with a table ``load`` of the offered load;
+    ``subject``: what messages call the file of the experiment; ``folder``: where files that the document names are
+    looked for. Raises FileProblem: something in the table is wrong; all faults with their places.
     """
     from routecast.router.files import router_table
     from routecast.router.variants import vary

@@ -34,11 +34,7 @@ __all__ = ["documents", "levels_of_row", "runs_of", "wire_order"]
 def wire_order(seed: int, count: int) -> list[int]:
     """Return the positions of ``count`` runs in the order in which they are made.
 
-    Parameters
-    ----------
-    seed : int
-        Of the experiment.
-    count : int
+    ``seed``: of the experiment.
     """
     return Random(seed).sample(range(count), count)
 

@@ -162,10 +162,7 @@ class Shard:
 def answers_on_disk(out: Path) -> Mapping[str, Answer]:
     """Return what all tables of a folder hold, those of shards that are running included, by the key of the run.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        A table cannot be read.
+    Raises FileProblem: a table cannot be read.
     """
     matches = (_TABLE.fullmatch(path.name) for path in sorted(out.glob(f"{WHOLE}.*")))
     tables = dict.fromkeys(match[0].rpartition(".")[0] for match in matches if match)
@@ -237,10 +234,7 @@ TELLS_AFTER_S = 2.0
 class Pace:
     """The pace of a sweep.
 
-    Parameters
-    ----------
-    clock : callable
-        Seconds.
+    ``clock``: seconds.
 
     Examples
     --------
@@ -257,12 +251,7 @@ class Pace:
     def left_s(self, done: int, total: int) -> float | None:
         """Return how long what is left takes at the pace of the last minute; None while nobody knows.
 
-        Parameters
-        ----------
-        done : int
-            How many runs are done now.
-        total : int
-            Of how many.
+        ``done``: how many runs are done now; ``total``: of how many.
         """
         now = self._clock()
         self._past.append((now, done))
@@ -304,14 +293,8 @@ WRITES_AFTER_S = 0.2
 class Book:
     """Answers by the key of their run.
 
-    Parameters
-    ----------
-    known : mapping of str to Answer
-        What there is already.
-    ledger : Ledger or None
-        Where further ones are kept; None keeps them in memory only.
-    folder : Path or None
-        Of the ledger, for messages.
+    ``known``: what there is already; ``ledger``: where further ones are kept; None keeps them in memory only;
+    ``folder``: of the ledger, for messages.
     """
 
     def __init__(self, known: Mapping[str, Answer], ledger: Ledger | None = None, folder: Path | None = None) -> None:
@@ -347,19 +330,9 @@ class Book:
 def open_book(out: Path | None, table: str) -> Iterator[Book]:
     """Open the answers of a folder; leaving, in whatever way, writes all that came in.
 
-    Parameters
-    ----------
-    out : Path or None
-        Made if missing; without a folder answers are kept in memory.
-    table : str
-        Stem of the table that is written. What other tables of the folder hold is known too.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The folder cannot be written, or something else is writing this table.
-    routecast.errors.FileProblem
-        A table cannot be read.
+    ``out``: made if missing; without a folder answers are kept in memory; ``table``: stem of the table that is written.
+    What other tables of the folder hold is known too. Raises EnvironmentProblem: the folder cannot be written, or
+    something else is writing this table; FileProblem: a table cannot be read.
     """
     if out is None:
         yield Book({})

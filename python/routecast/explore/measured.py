@@ -83,19 +83,8 @@ def panels_of_points(
 ) -> tuple[MeasuredPanel, ...]:
     """Calibrate and return the panel; where a fact is open, that of each answer too.
 
-    Parameters
-    ----------
-    points : sequence of Point
-        Those that calibrate.
-    asked : Asked
-        Where the controls stand first.
-    noise_ratio, priors
-        As of :func:`routecast.calibration.fit`.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        No point has a rate, or the points belong to several series.
+    ``points``: those that calibrate; ``asked``: where the controls stand first; ``noise_ratio`` and ``priors``: as of
+    :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.
     """
     fitted = fit(points, noise_ratio=noise_ratio, priors=priors)
     most = min(max(8, 2 * max(point.cores for point in points), start.cores or 1), _MOST_CORES)

@@ -66,17 +66,9 @@ class Changes:
 class Panel:
     """What a live panel holds.
 
-    Attributes
-    ----------
-    base : tree
-        The scenario where every control stands at its start, with what the page has to know beside it.
-    controls : tuple of Control
-    under : mapping
-        By control the one on whose position its changes depend.
-    changes : mapping
-        By control its changes: one, or one for each position of the control that it depends on.
-    left_out : tuple of str
-        Controls that could not be offered, and why.
+    ``base``: the scenario where every control stands at its start, with what the page has to know beside it; ``under``:
+    by control the one on whose position its changes depend; ``changes``: by control its changes: one, or one for each
+    position of the control that it depends on; ``left_out``: controls that could not be offered, and why.
     """
 
     base: dict[str, Any]
@@ -121,10 +113,7 @@ def make_panel(lower: Lower, controls: Sequence[Control], *, left_out: Sequence[
     Positions that make no router are left out, and controls of which one position or none remains, or that change
     nothing.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        What the controls say at their start is no router.
+    Raises RoutecastError: what the controls say at their start is no router.
     """
     start = {control.key: control.values[control.at] for control in controls}
     base = lower(start)

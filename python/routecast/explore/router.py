@@ -43,19 +43,9 @@ def panel_of_router(
 ) -> Panel:
     """Return the panel of a router file.
 
-    Parameters
-    ----------
-    document : mapping
-        What the file says.
-    varied : sequence of Varied
-        Further fields to turn, and their values; in the place of a control of the same key.
-    subject, folder
-        As of :func:`routecast.router.files.parse_router`.
-
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The file makes no router.
+    ``document``: what the file says; ``varied``: further fields to turn, and their values; in the place of a control of
+    the same key; ``subject`` and ``folder``: as of :func:`routecast.router.files.parse_router`. Raises RoutecastError:
+    the file makes no router.
     """
     routers = Routers(document, subject=subject, folder=folder, frames=None)
     model, load = routers.of({})

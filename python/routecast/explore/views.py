@@ -41,10 +41,7 @@ def router_page(
 ) -> Page:
     """Return the page in which a router file can be turned.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The file makes no router.
+    Raises RoutecastError: the file makes no router.
     """
     live, left_out = live_of_router(document, varied, subject=subject, folder=folder)
     return Page(
@@ -101,17 +98,9 @@ def points_page(
 ) -> Page:
     """Return the page in which a calibrated router can be turned.
 
-    Parameters
-    ----------
-    points : sequence of Point
-        Of one series: those that are marked to calibrate do, all if none is marked; the others stand beside the curves.
-    noise_ratio, priors
-        As of :func:`routecast.calibration.fit`.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        No point has a rate, or the points belong to several series.
+    ``points``: of one series: those that are marked to calibrate do, all if none is marked; the others stand beside the
+    curves; ``noise_ratio`` and ``priors``: as of :func:`routecast.calibration.fit`. Raises FitProblem: no point has a
+    rate, or the points belong to several series.
     """
     live, left_out = live_of_points(points, noise_ratio=noise_ratio, priors=priors)
     known = len(calibrating(points))

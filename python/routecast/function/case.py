@@ -51,10 +51,7 @@ class Case:
     def directions(self) -> tuple[str, ...]:
         """Names of the directions, each run by itself.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The function has no such direction.
+        Raises ModelProblem: the function has no such direction.
         """
         return tuple(
             self.function.directions[chosen_direction].name
@@ -115,10 +112,8 @@ class Case:
 def parse_table_sizes(texts: Iterable[str]) -> dict[str, int]:
     """Read table sizes such as ``mac=2Mi`` as entries by table.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        A text is not of the form NAME=ENTRIES, or the entries are not a whole number from 1 to 2^40.
+    Raises QuantityProblem: a text is not of the form NAME=ENTRIES, or the entries are not a whole number from 1 to
+    2^40.
     """
     return dict(map(_table_size, texts))
 

@@ -30,10 +30,7 @@ def function_names() -> tuple[str, ...]:
 def read_function(name: str | Path) -> NetworkFunction:
     """Read a network function: one that ships by its name, or a ``*.function.toml``.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such function, or its file contains faults; the error lists each with its place.
+    Raises FileProblem: there is no such function, or its file contains faults; the error lists each with its place.
 
     Examples
     --------
@@ -46,10 +43,7 @@ def read_function(name: str | Path) -> NetworkFunction:
 def parse_function(text: str, subject: str = "function file") -> NetworkFunction:
     """Read a network function from the text of its file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_function`.
+    Raises FileProblem: as :func:`read_function`.
 
     Examples
     --------
@@ -116,10 +110,7 @@ def function_schema() -> dict[str, Any]:
 def check_function(function: NetworkFunction) -> None:
     """Refuse a function that contradicts itself; places are those of its file.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        All contradictions at once.
+    Raises ModelProblem: all contradictions at once.
     """
     problems = _table_problems(function.tables)
     names = [table.name for table in function.tables]

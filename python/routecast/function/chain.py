@@ -24,10 +24,7 @@ def read_chain(names: str) -> NetworkFunction:
 
     ``NAME/DIRECTION`` takes one direction of a function that has more.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A function cannot be read, or they do not fit together.
+    Raises RoutecastError: a function cannot be read, or they do not fit together.
 
     Examples
     --------
@@ -47,10 +44,7 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
     Each must have one direction, or the directions of the first. The chain takes the frame in as the function with
     the most header bytes does (``io_mem``) and hands it out as the last does (``mem_io``).
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        There is no function, or their directions differ.
+    Raises ModelProblem: there is no function, or their directions differ.
 
     Examples
     --------

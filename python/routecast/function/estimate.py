@@ -41,10 +41,7 @@ __all__ = ["Estimate", "chosen_directions", "counted_steps", "estimate", "memory
 def table_sizes(function: NetworkFunction, entries_by_table: Mapping[str, int]) -> tuple[TableSize, ...]:
     """Return the function's tables; those in ``entries_by_table`` have so many entries.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        There is no such table, or it has no entries.
+    Raises ModelProblem: there is no such table, or it has no entries.
     """
     names = [table.name for table in function.tables]
     problems = []
@@ -66,10 +63,7 @@ def check_memory(
 ) -> None:
     """Refuse tables that the host's memory cannot hold.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        Each of them, with its place in the function's file.
+    Raises ModelProblem: each of them, with its place in the function's file.
     """
     needed = {table.name: float(table.entries) * table.entry_bytes for table in tables}
     for _, work in works:
@@ -128,18 +122,9 @@ def limits_of(
 ) -> tuple[ThroughputLimit, ...]:
     """Return the limits, the tightest first.
 
-    Parameters
-    ----------
-    cores : int
-        Cores that process frames.
-    core_pps : float
-        Frames per second of one core.
-    dram_accesses : float
-        Accesses to DRAM per frame.
-    frames : mapping of int to float
-        Share of each frame size, in bytes, FCS included (S1).
-    growth_bytes : float
-        Bytes that frames are longer, on average, when they leave.
+    ``cores``: cores that process frames; ``core_pps``: frames per second of one core; ``dram_accesses``: accesses to
+    DRAM per frame; ``frames``: share of each frame size, in bytes, FCS included (S1); ``growth_bytes``: bytes that
+    frames are longer, on average, when they leave.
     """
     noun = "core" if cores == 1 else "cores"
     limits = [
@@ -204,10 +189,7 @@ def _pcie_bytes(frame_bytes: float) -> float:
 def chosen_directions(function: NetworkFunction, direction: str | None) -> dict[int, float]:
     """Return the numbers of the directions with their shares of the packets, which sum up to 1.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The function has no such direction.
+    Raises ModelProblem: the function has no such direction.
     """
     names = [direction.name for direction in function.directions]
     if direction is not None:
@@ -255,10 +237,7 @@ def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunct
 def operations_without_cost(function: NetworkFunction, hardware: Hardware, *, assumed: bool = True) -> tuple[str, ...]:
     """Return the operations of a function that a host has no cost of, sorted; with one, there is no estimate.
 
-    Parameters
-    ----------
-    assumed : bool
-        A cost that is assumed (:data:`routecast.function.operations.ASSUMED`) counts as one.
+    ``assumed``: a cost that is assumed (:data:`routecast.function.operations.ASSUMED`) counts as one.
 
     Examples
     --------
@@ -414,30 +393,12 @@ def estimate(
 ) -> Estimate:
     """Estimate what a function costs on a host.
 
-    Parameters
-    ----------
-    function : NetworkFunction
-    hardware : Hardware
-    direction : str or None
-        One direction; None: all of them, each with its share of the packets.
-    frame_bytes : int or FrameMix
-        Size of the frames that come in, FCS included (S1). A direction whose headers need more computes with its
-        smallest frame.
-    cores : int
-        That process frames.
-    popularity : Popularity or None
-        Which flow a packet is of; None: every entry alike, of the table that the function names or of each.
-    tables : mapping of str to int
-        Entries of tables, instead of the function's.
-    remote_ratio : float
-        Share of packets in the other socket's L3, 0..1.
-    giga : float
-        What 1 GHz is.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The function, the host or an argument is not what it must be, or a table is larger than the host's memory.
+    ``direction``: one direction; None: all of them, each with its share of the packets; ``frame_bytes``: size of the
+    frames that come in, FCS included (S1). A direction whose headers need more computes with its smallest frame;
+    ``cores``: that process frames; ``popularity``: which flow a packet is of; None: every entry alike, of the table
+    that the function names or of each; ``tables``: entries of tables, instead of the function's; ``remote_ratio``:
+    share of packets in the other socket's L3, 0..1; ``giga``: what 1 GHz is. Raises ModelProblem: the function, the
+    host or an argument is not what it must be, or a table is larger than the host's memory.
 
     Examples
     --------

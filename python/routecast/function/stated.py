@@ -55,15 +55,8 @@ def beside_stated(
 ) -> tuple[Beside, ...]:
     """Return what the source states of a function on this host, each value with the estimate of its case.
 
-    Parameters
-    ----------
-    function : NetworkFunction
-    hardware : Hardware
-        Statements about other hosts are left out.
-    directions : iterable of str or None
-        Names of directions; None: all, and what is stated of them together.
-    giga : float
-        What 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
+    ``hardware``: statements about other hosts are left out; ``directions``: names of directions; None: all, and what is
+    stated of them together; ``giga``: what 1 GHz and 1 Gbit/s are: 1e9, or 1024e6 as Baldi & Sapio 2018 count.
 
     Examples
     --------

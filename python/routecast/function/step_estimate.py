@@ -34,14 +34,8 @@ def level_shares(
 ) -> Shares:
     """Return the share of every stream's lines found in each level.
 
-    Parameters
-    ----------
-    works : sequence of (float, StepWork)
-        Steps with the share of packets that they are done for.
-    popularity : Popularity
-        Which flow a packet is of.
-    flows : int or None
-        Number of flows where ``popularity`` has none.
+    ``works``: steps with the share of packets that they are done for; ``popularity``: which flow a packet is of;
+    ``flows``: number of flows where ``popularity`` has none.
     """
     of_flows = popularity if popularity.flows is not None else replace(popularity, flows=flows)
     streams = _streams(works, hardware, of_flows)

@@ -48,17 +48,9 @@ def step_values(
 ) -> dict[str, float]:
     """Return the values of a step's parameters, defaults filled in.
 
-    Parameters
-    ----------
-    frame_bytes : float
-        Size of the frame as it comes in.
-    place, subject : str
-        What messages call the step and the function.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The operation is unknown, a parameter is missing, unknown or out of range; all of it at once.
+    ``frame_bytes``: size of the frame as it comes in; ``place`` and ``subject``: what messages call the step and the
+    function. Raises ModelProblem: the operation is unknown, a parameter is missing, unknown or out of range; all of it
+    at once.
     """
     values, problems = _evaluated(step, direction, tables, frame_bytes, place)
     if problems:
@@ -180,21 +172,9 @@ def direction_work(
 ) -> tuple[StepWork, ...]:
     """Evaluate the steps of a direction.
 
-    Parameters
-    ----------
-    number : int
-        Which of the function's directions.
-    tables : sequence of TableSize
-        With the sizes of the case.
-    frames : mapping of int to float
-        Share of each frame size, in bytes.
-    remote_ratio : float
-        Share of packets that lie in the other socket's L3.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A parameter is out of range, the host does not know an operation, or a formula has no value.
+    ``number``: which of the function's directions; ``tables``: with the sizes of the case; ``frames``: share of each
+    frame size, in bytes; ``remote_ratio``: share of packets that lie in the other socket's L3. Raises ModelProblem: a
+    parameter is out of range, the host does not know an operation, or a formula has no value.
     """
     direction = function.directions[number]
     costs = _costs(direction.steps, hardware, function, number)

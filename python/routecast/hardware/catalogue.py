@@ -130,10 +130,7 @@ _LEVELS = ("L1", "L2", "L3", "DRAM")
 def parse_hardware(text: str, subject: str = "hardware file") -> Hardware:
     """Read a host from the text of its file; ``subject`` is what messages call it.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The text is not TOML, or contains faults; the error lists each with its place.
+    Raises FileProblem: the text is not TOML, or contains faults; the error lists each with its place.
     """
     document = validated(_File, parse_toml(text, subject), subject)
     problems = _wrong_levels(document.levels)
@@ -328,10 +325,7 @@ def default_host() -> str:
 def probed_file(name: str | None) -> Path:
     """Return the file of a probed host, the only ones that measured functions may correct; None: of this host.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        This host was not probed yet, or the name is that of a file that ships.
+    Raises ModelProblem: this host was not probed yet, or the name is that of a file that ships.
     """
     if name in shipped_hardware():
         what = f"{name} ships with routecast: only the file of a probed host is corrected"
@@ -363,10 +357,7 @@ def read_hardware(name_or_path: str | Path) -> Hardware:
 def check_writable(path: str | Path) -> None:
     """Refuse a place where :func:`write_hardware` could not write, before the work is done.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The file could not be written.
+    Raises EnvironmentProblem: the file could not be written.
     """
     path = Path(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}")

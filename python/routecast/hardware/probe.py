@@ -228,10 +228,7 @@ def _shape(name: str, entry: Mapping[str, Any]) -> CostShape:
 def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, OperationCost], tuple[str, ...]]:
     """Fit every operation that was measured; the second value says what to doubt.
 
-    Parameters
-    ----------
-    points : sequence of mapping
-        ``operations`` of the probe's outcome: operation, parameters, cycles (repeats), level.
+    ``points``: ``operations`` of the probe's outcome: operation, parameters, cycles (repeats), level.
     """
     by_operation: dict[str, list[Sample]] = {}
     for point in points:
@@ -257,10 +254,7 @@ def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Opera
 def fit_operation(shape: CostShape, samples: Sequence[Sample]) -> OperationCost:
     """Fit one operation.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        There is no sample, or one is not a number of at least 0.
+    Raises FitProblem: there is no sample, or one is not a number of at least 0.
     """
     import numpy as np
     from scipy.optimize import nnls
@@ -409,17 +403,8 @@ class _Steps:
 def fit_levels(outcome: Mapping[str, Any], frequency_hz: float) -> LevelFit:
     """Fit sizes and costs of the levels.
 
-    Parameters
-    ----------
-    outcome : mapping
-        What the probe measured: ``caches``, ``latency``, ``batched``, ``streamed``.
-    frequency_hz : float
-        Clock of the core; L3 and DRAM, which do not run with it, are told in seconds.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        A curve has too few points.
+    ``outcome``: what the probe measured: ``caches``, ``latency``, ``batched``, ``streamed``; ``frequency_hz``: clock of
+    the core; L3 and DRAM, which do not run with it, are told in seconds. Raises FitProblem: a curve has too few points.
     """
     curves = [_curve(pattern, outcome.get(name, ())) for pattern, name in _PATTERNS.items()]
     notes: list[str] = []
@@ -568,23 +553,10 @@ def probe(
 ) -> Probed:
     """Measure this host.
 
-    Parameters
-    ----------
-    quick : bool
-        Fewer working sets and repeats: seconds instead of most of a minute.
-    cpu : int or None
-        The processor to measure on; None leaves the choice to the core.
-    seed : int
-        Seed of the random lines and permutations.
-    progress : callable, optional
-        Told the finished share, 0..1.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The host refuses memory or the processor.
-    routecast.errors.ModelProblem
-        There is no such processor.
+    ``quick``: fewer working sets and repeats: seconds instead of most of a minute; ``cpu``: the processor to measure
+    on; None leaves the choice to the core; ``seed``: seed of the random lines and permutations; ``progress``: told the
+    finished share, 0..1. Raises EnvironmentProblem: the host refuses memory or the processor; ModelProblem: there is no
+    such processor.
     """
     request = {
         "quick": quick,
@@ -609,10 +581,7 @@ def hardware_of(
 ) -> Probed:
     """Make the host's hardware of what was measured on it.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        The outcome lacks what a fit needs.
+    Raises FitProblem: the outcome lacks what a fit needs.
     """
     clocks = [float(value) for value in outcome["clock"]["core_hz"]]
     if not clocks or min(clocks) <= 0.0:

@@ -35,20 +35,9 @@ def native(
 ) -> dict[str, Any]:
     """Call the core and return its outcome.
 
-    Parameters
-    ----------
-    call : {"probe_host", "run_function", "run_workload", "trace_workload"}
-    request : mapping
-        Plain data; ``crates/probe`` documents each field.
-    progress : callable, optional
-        Told the finished share, 0..1, about every 50 ms.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The request asks for what is not possible.
-    routecast.errors.EnvironmentProblem
-        The machine lacks something: memory, a core, a right.
+    ``request``: plain data; ``crates/probe`` documents each field; ``progress``: told the finished share, 0..1, about
+    every 50 ms. Raises ModelProblem: the request asks for what is not possible; EnvironmentProblem: the machine lacks
+    something: memory, a core, a right.
     """
     from routecast import _core
 

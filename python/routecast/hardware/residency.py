@@ -54,18 +54,9 @@ def batch_waiting_cycles(
 ) -> Mapping[LevelName, float]:
     """Return the cycles that a packet waits for its lines, by the level where they are found.
 
-    Parameters
-    ----------
-    levels : sequence of MemoryLevel
-        The fastest first.
-    shares : mapping of level to float
-        Share of the lines found in each level.
-    lines : float
-        Lines per packet; ``batch_frames`` packets ask for one each together, and again for the next one.
-    batch_frames : int
-        Also of the probe.
-    frequency_hz : float
-        Clock of the core.
+    ``levels``: the fastest first; ``shares``: share of the lines found in each level; ``lines``: lines per packet;
+    ``batch_frames`` packets ask for one each together, and again for the next one; ``batch_frames``: also of the probe;
+    ``frequency_hz``: clock of the core.
 
     Examples
     --------

@@ -159,10 +159,7 @@ def read_capture(path: str | Path) -> Arrivals:
     A frame has the bytes that it had on the wire with its FCS, 64 at least. Flows are those of addresses, protocol and
     ports, in the order in which they come; what is no IP is one flow.
 
-    Raises
-    ------
-    FileProblem
-        The file is no capture, is cut off, has more than 4,194,304 packets, or packets without times.
+    Raises FileProblem: the file is no capture, is cut off, has more than 4,194,304 packets, or packets without times.
     """
     from routecast import _core
 
@@ -190,10 +187,7 @@ _LARGEST_BYTES = 500_000_000
 def read_trace(path: str | Path) -> Arrivals:
     """Read arrivals from a CSV file with the columns ``time_s, frame_bytes, flow``.
 
-    Raises
-    ------
-    FileProblem
-        The file cannot be read or a line is wrong; up to twenty wrong lines are listed.
+    Raises FileProblem: the file cannot be read or a line is wrong; up to twenty wrong lines are listed.
     """
     path = Path(path)
     times_s: list[float] = []

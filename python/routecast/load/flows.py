@@ -33,10 +33,7 @@ def toeplitz(data: bytes, key: bytes = MICROSOFT_KEY) -> int:
     Every set bit of the data, from the left, adds (modulo 2) the 32 bits of the key that start at its
     position.
 
-    Raises
-    ------
-    ValueError
-        The key is too short for the data: it must have 4 bytes more.
+    Raises ValueError: the key is too short for the data: it must have 4 bytes more.
     """
     if len(key) < len(data) + 4:
         raise ValueError(f"a key of {len(key)} bytes hashes at most {len(key) - 4} bytes, got {len(data)}")

@@ -48,10 +48,7 @@ class IntendedRate:
     def parse(cls, text: str) -> IntendedRate:
         """Read a rate in frames/s or bit/s.
 
-        Raises
-        ------
-        routecast.errors.QuantityProblem
-            The text is neither.
+        Raises QuantityProblem: the text is neither.
         """
         rate_pps, rate_bps = parse_rate(text)
         if rate_pps is not None:

@@ -106,10 +106,7 @@ class Popularity:
         Zipf's first ranks stand alone, the others in bins that are narrow on a logarithmic scale; a bin's probability
         is the integral of ``x**-exponent`` (midpoint rule): 16 million keys take no more time than a thousand.
 
-        Returns
-        -------
-        counts, probabilities : ndarray
-            Keys of each bin, and the probability of each key in it: ``counts @ probabilities`` is 1.
+        Returns keys of each bin, and the probability of each key in it: ``counts @ probabilities`` is 1.
         """
         import numpy as np
 

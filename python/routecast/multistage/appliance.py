@@ -78,22 +78,10 @@ class _Watched:
 class Appliance:
     """A router of many machines, as a context: it is taken down at its end.
 
-    Parameters
-    ----------
-    text : str or MultistageFile
-        Of its ``*.multistage.toml``, or what was read from one.
-    subject : str
-        Where the text is from, for messages.
-    outside : Outside, optional
-        Interfaces of its outside networks that are there already; without them each network gets a host. Such a router
-        does not stand without its process.
-    on_remark : callable, optional
-        Told what the user should know, line by line.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The text is wrong.
+    ``text``: of its ``*.multistage.toml``, or what was read from one; ``subject``: where the text is from, for
+    messages; ``outside``: interfaces of its outside networks that are there already; without them each network gets a
+    host. Such a router does not stand without its process; ``on_remark``: told what the user should know, line by line.
+    Raises FileProblem: the text is wrong.
     """
 
     def __init__(
@@ -136,10 +124,7 @@ class Appliance:
     def __enter__(self) -> Self:
         """Make the router, or take over one whose process has ended.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            A right or a program is missing, another process holds it, or the kernel refuses.
+        Raises EnvironmentProblem: a right or a program is missing, another process holds it, or the kernel refuses.
         """
         require(FOR_NAMESPACES, "a router of many machines")
         _require_programs(self.file.router)
@@ -597,10 +582,7 @@ class Appliance:
     def fail(self, element: str, kind: str = "link") -> None:
         """Make a fault: take an element's links down, or let it hang without a word.
 
-        Raises
-        ------
-        routecast.errors.QuantityProblem
-            There is no such element, or no such fault.
+        Raises QuantityProblem: there is no such element, or no such fault.
         """
         if kind not in FAULTS:
             raise QuantityProblem(kind, f"got {kind!r}: a fault is one of {', '.join(FAULTS)}")
@@ -705,12 +687,8 @@ class Appliance:
     def trace(self, protocol: str, source: str, destination: str) -> dict[str, Any]:
         """Return which back-end router a flow goes to, and why.
 
-        Parameters
-        ----------
-        protocol : str
-            ``"udp"``, ``"tcp"``, … or its number.
-        source, destination : str
-            ``ADDRESS:PORT``, ``[ADDRESS]:PORT`` for IPv6, or an address alone.
+        ``protocol``: ``"udp"``, ``"tcp"``, … or its number; ``source`` and ``destination``: ``ADDRESS:PORT``,
+        ``[ADDRESS]:PORT`` for IPv6, or an address alone.
         """
         number = _protocol_number(protocol)
         (source, source_port), (destination, destination_port) = _endpoint(source), _endpoint(destination)

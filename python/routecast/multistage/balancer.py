@@ -127,10 +127,7 @@ _LONGEST_REST = 15
 class Suspects:
     """Who drops much of what it is sent, and differs from the others.
 
-    Parameters
-    ----------
-    digest : callable
-        Of the addresses, routes and neighbours of a back-end router, by its name.
+    ``digest``: of the addresses, routes and neighbours of a back-end router, by its name.
     """
 
     def __init__(self, digest: Callable[[str], str]) -> None:
@@ -204,15 +201,8 @@ _LEAST_FRAME = 60
 class Balancer:
     """A load balancer.
 
-    Parameters
-    ----------
-    layout : Layout
-    number : int
-        Which of the file's it is.
-    membership : Membership
-        Whose table is in force, where its programs are taken over from an earlier process.
-    pins : Path
-        Folder in a BPF file system where its programs stay.
+    ``number``: which of the file's it is; ``membership``: whose table is in force, where its programs are taken over
+    from an earlier process; ``pins``: folder in a BPF file system where its programs stay.
     """
 
     def __init__(self, layout: Layout, number: int, membership: Membership, pins: Path) -> None:

@@ -33,10 +33,7 @@ def standing() -> list[str]:
 def the_only_one(name: str | None) -> str:
     """Return the router that is meant: the one of this name, or the only one.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        There is none, none of this name, or several.
+    Raises QuantityProblem: there is none, none of this name, or several.
     """
     there = standing()
     if name is None and len(there) == 1:
@@ -54,12 +51,7 @@ def the_only_one(name: str | None) -> str:
 def ask(name: str, what: str, **arguments: Any) -> Any:
     """Ask the process that holds a router for something; return its answer.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        No process holds it.
-    routecast.errors.QuantityProblem
-        It refuses.
+    Raises EnvironmentProblem: no process holds it; QuantityProblem: it refuses.
     """
     path = state.FOLDER / f"{name}{_FOLDER}" / _SOCKET
     try:
@@ -85,11 +77,7 @@ def ask(name: str, what: str, **arguments: Any) -> Any:
 class ControlServer:
     """Answers for a router until it is closed.
 
-    Parameters
-    ----------
-    router : Appliance
-    on_down : callable
-        Called where somebody asks that the router be taken down.
+    ``on_down``: called where somebody asks that the router be taken down.
     """
 
     def __init__(self, router: Appliance, on_down: Callable[[], None]) -> None:

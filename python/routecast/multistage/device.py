@@ -37,19 +37,10 @@ _IN_NAME = 12
 class MultistageOptions:
     """Options of a router of many machines.
 
-    Parameters
-    ----------
-    file : str
-        A ``*.multistage.toml`` whose load balancers, back-end routers and detector are taken; its outside networks and
-        routes are those of the test bed. Empty: made of the options that follow.
-    routers : int
-        Back-end routers, without a file.
-    balancers : int
-        Load balancers, without a file.
-    cap_pps : int
-        Of each back-end router, emulated by XDP; 0 for none. Without a file.
-    away_ms : int
-        How long an element stays away in a reset.
+    ``file``: a ``*.multistage.toml`` whose load balancers, back-end routers and detector are taken; its outside
+    networks and routes are those of the test bed. Empty: made of the options that follow; ``routers``: back-end
+    routers, without a file; ``balancers``: load balancers, without a file; ``cap_pps``: of each back-end router,
+    emulated by XDP; 0 for none. Without a file; ``away_ms``: how long an element stays away in a reset.
     """
 
     file: str = option("", "a *.multistage.toml, whose networks are replaced by the test bed's")

@@ -21,26 +21,11 @@ _RULES = 24
 class Member:
     """A back-end router.
 
-    Parameters
-    ----------
-    name : str
-    number : int
-        Its number in the tables.
-    weight : float
-    cap_pps : float
-        Emulated capacity, frames/s; 0: none.
-    queue_frames : int
-        Frames that wait before the emulated machine drops.
-    forwarding : str
-        What forwards: ``"linux"``, ``"nftables"``, ``"xdp"``.
-    rules : int
-        Of nftables.
-    takes : bool
-        Whether it has rows of the table.
-    drains_until_s : float
-        Monotonic time until which it keeps rows that have frames; 0: it does not drain.
-    fault : str
-        A fault that was made on demand: ``"link"``, ``"hang"``, or empty.
+    ``number``: its number in the tables; ``cap_pps``: emulated capacity, frames/s; 0: none; ``queue_frames``: frames
+    that wait before the emulated machine drops; ``forwarding``: what forwards: ``"linux"``, ``"nftables"``, ``"xdp"``;
+    ``rules``: of nftables; ``takes``: whether it has rows of the table; ``drains_until_s``: monotonic time until which
+    it keeps rows that have frames; 0: it does not drain; ``fault``: a fault that was made on demand: ``"link"``,
+    ``"hang"``, or empty.
     """
 
     name: str

@@ -42,11 +42,8 @@ class FlowChoices:
     def of(cls, file: MultistageFile, flows: Iterable[Mapping[str, object]]) -> FlowChoices:
         """Return the choices of UDP flows.
 
-        Parameters
-        ----------
-        file : MultistageFile
-        flows : iterable of mapping
-            ``source_address``, ``destination_address``, ``source_port``, ``destination_port``, as the tester has them.
+        ``flows``: ``source_address``, ``destination_address``, ``source_port``, ``destination_port``, as the tester has
+        them.
         """
         rows = [
             flow_row(
@@ -79,18 +76,9 @@ def model_of(file: MultistageFile, flows: FlowChoices, *, balancer_s: float = 0.
 
     The load balancer that works is in it; one that stands by does nothing.
 
-    Parameters
-    ----------
-    file : MultistageFile
-    flows : FlowChoices
-        Of the load's flows, by their numbers.
-    balancer_s : float
-        What a load balancer takes for a frame, each way, s.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A back-end router has no ``cap``, or the scheme is not ``flow_hash``: what it forwards is not known.
+    ``flows``: of the load's flows, by their numbers; ``balancer_s``: what a load balancer takes for a frame, each way,
+    s. Raises ModelProblem: a back-end router has no ``cap``, or the scheme is not ``flow_hash``: what it forwards is
+    not known.
     """
     problems = [
         Problem(f"router[{n}].cap", "is missing: what the machine forwards is not known; give its cap")
@@ -158,23 +146,9 @@ def deaths_of(
     Each is found by its own silence; from then on its flows go to the next choice of each. It has its flows again at
     ``back_s``: how long own frames take to be answered is not in the model.
 
-    Parameters
-    ----------
-    model : RouterModel
-        Of :func:`model_of`.
-    file : MultistageFile
-    flows : FlowChoices
-    victims : iterable of str
-        Back-end routers; another one has flows too.
-    rate_pps : float
-        Of the load, frames/s, in equal shares of all flows.
-    at_s, back_s : float
-        Instants of the trial, s.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        There is no such back-end router, it has no flow, or no other has any: nothing can be predicted.
+    ``model``: of :func:`model_of`; ``victims``: back-end routers; another one has flows too; ``rate_pps``: of the load,
+    frames/s, in equal shares of all flows; ``at_s`` and ``back_s``: instants of the trial, s. Raises ModelProblem:
+    there is no such back-end router, it has no flow, or no other has any: nothing can be predicted.
     """
     victims = list(dict.fromkeys(victims))
     names = [table.name for table in file.router]
@@ -203,10 +177,7 @@ def deaths_of(
 def takeover_of(file: MultistageFile, *, rate_pps: float, at_s: float) -> Deaths:
     """Predict that the load balancer that works dies and the second one takes over; see :func:`deaths_of`.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        There is no second one: everything is lost until the first is back.
+    Raises ModelProblem: there is no second one: everything is lost until the first is back.
     """
     if len(file.balancer) < 2:
         raise ModelProblem(f"failure of {file.name!r}", [Problem("balancer", "is one: there is nobody to take over")])

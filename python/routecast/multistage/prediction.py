@@ -26,14 +26,7 @@ def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int
     N frames are unanswered after N / rate; the clock runs from the next one. The verdict falls with the first frame
     that comes later than T: half a gap more in the mean.
 
-    Parameters
-    ----------
-    rate_pps : float
-        What is sent to it, frames/s.
-    silence_s : float
-        T, s.
-    unanswered_frames : int
-        N.
+    ``rate_pps``: what is sent to it, frames/s; ``silence_s``: t, s; ``unanswered_frames``: n.
 
     Examples
     --------
@@ -52,10 +45,7 @@ def predicted_takeover(*, rate_pps: float) -> PredictedDeath:
     with the next call; so on until :data:`MISSED_CALLS` are missed. What the second one needs for its first
     announcement is not in it: a millisecond or two on a machine that has a core to spare.
 
-    Parameters
-    ----------
-    rate_pps : float
-        What is sent to the router, frames/s.
+    ``rate_pps``: what is sent to the router, frames/s.
 
     Examples
     --------

@@ -129,10 +129,7 @@ INSIDE = ipaddress.ip_network("100.127.255.0/24")
 def read_multistage(path: str | Path) -> MultistageFile:
     """Read a router of many machines.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    Raises FileProblem: the file cannot be read, is no TOML, or says something wrong; all faults with their places.
     """
     return parse_multistage(read_text(Path(path), kind="multistage router"), subject=str(path))
 

@@ -101,10 +101,7 @@ ComparisonFolder = Annotated[
 def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
     """Refuse a path that no map can be written to, before work is spent on what it should show.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The name does not end in ``.svg``, is a folder's, or its folder is not there.
+    Raises FileProblem: the name does not end in ``.svg``, is a folder's, or its folder is not there.
     """
     from routecast.cli.console import refuse_no_figure_file
 
@@ -117,10 +114,7 @@ def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
 def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:
     """Write a map of links under its title as SVG.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be written.
+    Raises FileProblem: the file cannot be written.
     """
     from routecast.noc.views.link_map import draw_link_map
 

@@ -103,36 +103,14 @@ def policy_name(policy: str) -> str:
 class NocCase:
     """A file of a network on chip, read.
 
-    Attributes
-    ----------
-    subject
-        What messages call the file: its path.
-    name
-        What the file calls it.
-    sources
-        Where its figures come from.
-    topology
-        The grid.
-    traffic
-        At load 1.
-    loads
-        Normalised loads to answer for, rising.
-    normalised_by
-        What load 1 is (:class:`routecast.noc.file.TrafficTable`).
-    routings
-        The compared routings on the whole grid, in the file's order.
-    xy
-        XY on the whole grid: what others are compared with.
-    scaling
-        Range of voltage and clock.
-    widths
-        Capacity of each plane's links relative to the first; ``(1.0,)`` is one plane.
-    planes, optimum, simulation
-        As the file says them; None where it says nothing.
-    power, table
-        What the file says of power, and the table of router power that it names.
-    seed
-        Of routings that draw.
+    ``subject``: what messages call the file: its path; ``name``: what the file calls it; ``sources``: where its figures
+    come from; ``topology``: the grid; ``traffic``: at load 1; ``loads``: normalised loads to answer for, rising;
+    ``normalised_by``: what load 1 is (:class:`routecast.noc.file.TrafficTable`); ``routings``: the compared routings on
+    the whole grid, in the file's order; ``xy``: XY on the whole grid: what others are compared with; ``scaling``: range
+    of voltage and clock; ``widths``: capacity of each plane's links relative to the first; ``(1.0,)`` is one plane;
+    ``planes``, ``optimum`` and ``simulation``: as the file says them; None where it says nothing; ``power`` and
+    ``table``: what the file says of power, and the table of router power that it names; ``seed``: of routings that
+    draw.
     """
 
     subject: str
@@ -188,10 +166,7 @@ AllocationName = Literal["balance", "mini", "four_phase", "search"]
 def parse_loads(value: object) -> tuple[float, ...]:
     """Read one load or several: ``0.5``, ``[0.2, 0.5]`` or ``"0.2, 0.5"``.
 
-    Raises
-    ------
-    QuantityProblem
-        It is none of these, or a load is not above 0.
+    Raises QuantityProblem: it is none of these, or a load is not above 0.
     """
     if isinstance(value, str):
         entries: list[object] = [_number(part) for part in value.split(",")]
@@ -218,10 +193,7 @@ def _number(text: str) -> object:
 def parse_lengths(value: object) -> tuple[int, ...]:
     """Read the lengths of packets, in flits, all equally likely: ``8``, ``"5-10"`` or ``[1, 5]``.
 
-    Raises
-    ------
-    QuantityProblem
-        It is none of these, or a length is no whole number from 1.
+    Raises QuantityProblem: it is none of these, or a length is no whole number from 1.
     """
     entries: list[object] = list(value) if isinstance(value, list | tuple) else [value]
     if isinstance(value, str):
@@ -619,19 +591,8 @@ def node_at(topology: Topology, place: tuple[int, ...]) -> int:
 def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder: Path) -> Traffic:
     """Return the traffic of a table without contradictions.
 
-    Parameters
-    ----------
-    table : TrafficTable
-    topology : Topology
-    subject : str
-        The file, for messages.
-    folder : Path
-        Where a matrix that it names lies.
-
-    Raises
-    ------
-    FileProblem
-        The traffic does not fit the grid, or its matrix or task graph cannot be had.
+    ``subject``: the file, for messages; ``folder``: where a matrix that it names lies. Raises FileProblem: the traffic
+    does not fit the grid, or its matrix or task graph cannot be had.
     """
     place = next(name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None)
     try:
@@ -740,10 +701,7 @@ def parse_noc(
 ) -> NocCase:
     """Read a network on chip from the text of its file; ``folder`` is where the files that it names lie.
 
-    Raises
-    ------
-    FileProblem, RoutecastError
-        As :func:`read_noc`.
+    Raises FileProblem, RoutecastError: as :func:`read_noc`.
     """
     file = validated(NocFile, parse_toml(text, subject), subject)
     changed = _changed(file, change or NocChange())
@@ -755,10 +713,7 @@ def noc_case(
 ) -> NocCase:
     """Return what a checked file describes.
 
-    Raises
-    ------
-    FileProblem
-        Parts of it contradict one another, or a matrix cannot be read.
+    Raises FileProblem: parts of it contradict one another, or a matrix cannot be read.
     """
     problems = contradictions(file)
     if problems:

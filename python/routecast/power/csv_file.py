@@ -64,10 +64,7 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
     through K ports one after another, packets with BYTES of payload). In the last four every transceiver is plugged
     in: as many as any experiment of the class used. NetPowerBench's own ``power_data.yml`` is read as such a table.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        Every fault of the file with its row and column; missing columns beside those that are there.
+    Raises FileProblem: every fault of the file with its row and column; missing columns beside those that are there.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
         from routecast.power.netpowerbench import read_power_data
@@ -267,10 +264,7 @@ class CsvFile:
     def require(self, wanted: Sequence[str], *, hint: str = "") -> None:
         """Refuse the file where a column is missing.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            It names the columns that are there.
+        Raises FileProblem: it names the columns that are there.
         """
         missing = [column for column in wanted if column not in self.columns]
         if missing:
@@ -288,10 +282,7 @@ class CsvFile:
     def refuse_faults(self) -> None:
         """Refuse the file where a row noted a fault.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            All faults, up to 20 of them.
+        Raises FileProblem: all faults, up to 20 of them.
         """
         problems = [problem for row in self.rows for problem in row.problems]
         if problems:
@@ -303,10 +294,7 @@ class CsvFile:
 def read_csv(path: str | Path, *, kind: str) -> CsvFile:
     """Read a CSV file with a header; empty lines and those that start with ``#`` are skipped.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, is empty, or a row has more or fewer cells than the header.
+    Raises FileProblem: the file cannot be read, is empty, or a row has more or fewer cells than the header.
     """
     text = read_text(Path(path), kind=kind, largest_bytes=100_000_000)
     lines = csv.reader(io.StringIO(text))

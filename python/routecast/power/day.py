@@ -113,13 +113,8 @@ class PowerCurve:
 class ModelWatts:
     """Watts of a power model at a load.
 
-    Parameters
-    ----------
-    model : PowerModel
-    frame_bytes : float
-        Mean frame size, for models that count packets.
-    capacity_bps : float
-        What the machine carries at most, for models that know only the load ratio.
+    ``frame_bytes``: mean frame size, for models that count packets; ``capacity_bps``: what the machine carries at most,
+    for models that know only the load ratio.
     """
 
     model: PowerModel
@@ -129,10 +124,7 @@ class ModelWatts:
     def __call__(self, l2_bps: float) -> float:
         """Return the model's watts.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The load is beyond the capacity.
+        Raises ModelProblem: the load is beyond the capacity.
         """
         if l2_bps > self.capacity_bps * (1.0 + 1e-9):
             raise ModelProblem(
@@ -167,10 +159,7 @@ class TrialWatts:
     def __call__(self, l2_bps: float) -> float:
         """Return the mean watts of a trial.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The trial carries no watts.
+        Raises ModelProblem: the trial carries no watts.
         """
         rate_pps = max(self.idle_pps, l2_bps / (8.0 * self.load.frames.mean_bytes))
         trial = self.evaluator.trial(self.load.at(rate_pps), self.duration_s)

@@ -76,10 +76,7 @@ def write_power_model(model: PowerModel, path: str | Path, *, name: str = "", so
 def power_model_text(model: PowerModel, *, suffix: str = ".toml", name: str = "", source: str = "") -> str:
     """Return the text of a power model's file.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        As :func:`write_power_model`.
+    Raises ModelProblem: as :func:`write_power_model`.
     """
     if suffix in {".yaml", ".yml"}:
         if not isinstance(model, PortPower):
@@ -99,10 +96,7 @@ def power_model_text(model: PowerModel, *, suffix: str = ".toml", name: str = ""
 def power_model_document(model: PowerModel, *, name: str = "", source: str = "") -> dict[str, Any]:
     """Return what a power model's file says, as plain values.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        It is a model of a kind that has no file.
+    Raises ModelProblem: it is a model of a kind that has no file.
     """
     kind = next((kind for kind, declared in _KINDS.items() if isinstance(model, declared)), None)
     if kind is None:
@@ -117,10 +111,7 @@ def power_model_document(model: PowerModel, *, name: str = "", source: str = "")
 def file_suffix(path: Path) -> str:
     """Return the ending of a power model file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It is none of :data:`SUFFIXES`.
+    Raises FileProblem: it is none of :data:`SUFFIXES`.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -135,10 +126,7 @@ _ROUTER_KEYS = frozenset({"builder", "port", "task"})
 def is_power_model(path: str | Path) -> bool:
     """Return whether a file is a power model rather than a router: by its name, else by what it says.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, or is no TOML.
+    Raises FileProblem: the file cannot be read, or is no TOML.
     """
     path = Path(path)
     if ".power." in path.name or path.suffix.lower() in {".json", ".yaml", ".yml"}:

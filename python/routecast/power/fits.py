@@ -60,24 +60,11 @@ def fit_router(
     r_max(f) is the greatest throughput of one core at f; the gain of n cores the greatest of n over it, as a mean
     over frequencies; Phi_idle and Phi_active come from a line through the powers over the form function.
 
-    Parameters
-    ----------
-    device : str
-        For messages.
-    samples : sequence of LoadSample
-        With throughput and frequency; without cores they count as one core's.
-    form : {"published", "monotone", "polynomial"}
-        The form function: the paper's, or fitted to the samples of one core, shifted and normalised as in sec. V-A.
-    cores : int or None
-        Cores of the machine, those that never forward included; None for the most that forwarded.
-    points : sequence of float or None
-        As :func:`routecast.power.load_fit.fit_load`.
-    scope : str
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        A throughput or a frequency is missing, or there are too few samples.
+    ``device``: for messages; ``samples``: with throughput and frequency; without cores they count as one core's;
+    ``form``: the form function: the paper's, or fitted to the samples of one core, shifted and normalised as in sec.
+    V-A; ``cores``: cores of the machine, those that never forward included; None for the most that forwarded;
+    ``points``: as :func:`routecast.power.load_fit.fit_load`. Raises FitProblem: a throughput or a frequency is missing,
+    or there are too few samples.
     """
     for sample in samples:
         if sample.frequency_hz is None or math.isnan(sample.rate_pps):
@@ -228,18 +215,8 @@ def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5, sco
     their own, between which the base of a device may move by watts. Samples weigh by how many measurements they are
     the mean of, and by Huber's weights, so single bad sessions do not bend the fit.
 
-    Parameters
-    ----------
-    device : str
-    samples : sequence of PortSample
-    folds : int
-        Parts that are left out in turn to state errors on samples that were not fitted.
-    scope : str
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        No ports were measured, or a class has fewer samples than terms that they tell apart.
+    ``folds``: parts that are left out in turn to state errors on samples that were not fitted. Raises FitProblem: no
+    ports were measured, or a class has fewer samples than terms that they tell apart.
     """
     names = list(dict.fromkeys(sample.port_class for sample in samples if sample.port_class))
     if not names:
@@ -392,10 +369,7 @@ class DeviceFit:
 def model_for(path: str | Path) -> FitModel:
     """Return the model that the columns of a file of samples suggest.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read.
+    Raises FileProblem: the file cannot be read.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
         return "port"

@@ -55,16 +55,8 @@ Array = NDArray[np.float64]
 def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = PAPER_ORDER) -> PolynomialForm:
     """Fit a polynomial with a_0 = 0 by least squares, as the paper does (eq. 4).
 
-    Parameters
-    ----------
-    t, x : sequence of float
-        Normalised throughput, and power shifted by idle power and normalised.
-    order : int
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        Fewer different throughputs above 0 than coefficients.
+    ``t`` and ``x``: normalised throughput, and power shifted by idle power and normalised. Raises FitProblem: fewer
+    different throughputs above 0 than coefficients.
     """
     places, values = _samples(t, x)
     different = np.unique(places[places > 0.0]).size
@@ -82,17 +74,9 @@ def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = 
 def fit_monotone_form(t: Sequence[float], x: Sequence[float], *, segments: int | None = None) -> MonotoneForm:
     """Fit a form function that never falls, never leaves 0..1, with x(0) = 0 and x(1) = 1, by least squares.
 
-    Parameters
-    ----------
-    t, x : sequence of float
-        As :func:`fit_polynomial_form`.
-    segments : int or None
-        Pieces of the spline, of equal length; None for half as many as there are different throughputs, 1 to 12.
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        Fewer than two different throughputs strictly between 0 and 1.
+    ``t`` and ``x``: as :func:`fit_polynomial_form`; ``segments``: pieces of the spline, of equal length; None for half
+    as many as there are different throughputs, 1 to 12. Raises FitProblem: fewer than two different throughputs
+    strictly between 0 and 1.
     """
     places, values = _samples(t, x)
     inside = np.unique(places[(places > 0.0) & (places < 1.0)]).size
@@ -224,27 +208,11 @@ def fit_load(
 ) -> LoadFit:
     """Fit a model of power over load to one device.
 
-    Parameters
-    ----------
-    device : str
-        For messages.
-    samples : sequence of LoadSample
-    model : {"form", "monotone", "polynomial", "linear", "piecewise"}
-        ``form`` fits idle and active power below the published form function; ``monotone`` and ``polynomial`` fit
-        the form function too.
-    points : sequence of float or None
-        Loads (0..1) to fit; the others are predicted. None: all are fitted, and each load between the first and the
-        last is left out in turn to be predicted.
-    interpolation : {"linear", "smooth"}
-        Of ``piecewise``.
-    order : int
-        Of ``polynomial``.
-    scope : str
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        There are too few samples, a load of ``points`` was not measured, or power does not rise with load.
+    ``device``: for messages; ``model``: ``form`` fits idle and active power below the published form function;
+    ``monotone`` and ``polynomial`` fit the form function too; ``points``: loads (0..1) to fit; the others are
+    predicted. None: all are fitted, and each load between the first and the last is left out in turn to be predicted;
+    ``interpolation``: of ``piecewise``; ``order``: of ``polynomial``. Raises FitProblem: there are too few samples, a
+    load of ``points`` was not measured, or power does not rise with load.
     """
 
     def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, FittedParameter]]:
@@ -309,10 +277,7 @@ def least_squares(
 ) -> dict[str, FittedParameter]:
     """Return the least-squares parameters of a linear law with their 95 % intervals (Student's t).
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        There are fewer samples than parameters, or they do not tell the parameters apart.
+    Raises FitProblem: there are fewer samples than parameters, or they do not tell the parameters apart.
     """
     design = np.column_stack([np.asarray(column, dtype=float) for column in columns.values()])
     power = np.asarray(power_w, dtype=float)

@@ -50,10 +50,7 @@ def read_load_samples(path: str | Path) -> dict[str, tuple[LoadSample, ...]]:
     Either a row holds one sample, with the columns of :data:`COLUMNS`, or it holds a server, with watts at percents
     of its load in columns ``w_0``, ``w_10``, …, as SPECpower_ssj2008 results are tabulated.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        Every fault of the file with its row and column; missing columns beside those that are there.
+    Raises FileProblem: every fault of the file with its row and column; missing columns beside those that are there.
     """
     file = read_csv(path, kind="table of power samples")
     wide = {column: float(match[1]) / 100.0 for column in file.columns if (match := _WIDE.fullmatch(column))}

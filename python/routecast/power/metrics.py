@@ -124,10 +124,7 @@ def packet_energy_j(power_w: float, forwarded_pps: float) -> float:
 
     All of the power is counted, that of idling too, so the figure says little without its load.
 
-    Raises
-    ------
-    ModelProblem
-        The power is not > 0, or the rate is negative.
+    Raises ModelProblem: the power is not > 0, or the rate is negative.
     """
     return _per_rate(power_w, forwarded_pps, "forwarded_pps")
 
@@ -135,10 +132,7 @@ def packet_energy_j(power_w: float, forwarded_pps: float) -> float:
 def bit_energy_j(power_w: float, l2_bps: float) -> float:
     """Return joules per forwarded bit, ``P / l2_bps``; NaN where nothing is forwarded. 1 nJ/bit is 1 W per Gbit/s.
 
-    Raises
-    ------
-    ModelProblem
-        The power is not > 0, or the rate is negative.
+    Raises ModelProblem: the power is not > 0, or the rate is negative.
 
     Examples
     --------

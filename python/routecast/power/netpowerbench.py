@@ -49,10 +49,7 @@ _MOST_NODES = 20_000
 def read_netpowerbench(path: str | Path) -> PortPower:
     """Read a port model from a file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`parse_netpowerbench`, or the file cannot be read.
+    Raises FileProblem: as :func:`parse_netpowerbench`, or the file cannot be read.
     """
     text = read_text(Path(path), kind="NetPowerBench power model", largest_bytes=LARGEST_BYTES)
     return parse_netpowerbench(text, subject=str(path))
@@ -61,10 +58,7 @@ def read_netpowerbench(path: str | Path) -> PortPower:
 def parse_netpowerbench(text: str, *, subject: str = "power model") -> PortPower:
     """Read a port model from the text of a file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It is no YAML, or has unknown keys, or values that are no numbers; all faults with their places.
+    Raises FileProblem: it is no YAML, or has unknown keys, or values that are no numbers; all faults with their places.
 
     Examples
     --------
@@ -108,10 +102,7 @@ class _Loader(yaml.SafeLoader):
 def parse_yaml(text: str, subject: str) -> Any:
     """Return what a YAML text says, within bounds and without aliases; ``subject`` is what messages call it.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The text is no YAML, has an alias, or is nested too deeply or too large.
+    Raises FileProblem: the text is no YAML, has an alias, or is nested too deeply or too large.
     """
     try:
         return yaml.load(text, Loader=_Loader)
@@ -125,10 +116,7 @@ def parse_yaml(text: str, subject: str) -> Any:
 def netpowerbench_text(model: PortPower) -> str:
     """Return the YAML of a port model; what it is equipped with and its scope have no place in that format.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A class is not named PORT/TRX/SPEED.
+    Raises ModelProblem: a class is not named PORT/TRX/SPEED.
     """
     tree: dict[str, Any] = {"metadata": {"device_id": model.device}}
     for name, ports in model.classes.items():
@@ -262,10 +250,7 @@ _DEEPEST = 8
 def read_power_data(path: str | Path) -> CsvFile:
     """Return the measurements of a file as rows with the columns device, path, n and mean_w.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It cannot be read, is no YAML, or holds no measurements; all faults with their places.
+    Raises FileProblem: it cannot be read, is no YAML, or holds no measurements; all faults with their places.
     """
     subject = str(path)
     text = read_text(Path(path), kind="NetPowerBench table of measurements", largest_bytes=LARGEST_BYTES)

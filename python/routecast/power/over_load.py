@@ -70,10 +70,7 @@ def platforms_view() -> PowerView:
 def model_over_load(model: PowerModel, name: str, loads: list[float], frame: str | None) -> PowerView:
     """Return a power model over loads, shares 0..1; ``frame`` is the frame size or mix of a model of ports.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        A frame size is given for another model.
+    Raises QuantityProblem: a frame size is given for another model.
     """
     if isinstance(model, PortPower):
         return _ports_over_load(model, loads, frame)

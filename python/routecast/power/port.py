@@ -104,10 +104,7 @@ class PortPower:
     def of(self, name: str) -> PortClass:
         """Return a class of ports.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The device has no such class.
+        Raises ModelProblem: the device has no such class.
         """
         if name not in self.classes:
             raise ModelProblem(self.device, [Problem("", f'has no ports "{name}": {did_you_mean(name, self.classes)}')])
@@ -148,10 +145,7 @@ class PortPower:
         Traffic spreads over the equipped ports by their number; each frame passes two of them. The point's rates are
         read and its load is not: what full load is in frames depends on their size.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            There is traffic, and no equipped port is up.
+        Raises ModelProblem: there is traffic, and no equipped port is up.
         """
         ports = sum(equipped.up for equipped in self.equipped.values())
         moves = point.rate_pps > 0.0 or point.l2_bps > 0.0
@@ -177,16 +171,8 @@ class PortPower:
 def equipped_with(model: PortPower, ports_of: Sequence[str]) -> PortPower:
     """Return a model whose equipped ports are the given ones, in place of those of its file.
 
-    Parameters
-    ----------
-    model : PortPower
-    said : sequence of str
-        ``"class=number"`` each: that many ports of the class are plugged in, enabled and up.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A text is no class and number, the model has no such class, or one is said twice; all faults at once.
+    ``said``: ``"class=number"`` each: that many ports of the class are plugged in, enabled and up. Raises ModelProblem:
+    a text is no class and number, the model has no such class, or one is said twice; all faults at once.
 
     Examples
     --------

@@ -86,10 +86,7 @@ class SoftwareRouterPower:
     def state(self, frequency_hz: float | None = None) -> CoreAt:
         """Return the state at a frequency; None is the highest.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The model has no such frequency.
+        Raises ModelProblem: the model has no such frequency.
         """
         if frequency_hz is None:
             return self.states[-1]
@@ -104,10 +101,7 @@ class SoftwareRouterPower:
     def share_pps(self, forwarding: int, frequency_hz: float | None = None) -> float:
         """Return gamma / |C| · r_max(f): what each of ``forwarding`` cores forwards at most (eq. 10).
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The gain of so many cores was not measured.
+        Raises ModelProblem: the gain of so many cores was not measured.
         """
         if not 1 <= forwarding <= len(self.gains):
             allowed = f"1 to {len(self.gains)} forwarding cores; the gain of each number must be measured"

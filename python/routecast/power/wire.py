@@ -287,12 +287,8 @@ def measured_table(
 
     ``bed`` are the options of :func:`routecast.testbed.opening.open_testbed`.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        No meter is named.
-    routecast.errors.EnvironmentProblem
-        The meter cannot be read, or the test bed cannot be put up.
+    Raises QuantityProblem: no meter is named; EnvironmentProblem: the meter cannot be read, or the test bed cannot be
+    put up.
     """
     meter = _meter(read_testbed(testbed, device=bed["device"], options=bed["options"]).power, power)
     usual_stabilise_s, usual_measure_s = intervals_s(meter.interval_s)

@@ -60,16 +60,9 @@ def between(
 ) -> tuple[str | int | float, float]:
     """Return the value at a coded level, as a file would say it, and the coded level that it has after rounding.
 
-    Parameters
-    ----------
-    low, high : Amount
-        At -1 and +1, of the same dimension; the value has the unit of ``low``.
-    coded : float
-        Beyond -1 and +1 the same line goes on.
-    is_log : bool
-        Whether equal steps are equal ratios; then low and high are > 0.
-    is_whole : bool
-        Whether to round to a whole number; of bytes and frames, whatever the unit.
+    ``low`` and ``high``: at -1 and +1, of the same dimension; the value has the unit of ``low``; ``coded``: beyond -1
+    and +1 the same line goes on; ``is_log``: whether equal steps are equal ratios; then low and high are > 0;
+    ``is_whole``: whether to round to a whole number; of bytes and frames, whatever the unit.
 
     Examples
     --------

@@ -43,18 +43,8 @@ _MOST_CELLS = 20_000_000
 def read_text(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> str:
     """Return the text of a file, without the byte order mark that some programs begin it with.
 
-    Parameters
-    ----------
-    path : Path
-    kind : str
-        What the file should be, for messages: ``"router file"``.
-    largest_bytes : int
-        A larger file is refused unread.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_bytes`, or it is no UTF-8.
+    ``kind``: what the file should be, for messages: ``"router file"``; ``largest_bytes``: a larger file is refused
+    unread. Raises FileProblem: as :func:`read_bytes`, or it is no UTF-8.
     """
     content = read_bytes(path, kind=kind, largest_bytes=largest_bytes)
     try:
@@ -67,10 +57,7 @@ def read_text(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> s
 def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
     """Return what a file or a pipe holds.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It cannot be read, is no file and no pipe, is too large, or nothing comes out of the pipe.
+    Raises FileProblem: it cannot be read, is no file and no pipe, is too large, or nothing comes out of the pipe.
     """
     with _told(path), _opened(path, kind, pipes=True) as file:
         is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
@@ -86,10 +73,7 @@ def read_bytes(path: Path, *, kind: str, largest_bytes: int = LARGEST_BYTES) -> 
 def read_parquet(path: Path, *, kind: str, largest_bytes: int = 500_000_000) -> polars.DataFrame:
     """Return the table of a Parquet file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_bytes`, or it is no Parquet, or holds more values than any such table.
+    Raises FileProblem: as :func:`read_bytes`, or it is no Parquet, or holds more values than any such table.
     """
     import polars
 
@@ -111,10 +95,7 @@ def read_parquet(path: Path, *, kind: str, largest_bytes: int = 500_000_000) -> 
 def open_file(path: Path, *, kind: str, largest_bytes: int | None = None) -> Iterator[io.FileIO]:
     """Open a file, and no pipe, for one that seeks in it or reads a part.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It cannot be opened, is no file, or is too large.
+    Raises FileProblem: it cannot be opened, is no file, or is too large.
     """
     with _told(path):
         file = _opened(path, kind, pipes=False)

@@ -63,10 +63,7 @@ class Catalogue(Generic[T]):
     def find(self, name: str | Path, folder: Path | None = None) -> Path:
         """Return the path of a file that ships or of a user's own, whose path is relative to ``folder``.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            No file of this name ships; the message suggests the nearest name.
+        Raises FileProblem: no file of this name ships; the message suggests the nearest name.
         """
         shipped = self.files()
         if str(name) in shipped:
@@ -83,10 +80,7 @@ class Catalogue(Generic[T]):
     def read(self, name: str | Path, folder: Path | None = None) -> T:
         """Read a file that ships or a user's own, whose path is relative to ``folder``.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            There is no such file, it cannot be read, or :attr:`parse` refuses its text.
+        Raises FileProblem: there is no such file, it cannot be read, or :attr:`parse` refuses its text.
         """
         path = self.find(name, folder)
         return self.parse(read_text(path, kind=f"{self.kind} file"), self.subject(path))

@@ -98,10 +98,7 @@ _CYCLES_PER_BYTE = _Kind(called="a number of cycles per byte", base="cycle/byte"
 def parse_ratio(text: str) -> float:
     """Read a share, more than 0 and less than 1, in per cent or as a number.
 
-    Raises
-    ------
-    QuantityProblem
-        The text is neither, or 0 or 100 % or beyond.
+    Raises QuantityProblem: the text is neither, or 0 or 100 % or beyond.
 
     Examples
     --------
@@ -122,10 +119,7 @@ def parse_ratio(text: str) -> float:
 def parse_rate_pps(text: str) -> float:
     """Read a frame rate in frames per second, > 0.
 
-    Raises
-    ------
-    QuantityProblem
-        The text is not a frame rate.
+    Raises QuantityProblem: the text is not a frame rate.
 
     Examples
     --------
@@ -138,10 +132,7 @@ def parse_rate_pps(text: str) -> float:
 def parse_bit_rate_bps(text: str) -> float:
     """Read a bit rate in bit/s, > 0; byte rates (``"1.25 GB/s"``) are converted.
 
-    Raises
-    ------
-    QuantityProblem
-        The text is not a bit rate.
+    Raises QuantityProblem: the text is not a bit rate.
 
     Examples
     --------
@@ -157,10 +148,7 @@ def parse_bit_rate_bps(text: str) -> float:
 def parse_rate(text: str) -> tuple[float | None, float | None]:
     """Read a rate in frames per second, or in bit/s: the one that it is, and None for the other.
 
-    Raises
-    ------
-    QuantityProblem
-        The text is neither.
+    Raises QuantityProblem: the text is neither.
 
     Examples
     --------
@@ -186,10 +174,7 @@ def parse_byte_rate_bytes_per_s(text: str) -> float:
 def parse_frame_bytes(text: str) -> int:
     """Read a frame size in bytes, FCS included (S1): a whole number from 64 to 65,535.
 
-    Raises
-    ------
-    QuantityProblem
-        The text is not a frame size, e.g. ``"64 Mbit"`` or ``"60 B"``.
+    Raises QuantityProblem: the text is not a frame size, e.g. ``"64 Mbit"`` or ``"60 B"``.
 
     Examples
     --------
@@ -305,10 +290,7 @@ def parse_cycles(text: str) -> float:
 def parse_cost(text: str) -> tuple[float, float]:
     """Read a cost per frame or batch in cycles or as a time.
 
-    Returns
-    -------
-    cycles, seconds : float
-        One of the two is 0.
+    One of the two is 0.
 
     Examples
     --------
@@ -321,10 +303,7 @@ def parse_cost(text: str) -> tuple[float, float]:
 def parse_cost_per_byte(text: str) -> tuple[float, float]:
     """Read a cost per byte in cycles/B or as a time per byte.
 
-    Returns
-    -------
-    cycles_per_byte, seconds_per_byte : float
-        One of the two is 0.
+    One of the two is 0.
 
     Examples
     --------

@@ -43,10 +43,7 @@ _Model = TypeVar("_Model")
 def parse_toml(text: str, subject: str) -> dict[str, Any]:
     """Return what a TOML text says; ``subject`` is what messages call it.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The text is no TOML.
+    Raises FileProblem: the text is no TOML.
     """
     try:
         return tomllib.loads(text)
@@ -70,10 +67,7 @@ def toml_string(text: str) -> str:
 def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Model:
     """Return the model that the data of a file makes.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The data is not as the model says; all faults with their places.
+    Raises FileProblem: the data is not as the model says; all faults with their places.
     """
     from pydantic import ValidationError
 

@@ -22,16 +22,8 @@ def parse_values(text: str, *, most: int) -> tuple[Plain, ...]:
 
     A unit after a range is that of each of its numbers. A value that is written twice counts once.
 
-    Parameters
-    ----------
-    text : str
-    most : int
-        How many values a range may stand for.
-
-    Raises
-    ------
-    QuantityProblem
-        A value is missing, or a range is none, empty or too long.
+    ``most``: how many values a range may stand for. Raises QuantityProblem: a value is missing, or a range is none,
+    empty or too long.
 
     Examples
     --------
@@ -53,10 +45,7 @@ def parse_values(text: str, *, most: int) -> tuple[Plain, ...]:
 def parse_counts(text: str, *, most: int) -> tuple[int, ...]:
     """Read whole numbers from 1 to ``most``: one, a list, ranges; in ascending order, each once.
 
-    Raises
-    ------
-    QuantityProblem
-        Something is no such number, or a range that goes down.
+    Raises QuantityProblem: something is no such number, or a range that goes down.
 
     Examples
     --------

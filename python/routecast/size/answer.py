@@ -38,10 +38,8 @@ class Target:
     def parse(cls, rate: str, frames: str = "", *, confidence_ratio: float = 0.95, loss_ratio: float = 0.0) -> Target:
         """Read a target; bits per second are those of the links, with gap and preamble (S1).
 
-        Raises
-        ------
-        routecast.errors.RoutecastError
-            The rate is neither in frames nor in bits per second, the frames are unknown, or a share is out of range.
+        Raises RoutecastError: the rate is neither in frames nor in bits per second, the frames are unknown, or a share
+        is out of range.
 
         Examples
         --------

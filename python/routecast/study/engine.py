@@ -86,10 +86,7 @@ def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
 def router_file_of(file: StudyFile[Any], *, today: date) -> RouterFile:
     """Return the router that a study calibrates, as a router file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        Studies of its kind calibrate none.
+    Raises FileProblem: studies of its kind calibrate none.
     """
     run = part_of_kind(kind_of(file.study), "run")
     if not hasattr(run, "router_file_of"):
@@ -160,14 +157,8 @@ class StudyRun(Generic[Document]):
     ) -> list[Row]:
         """Do the tasks that the ledger does not have, and return the rows of all, in order.
 
-        Parameters
-        ----------
-        ledger : Ledger
-        tasks : iterable of StudyTask
-        submit : callable, optional
-            Starts a call in a process of its own; one after the other here if not given.
-        flush_each : bool
-            Whether a row has to be on disk at once, for tasks that take long.
+        ``submit``: starts a call in a process of its own; one after the other here if not given; ``flush_each``:
+        whether a row has to be on disk at once, for tasks that take long.
         """
         tasks = list(tasks)
         missing = {task.key: task for task in tasks if task.key not in ledger.rows}

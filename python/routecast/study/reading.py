@@ -72,10 +72,7 @@ def shipped_studies() -> dict[str, Path]:
 def find_study(name_or_file: str) -> Path:
     """Return the path of a user's own study or of one that ships.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is neither; the message suggests the nearest name.
+    Raises FileProblem: there is neither; the message suggests the nearest name.
     """
     path = Path(name_or_file)
     return path if path.is_file() else _STUDIES.find(name_or_file)

@@ -267,18 +267,9 @@ class StudyResult(Generic[Document]):
     ) -> Page:
         """Return the page of the study.
 
-        Parameters
-        ----------
-        answer : str
-            To the study's question.
-        sections : iterable of Section
-            Those without blocks, and what is none, are left out.
-        *made : tuple of str
-            Rows of the foot that say how it was made, besides those of every study.
-        terms : tuple
-            Rows below them.
-        source : str, optional
-            The document's if not given.
+        ``answer``: to the study's question; ``sections``: those without blocks, and what is none, are left out;
+        ``*made``: rows of the foot that say how it was made, besides those of every study; ``terms``: rows below them;
+        ``source``: the document's if not given.
         """
         there = (*sections, _knew_section(self.known()))
         return Page(

@@ -67,20 +67,9 @@ frames = {frames}
 def study_texts(name: str, points: Sequence[Point], *, source: str) -> dict[str, str]:
     """Return the files of a study of some points by name: the study, and the tables that it reads.
 
-    Parameters
-    ----------
-    name : str
-        Of the study; names the files.
-    points : sequence of Point
-        Of one series.
-    source : str
-        The table that the points are from, for comments and messages.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        A study cannot hold the points: frames of several sizes, links or ports that differ, rates that no link of a
-        study carries.
+    ``name``: of the study; names the files; ``points``: of one series; ``source``: the table that the points are from,
+    for comments and messages. Raises FileProblem: a study cannot hold the points: frames of several sizes, links or
+    ports that differ, rates that no link of a study carries.
     """
     rated = [point for point in points if not math.isnan(point.throughput_pps)]
     problems = list(_problems(rated))

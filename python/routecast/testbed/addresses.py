@@ -38,12 +38,8 @@ class PortAddresses:
 def port_addresses(port: int, *, networks: int = MOST_NETWORKS) -> PortAddresses:
     """Return the addresses of one of the two sides.
 
-    Parameters
-    ----------
-    port : {0, 1}
-    networks : int
-        Networks at this side, 1 to 256, the one of the link included. The others are routed by the tester:
-        appendix C.2.2's 64 to 254 first, then what remains of the range, since its 190 are fewer than sec. 12 asks for.
+    ``networks``: networks at this side, 1 to 256, the one of the link included. The others are routed by the tester:
+    appendix C.2.2's 64 to 254 first, then what remains of the range, since its 190 are fewer than sec. 12 asks for.
 
     Examples
     --------

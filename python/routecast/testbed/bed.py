@@ -99,14 +99,7 @@ class TesterPort:
 class Bed:
     """A test bed with its device under test, as a context.
 
-    Parameters
-    ----------
-    file : NamespacesFile or InterfacesFile
-        What to make.
-    device : Device
-        What is tested.
-    on_remark : callable, optional
-        Told what the user should know, line by line.
+    ``file``: what to make; ``device``: what is tested; ``on_remark``: told what the user should know, line by line.
     """
 
     def __init__(
@@ -141,10 +134,7 @@ class Bed:
     def site(self) -> DeviceSite:
         """Where the device runs.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The bed is not made.
+        Raises EnvironmentProblem: the bed is not made.
         """
         if self._site is None:
             raise EnvironmentProblem(f"test bed {self.name!r} is not up: use it in a with statement")
@@ -235,10 +225,7 @@ class Bed:
     def begin_measuring(self) -> None:
         """Note that trials are sent over this bed from now on.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            Another bed measures on the same cores, which this bed may not share.
+        Raises EnvironmentProblem: another bed measures on the same cores, which this bed may not share.
         """
         assert self._state is not None
         self._state.measuring_since_s = time.time()

@@ -21,10 +21,7 @@ CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=33554432,16,64")
 def refuse_no_valgrind() -> None:
     """Refuse to count where there is nothing to count with.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        valgrind is missing; the message names its package.
+    Raises EnvironmentProblem: valgrind is missing; the message names its package.
     """
     if shutil.which("valgrind") is None:
         raise EnvironmentProblem("counting instructions needs valgrind: apt install valgrind")
@@ -33,10 +30,7 @@ def refuse_no_valgrind() -> None:
 def cachegrind_sums(command: Sequence[str], *options: str) -> dict[str, int]:
     """Run a program and return cachegrind's sums, by event: ``Ir`` instructions, ``Dr`` reads, ``Dw`` writes, ….
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        valgrind or the program fails, or valgrind writes what is unknown here.
+    Raises EnvironmentProblem: valgrind or the program fails, or valgrind writes what is unknown here.
     """
     with tempfile.TemporaryDirectory(prefix="routecast-counts-") as folder:
         out = Path(folder) / "cachegrind.out"

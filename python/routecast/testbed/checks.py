@@ -58,10 +58,7 @@ def missing(wanted: Iterable[str]) -> tuple[str, ...]:
 def require(wanted: Iterable[str], purpose: str) -> None:
     """Refuse to go on without capabilities.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Names what is missing, and how to get it.
+    Raises EnvironmentProblem: names what is missing, and how to get it.
     """
     lacking = missing(wanted)
     if lacking:

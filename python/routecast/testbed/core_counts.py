@@ -22,12 +22,8 @@ def possible_counts(
 
     The number of an external device is what its owner says it has.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        The device cannot be given several cores by routecast.
-    routecast.errors.EnvironmentProblem
-        None of the numbers is possible on this machine.
+    Raises QuantityProblem: the device cannot be given several cores by routecast; EnvironmentProblem: None of the
+    numbers is possible on this machine.
     """
     name = file.dut.device
     written = ",".join(map(str, counts))

@@ -62,10 +62,7 @@ class Encapsulation:
 def parse_encapsulation(text: str) -> Encapsulation:
     """Read tags and a tunnel.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        The text is none, or an identifier is out of range.
+    Raises QuantityProblem: the text is none, or an identifier is out of range.
 
     Examples
     --------

@@ -120,12 +120,8 @@ class FunctionCounts:
 def run_function(case: Case, on_progress: Callable[[float], object]) -> tuple[FunctionRun, ...]:
     """Run the real function for every direction and frame size; ``on_progress`` gets the finished share, 0..1.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The function does not run for real, or not like that.
-    routecast.errors.EnvironmentProblem
-        The host lacks the memory or the cores.
+    Raises ModelProblem: the function does not run for real, or not like that; EnvironmentProblem: the host lacks the
+    memory or the cores.
     """
     return tuple(_run(case, *part) for part in _parts(case, on_progress))
 
@@ -133,12 +129,8 @@ def run_function(case: Case, on_progress: Callable[[float], object]) -> tuple[Fu
 def count_function(case: Case, on_progress: Callable[[float], object]) -> tuple[FunctionCounts, ...]:
     """Count instructions and memory accesses per packet for every direction and frame size.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        valgrind is missing: the message names its package.
-    routecast.errors.ModelProblem
-        The function does not run for real, or not like that.
+    Raises EnvironmentProblem: valgrind is missing: the message names its package; ModelProblem: the function does not
+    run for real, or not like that.
     """
     counted = []
     for direction, frames, on_part in _parts(case, on_progress):

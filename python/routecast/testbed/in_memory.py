@@ -60,12 +60,9 @@ class InMemory:
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Run the function at ``load`` for ``duration_s`` seconds of its clock.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The load has steps or another arrival process than even arrivals, or the function cannot take its frames.
-        routecast.errors.EnvironmentProblem
-            There is not the memory or the processor for it, or the run does not conserve frames.
+        Raises ModelProblem: the load has steps or another arrival process than even arrivals, or the function cannot
+        take its frames; EnvironmentProblem: there is not the memory or the processor for it, or the run does not
+        conserve frames.
         """
         return self.trial_of(load, duration_s, self.run(load, duration_s))
 
@@ -78,14 +75,8 @@ class InMemory:
     ) -> dict[str, Any]:
         """Run the function and return what the core tells, as plain data.
 
-        Parameters
-        ----------
-        load : OfferedLoad
-        duration_s : float
-        packets : int or None
-            Stop after exactly so many frames: what counts of instructions are made over.
-        hand_loop : bool
-            Time also the best loop by hand over the function's lookup.
+        ``packets``: stop after exactly so many frames: what counts of instructions are made over; ``hand_loop``: time
+        also the best loop by hand over the function's lookup.
         """
         self._check(load)
         return native("run_function", self.request(load, duration_s, packets, hand_loop), self.progress)
@@ -93,10 +84,8 @@ class InMemory:
     def trial_of(self, load: OfferedLoad, duration_s: float, outcome: Mapping[str, Any]) -> Trial:
         """Make the trial of what :meth:`run` told.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The frames that came in are not those that went out, were dropped or still wait (S12).
+        Raises EnvironmentProblem: the frames that came in are not those that went out, were dropped or still wait
+        (S12).
         """
         return self._saturated(load, outcome) if self.saturate else self._paced(load, duration_s, outcome)
 

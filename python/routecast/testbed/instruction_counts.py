@@ -42,10 +42,7 @@ def count_instructions(
 ) -> PacketCounts:
     """Count what a packet of ``load`` takes; runs the function twice under cachegrind, some fifty times slower.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        valgrind is missing, or it fails.
+    Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
     refuse_no_valgrind()
     few = _counts(function.request(load, 1.0, FEW_PACKETS))

@@ -50,18 +50,9 @@ def inspect_ports(
 ) -> tuple[PortFacts, ...]:
     """Look at interfaces before anything is sent.
 
-    Parameters
-    ----------
-    ports : list of (netns, interface)
-    own_network : bool
-        The user says that the network is theirs: default routes, addresses and other traffic are no reasons to refuse.
-    idle_s : float
-        How long counters are watched.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        An interface is not there, is used for something else, or carries what does not belong to a test; all reasons.
+    ``own_network``: the user says that the network is theirs: default routes, addresses and other traffic are no
+    reasons to refuse; ``idle_s``: how long counters are watched. Raises FileProblem: an interface is not there, is used
+    for something else, or carries what does not belong to a test; all reasons.
     """
     problems: list[Problem] = []
     before = _links(ports, problems)
@@ -166,14 +157,8 @@ _NO_NETWORKS = PortAddresses(
 class Interfaces(Bed):
     """The test bed of a ``kind = "interfaces"`` file; see :class:`routecast.testbed.bed.Bed`.
 
-    Parameters
-    ----------
-    file : InterfacesFile
-    device : Device
-    own_network : bool
-        The user says that the network is theirs: see :func:`routecast.testbed.interfaces.inspect_ports`.
-    on_remark : callable, optional
-        Told what the user should know.
+    ``own_network``: the user says that the network is theirs: see :func:`routecast.testbed.interfaces.inspect_ports`;
+    ``on_remark``: told what the user should know.
     """
 
     def __init__(

@@ -98,10 +98,7 @@ class LinkState:
 class LinkReader:
     """Reads the interfaces of a network namespace (rtnetlink); None is the namespace of this process.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        There is no such namespace.
+    Raises EnvironmentProblem: there is no such namespace.
     """
 
     def __init__(self, netns: str | None) -> None:

@@ -37,10 +37,7 @@ class SnmpAgent:
     def start(self, site: DeviceSite) -> None:
         """Start it, and return when it answers.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            It ends, or does not answer.
+        Raises EnvironmentProblem: it ends, or does not answer.
         """
         folder = self._folder(site)
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,9 +65,7 @@ class SnmpAgent:
     def check(self) -> None:
         """Refuse to go on if it has ended by itself.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
+        Raises DeviceEnded.
         """
         self._daemon.check()
 
@@ -135,12 +130,7 @@ def is_answered(netns: str | None, address: str) -> bool:
 class ManagementQueries:
     """A query each second, to the device's port where test frames enter (RFC 2544 sec. 11.2).
 
-    Parameters
-    ----------
-    netns : str or None
-        Namespace of the tester's port.
-    address : str
-        The device's.
+    ``netns``: namespace of the tester's port; ``address``: the device's.
     """
 
     def __init__(self, netns: str | None, address: str) -> None:

@@ -83,14 +83,8 @@ _MOST_SLICES = 10_000
 class Sender:
     """Sends what it is asked to from the ports of a bed; an evaluator and all its views share one.
 
-    Parameters
-    ----------
-    bed : Bed
-        A test bed that is up.
-    back_end : str
-        One of :data:`~routecast.testbed.tester.BACK_ENDS`.
-    tester : callable
-        Opens the tester for a configuration.
+    ``bed``: a test bed that is up; ``back_end``: one of :data:`~routecast.testbed.tester.BACK_ENDS`; ``tester``: opens
+    the tester for a configuration.
     """
 
     def __init__(self, bed: Bed, *, back_end: str, tester: Callable[[Mapping[str, Any]], Tester]) -> None:
@@ -114,10 +108,7 @@ class Sender:
     def open(self) -> None:
         """Open the tester and what watches it; once it is open, nothing happens.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            A right, an interface or a kernel feature is missing.
+        Raises EnvironmentProblem: a right, an interface or a kernel feature is missing.
         """
         if self._tester is None:
             ports = self._bed.ports
@@ -156,10 +147,7 @@ class Sender:
     ) -> Mapping[str, Any]:
         """Return the outcome of a request, which gets the wires' rate, a seed and a mark of its own.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The tester failed.
+        Raises EnvironmentProblem: the tester failed.
         """
         assert self._tester is not None
         wires = [port.wire_bps for port in self._bed.ports if port.is_virtual]

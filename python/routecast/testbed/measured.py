@@ -28,17 +28,8 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
     Offered and lost frames count where they were due, forwarded ones where they arrived; what arrives after the end
     of a slice is in no part. The parts of n equal slices are put together by n, so that a trial has as many as a slice.
 
-    Parameters
-    ----------
-    slices : sequence of Slice
-        Of equal length.
-    duration_s : float
-        Of the trial.
-
-    Returns
-    -------
-    tuple of Moment
-        Empty where the tester did not count by parts: nobody asked, or a slice began too late.
+    ``slices``: of equal length; ``duration_s``: of the trial. Returns empty where the tester did not count by parts:
+    nobody asked, or a slice began too late.
     """
     slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
     if not slices_over_time or len(slices_over_time) < len(slices):
@@ -67,15 +58,7 @@ _WORTH_A_WORD = 0.005
 def trial_of(load: OfferedLoad, duration_s: float, streams: Streams, seen: Seen, *, notes: Sequence[str] = ()) -> Trial:
     """Make the Trial of a measurement.
 
-    Parameters
-    ----------
-    load : OfferedLoad
-    duration_s : float
-        For how long frames were sent.
-    streams : Streams
-    seen : Seen
-    notes : sequence of str
-        To stand before those of the checks.
+    ``duration_s``: for how long frames were sent; ``notes``: to stand before those of the checks.
     """
     counts = seen.counted
     wanted_pps = _mean_rate(load, duration_s, streams)

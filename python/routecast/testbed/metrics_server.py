@@ -99,17 +99,8 @@ class Live:
 class MetricsServer:
     """Serves ``/metrics`` on 127.0.0.1 until it is closed.
 
-    Parameters
-    ----------
-    port : int
-        0 for any free one.
-    text : callable
-        Returns the page as it is now.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The port is in use.
+    ``port``: 0 for any free one; ``text``: returns the page as it is now. Raises EnvironmentProblem: the port is in
+    use.
     """
 
     def __init__(self, port: int, text: Callable[[], str]) -> None:

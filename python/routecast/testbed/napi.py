@@ -123,10 +123,7 @@ def visible(pid: int) -> bool:
 def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
     """Bind an interface's NAPI threads to a core and give them real-time priority.
 
-    Returns
-    -------
-    tuple of int
-        The threads that are bound; those that this process cannot see, or may not bind, are not.
+    Returns the threads that are bound; those that this process cannot see, or may not bind, are not.
     """
     bound = []
     for pid in filter(visible, threads(netns, interface)):

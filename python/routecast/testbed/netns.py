@@ -29,10 +29,7 @@ _T = TypeVar("_T")
 def inside(netns: str | None, work: Callable[[], _T]) -> _T:
     """Run ``work`` in a network namespace and return what it returns; None is the namespace of this process.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        There is no such namespace, or it may not be entered.
+    Raises EnvironmentProblem: there is no such namespace, or it may not be entered.
     """
     if netns is None:
         return work()

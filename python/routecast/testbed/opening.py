@@ -27,10 +27,7 @@ __all__ = ["make_bed", "open_testbed", "pairs"]
 def pairs(texts: Sequence[str]) -> dict[str, str]:
     """Split what people write after ``--dut-option``.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        A text is no ``key=value``.
+    Raises QuantityProblem: a text is no ``key=value``.
 
     Examples
     --------

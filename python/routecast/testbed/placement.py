@@ -53,10 +53,8 @@ def place(
     the first ones. ``cores`` is the number of the device's cores: those beyond the first share no physical core with
     the generator's as far as there are such.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A given core is not there, or this process may not use it; or there are too few cores for the device.
+    Raises EnvironmentProblem: a given core is not there, or this process may not use it; or there are too few cores for
+    the device.
     """
     allowed = sorted(os.sched_getaffinity(0))
     for role, core in (("tester", tester), ("receiver", receiver), ("dut", dut)):

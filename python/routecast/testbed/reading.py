@@ -28,21 +28,10 @@ def read_testbed(
 ) -> NamespacesFile | InterfacesFile:
     """Read a test bed from a file, or return the one that is built in.
 
-    Parameters
-    ----------
-    name : str or Path
-        ``"namespaces"`` is the built-in test bed, everything else a file.
-    device : str, optional
-        The device under test, instead of the file's.
-    options : mapping of str to object, optional
-        Options of the device; they go before the file's, and replace all of them where ``device`` is another one.
-    encapsulation : str, optional
-        VLAN tags and tunnel of test frames, instead of the file's.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    ``name``: ``"namespaces"`` is the built-in test bed, everything else a file; ``device``: the device under test,
+    instead of the file's; ``options``: options of the device; they go before the file's, and replace all of them where
+    ``device`` is another one; ``encapsulation``: VLAN tags and tunnel of test frames, instead of the file's. Raises
+    FileProblem: the file cannot be read, is no TOML, or says something wrong; all faults with their places.
     """
     if str(name) == BUILT_IN:
         return parse_testbed(

@@ -124,17 +124,8 @@ def self_test(
 ) -> SelfTest:
     """Measure the tester's own limits on a veth pair.
 
-    Parameters
-    ----------
-    file : NamespacesFile
-        Name, cores and priority are taken from it.
-    on_remark, on_progress : callable
-        Told what the user should know, and how far the test is.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Rights or kernel features are missing.
+    ``file``: name, cores and priority are taken from it; ``on_remark`` and ``on_progress``: told what the user should
+    know, and how far the test is. Raises EnvironmentProblem: rights or kernel features are missing.
     """
     unlimited = file.model_copy(update={"wire": _UNLIMITED_BPS, "networks": 1})
     apart = BackToBack(unlimited, Wire()).placement

@@ -44,10 +44,7 @@ OFFLOADS: Mapping[str, tuple[int, int]] = {
 def set_offload(netns: str | None, interface: str, offload: str, *, on: bool) -> None:
     """Switch an offload of an interface; one that the driver does not have stays as it is.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The interface is not there, or may not be changed.
+    Raises EnvironmentProblem: the interface is not there, or may not be changed.
     """
     _ethtool(netns, interface, OFFLOADS[offload][1], int(on))
 

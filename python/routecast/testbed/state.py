@@ -62,31 +62,14 @@ _LOOKS_AGAIN_AFTER_S = 0.01
 class BedState:
     """What a bed has made and changed. It is data on disk: every change is written at once.
 
-    Parameters
-    ----------
-    bed : str
-    pid, pid_start_ticks : int
-        The owner and the instant of its start in clock ticks since boot (field 22 of ``/proc/PID/stat``), which
-        together name a process even when its number is used again.
-    is_kept : bool
-        The bed is to stay without an owner (``routecast testbed up``).
-    cores : list of int
-        Cores that the bed works on.
-    beside : str
-        Name of the bed to which this one belongs: the two take turns on the same cores.
-    measuring_since_s : float
-        Since when trials are sent over the bed, in seconds since 1970; 0 for a bed that only stands.
-    since_s : float
-        When the bed was made, in seconds since 1970; 0 where that is not known.
-    namespaces, pins : list of str
-    mounts : list of str
-        File systems of the bed's own.
-    processes : list of dict
-        ``pid``, ``start_ticks``, ``command``.
-    settings : list of dict
-        ``kind``, ``netns``, ``interface``, ``name``, ``old``: in the order in which they were changed.
-    folder : str
-        Scratch folder.
+    ``pid`` and ``pid_start_ticks``: the owner and the instant of its start in clock ticks since boot (field 22 of
+    ``/proc/PID/stat``), which together name a process even when its number is used again; ``is_kept``: the bed is to
+    stay without an owner (``routecast testbed up``); ``cores``: cores that the bed works on; ``beside``: name of the
+    bed to which this one belongs: the two take turns on the same cores; ``measuring_since_s``: since when trials are
+    sent over the bed, in seconds since 1970; 0 for a bed that only stands; ``since_s``: when the bed was made, in
+    seconds since 1970; 0 where that is not known; ``mounts``: file systems of the bed's own; ``processes``: ``pid``,
+    ``start_ticks``, ``command``; ``settings``: ``kind``, ``netns``, ``interface``, ``name``, ``old``: in the order in
+    which they were changed; ``folder``: scratch folder.
     """
 
     bed: str
@@ -112,10 +95,7 @@ class BedState:
     def write(self) -> None:
         """Put the state on disk, whole or not at all.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            It cannot be written.
+        Raises EnvironmentProblem: it cannot be written.
         """
         part = self.path.with_suffix(".json.part")
         try:
@@ -162,10 +142,7 @@ class BedState:
 class BedLock:
     """The right to use a bed: one process at a time has it.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Another process has it; the message names it.
+    Raises EnvironmentProblem: another process has it; the message names it.
     """
 
     def __init__(self, bed: str) -> None:
@@ -230,12 +207,8 @@ def beds() -> tuple[str, ...]:
 def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list[str]:
     """Remove what dead owners left behind; return the names of the beds that were removed.
 
-    Parameters
-    ----------
-    on_remark : callable
-        Told a line for each bed that is removed.
-    every : bool
-        Remove all beds that are not in use, those that were put up to stay as well.
+    ``on_remark``: told a line for each bed that is removed; ``every``: remove all beds that are not in use, those that
+    were put up to stay as well.
     """
     removed = []
     for bed in beds():
@@ -253,10 +226,7 @@ def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list
 def remove(bed: str) -> None:
     """Take a bed down that nobody is using.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Somebody is using it, or something of it cannot be removed.
+    Raises EnvironmentProblem: somebody is using it, or something of it cannot be removed.
     """
     with _held(bed):
         state = BedState.read(bed)
@@ -304,10 +274,7 @@ def clean(state: BedState) -> None:
 
     What is not there any more is no fault. The state stays on disk when something cannot be undone.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Something is still there, or could not be set back.
+    Raises EnvironmentProblem: something is still there, or could not be set back.
     """
     from routecast.testbed.settings import restore
 

@@ -74,10 +74,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     One flow is RFC 2544's UDP echo request; the ports of several are pseudo-random (RFC 4814 sec. 4.5). A port carries
     at most its line rate (S1): the offered load is then lower than the intended one.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The bed cannot send this load; everything that is wrong with it.
+    Raises ModelProblem: the bed cannot send this load; everything that is wrong with it.
     """
     problems = [*_port_problems(load, ports), *_arrival_problems(load.arrivals)]
     if not problems:

@@ -45,10 +45,7 @@ class Tester(Protocol):
 def open_tester(configuration: Mapping[str, Any]) -> Tester:
     """Open the compiled tester.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A right, an interface or a kernel feature is missing.
+    Raises EnvironmentProblem: a right, an interface or a kernel feature is missing.
     """
     from routecast import _core
 

@@ -31,12 +31,7 @@ def silent_trial(measure: Measure, duration_s: float) -> Trial:
 
     The tester is open and the device has settled, as in any other trial of the evaluator.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The duration is no time > 0.
-    routecast.errors.EnvironmentProblem
-        The meter cannot be read.
+    Raises ModelProblem: the duration is no time > 0; EnvironmentProblem: the meter cannot be read.
     """
     if not (math.isfinite(duration_s) and duration_s > 0.0):
         raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
@@ -91,14 +86,8 @@ class TimedMeasure(Measure):
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Time the device at the load's frame sizes for ``duration_s`` seconds and return what would be forwarded.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The load has steps: nothing happens in the course of such a trial. Or frames are to have tags or a tunnel.
-        routecast.errors.FileProblem
-            The device cannot make frames of a size.
-        routecast.errors.EnvironmentProblem
-            The device fails.
+        Raises ModelProblem: the load has steps: nothing happens in the course of such a trial. Or frames are to have
+        tags or a tunnel; FileProblem: the device cannot make frames of a size; EnvironmentProblem: the device fails.
         """
         if load.steps:
             what = "a device that makes its frames itself has no queue that a change of the rate could fill"

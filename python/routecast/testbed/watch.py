@@ -57,13 +57,8 @@ class MachineSnapshot:
 class Watch:
     """Reads the machine.
 
-    Parameters
-    ----------
-    namespaces : sequence of str or None
-        Whose interfaces are read.
-    cores : sequence of int
-    device_netns : str or None
-        Of whose interfaces each receive queue is read; None for none.
+    ``namespaces``: whose interfaces are read; ``device_netns``: of whose interfaces each receive queue is read; None
+    for none.
     """
 
     def __init__(

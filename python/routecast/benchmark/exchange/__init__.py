@@ -50,16 +50,8 @@ FORMATS: Final[Mapping[str, str]] = {name: says for name, (says, _, _) in _JSON.
 def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record, ...]:
     """Read the trials of a file.
 
-    Parameters
-    ----------
-    path : Path or str
-    format_name : str
-        One of :data:`FORMATS`, or ``"auto"``, which tells formats by their keys.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, has no format that is known, or lacks what a trial needs; with every fault and its key.
+    ``format_name``: one of :data:`FORMATS`, or ``"auto"``, which tells formats by their keys. Raises FileProblem: the
+    file cannot be read, has no format that is known, or lacks what a trial needs; with every fault and its key.
     """
     path = Path(path)
     if format_name == "auto" and path.suffix.lower() in (".csv", ".parquet"):

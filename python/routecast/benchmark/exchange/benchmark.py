@@ -41,10 +41,7 @@ def is_journal(columns: list[str]) -> bool:
 def read_benchmark(document: Document) -> tuple[Record, ...]:
     """Read the bounds that the searches for the throughput ended with.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        No throughput was searched for.
+    Raises FileProblem: no throughput was searched for.
     """
     rows = document.root.at("throughput.rows")
     if not rows.value:
@@ -126,10 +123,7 @@ def read_journal(path: Path) -> tuple[Record, ...]:
     size of which the greatest rate lost no more than a PDR tolerates has the tester's limit, as far as this file can
     tell.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file, or a trial in it, cannot be read.
+    Raises FileProblem: the file, or a trial in it, cannot be read.
     """
     from routecast.benchmark.journal import FLOOR, read_trial
     from routecast.benchmark.procedures.throughput import GREATEST

@@ -145,9 +145,7 @@ class Document:
     def check(self) -> None:
         """Raise all faults that were entered.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
+        Raises FileProblem.
         """
         if self.problems:
             raise FileProblem(self.name, list(dict.fromkeys(self.problems)))
@@ -156,10 +154,7 @@ class Document:
 def read_result(path: Path) -> str:
     """Return the text of a file that a tester wrote.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`routecast.quantity.bounded_file.read_text`.
+    Raises FileProblem: as :func:`routecast.quantity.bounded_file.read_text`.
     """
     return read_text(path, kind="result of a tester", largest_bytes=MOST_BYTES)
 
@@ -167,10 +162,7 @@ def read_result(path: Path) -> str:
 def parse_document(text: str, *, name: str) -> Document:
     """Read one JSON document; ``nan``, ``-nan`` and ``inf``, which JSON does not allow, are taken and noted.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The text is no JSON, or is cut off.
+    Raises FileProblem: the text is no JSON, or is cut off.
     """
     try:
         value = json.loads(_BARE_NUMBERS.sub(_spelt, text) if "n" in text else text)

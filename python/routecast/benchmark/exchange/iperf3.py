@@ -71,10 +71,7 @@ def join_stream(text: str) -> str | None:
 def read_iperf3(document: Document) -> tuple[Record, ...]:
     """Read the trial of a UDP test; a bidirectional one gives two.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The test ended with an error, used TCP, or lacks what a trial needs.
+    Raises FileProblem: the test ended with an error, used TCP, or lacks what a trial needs.
     """
     root = document.root
     if root.get("error"):

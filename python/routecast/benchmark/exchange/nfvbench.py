@@ -33,10 +33,7 @@ def is_nfvbench(root: Node) -> bool:
 def read_nfvbench(document: Document) -> tuple[Record, ...]:
     """Read every result of every chain and frame size.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The run ended with an error, or lacks what a trial needs.
+    Raises FileProblem: the run ended with an error, or lacks what a trial needs.
     """
     root = document.root
     if root.get("error_message"):

@@ -151,10 +151,7 @@ def is_table(header: Sequence[str]) -> bool:
 def read_parquet(path: Path) -> tuple[Record, ...]:
     """Read the records of a Parquet file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, or is no table of records.
+    Raises FileProblem: the file cannot be read, or is no table of records.
     """
     frame = bounded_file.read_parquet(path, kind="table of trials")
     if is_journal(frame.columns):
@@ -171,10 +168,7 @@ def read_parquet(path: Path) -> tuple[Record, ...]:
 def read_csv(path: Path) -> tuple[Record, ...]:
     """Read the records of a CSV file; row 1 is the header.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file is no table of records, or a cell is not what its column holds.
+    Raises FileProblem: the file is no table of records, or a cell is not what its column holds.
     """
     try:
         rows = list(csv.reader(io.StringIO(read_result(path), newline=""), strict=True))

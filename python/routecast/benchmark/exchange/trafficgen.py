@@ -29,10 +29,7 @@ def is_trafficgen(root: Node) -> bool:
 def read_trafficgen(document: Document) -> tuple[Record, ...]:
     """Read every trial of the search; the last that passed is its result.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no trial, it was of connections (ASTF), or it lacks what a trial needs.
+    Raises FileProblem: there is no trial, it was of connections (ASTF), or it lacks what a trial needs.
     """
     trials = list(document.root.need("trials").items())
     if not trials:

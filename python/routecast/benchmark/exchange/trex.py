@@ -27,10 +27,7 @@ def is_trex(root: Node) -> bool:
 def read_trex(document: Document) -> tuple[Record, ...]:
     """Read the trial at the rate that the search ended with.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It is the form for people, or lacks what a trial needs.
+    Raises FileProblem: it is the form for people, or lacks what a trial needs.
     """
     root = document.root
     if "OPT TX Rate [bps]" in root:

@@ -55,10 +55,8 @@ def is_uti(root: Node) -> bool:
 def read_uti(document: Document) -> tuple[Record, ...]:
     """Read the trials that a test case stands for.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The test failed, its result is of a kind that forwards no frames, or it lacks what its model wants.
+    Raises FileProblem: the test failed, its result is of a kind that forwards no frames, or it lacks what its model
+    wants.
     """
     root = document.root
     version = root.need("version").text()
@@ -278,18 +276,8 @@ _LIMIT_TAG = "limit:"
 def uti_documents(records: Sequence[Record], *, name: str = "records", now: datetime | None = None) -> dict[str, Json]:
     """Return one document a test case, by a name that may be a file's stem.
 
-    Parameters
-    ----------
-    records : sequence of Record
-    name : str
-        Of the source, for messages.
-    now : datetime or None
-        Time of the export, which stands for start and end where the records do not bring them.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        No record gives a rate that the model knows.
+    ``name``: of the source, for messages; ``now``: time of the export, which stands for start and end where the records
+    do not bring them. Raises FileProblem: no record gives a rate that the model knows.
     """
     at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     cases: dict[tuple[str, str], list[Record]] = {}

@@ -33,25 +33,12 @@ def validate_text(
 ) -> str:
     """Return the CSV text of a file of measured points.
 
-    Parameters
-    ----------
-    records : sequence of Record
-    name : str
-        Of the source, for messages.
-    goal : str or None
-        Only records with this goal (``"ndr"``, ``"mrr"``); None takes all that measure a throughput.
-    cores, flows, link_bps : int, int, float or None
-        For records that do not say them.
-    calibrate_bytes : collection of float
-        Frame sizes whose rows calibrate; empty: the smallest and the largest of each series that the router limited,
-        which tell the cost of a frame from that of a byte.
-    tell : callable
-        Told of each set of conditions that is left out.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        No record gives a throughput of the router, or the number of cores or the frame size is not known.
+    ``name``: of the source, for messages; ``goal``: only records with this goal (``"ndr"``, ``"mrr"``); None takes all
+    that measure a throughput; ``cores``, ``flows`` and ``link_bps``: for records that do not say them;
+    ``calibrate_bytes``: frame sizes whose rows calibrate; empty: the smallest and the largest of each series that the
+    router limited, which tell the cost of a frame from that of a byte; ``tell``: told of each set of conditions that is
+    left out. Raises FileProblem: no record gives a throughput of the router, or the number of cores or the frame size
+    is not known.
     """
     problems: list[Problem] = []
     best: dict[_Conditions, Record] = {}

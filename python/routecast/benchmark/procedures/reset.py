@@ -95,10 +95,7 @@ _WHY_NOT = {
 def _run(stage: Stage, throughput_pps: float) -> tuple[ResetRow, ...]:
     """Reset the router in every way that the device offers and the profile asks for.
 
-    Raises
-    ------
-    LeftOut
-        There is none.
+    Raises LeftOut: there is none.
     """
     kinds = _kinds_of(stage)
     if not kinds:

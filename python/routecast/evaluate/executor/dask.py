@@ -51,12 +51,7 @@ class DaskWorkers(Workers):
     The scheduler gives the tasks of a lost worker to others by itself; what it gives up, because several workers died
     of it, counts as lost here.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the scheduler; it has no types.
-    address : str
-        Of the scheduler, for messages.
+    ``client``: of the scheduler; it has no types; ``address``: of the scheduler, for messages.
     """
 
     def __init__(self, client: Any, address: str) -> None:
@@ -100,9 +95,7 @@ class DaskWorkers(Workers):
     def check(self) -> None:
         """Raise if the scheduler is lost, or all workers are and no others came.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
+        Raises EnvironmentProblem.
         """
         if self._client.status in ("closed", "closing"):
             message = (
@@ -152,10 +145,7 @@ def _lasts(since: _Since, seconds: float) -> bool:
 def _threads(client: Any, within_s: float) -> int:
     """Ask the scheduler how many threads its workers have.
 
-    Raises
-    ------
-    OSError
-        It does not answer in time, or is lost.
+    Raises OSError: it does not answer in time, or is lost.
     """
     return sum(client.nthreads(callback_timeout=within_s).values())
 
@@ -164,15 +154,8 @@ def _threads(client: Any, within_s: float) -> int:
 def open_dask(address: str) -> Iterator[DaskWorkers]:
     """Connect to a scheduler that has workers.
 
-    Parameters
-    ----------
-    address : str
-        ``HOST:PORT``.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Dask is not installed, the scheduler does not answer, or has no workers, or somebody has another routecast.
+    ``address``: ``HOST:PORT``. Raises EnvironmentProblem: dask is not installed, the scheduler does not answer, or has
+    no workers, or somebody has another routecast.
     """
     try:
         import distributed

@@ -25,10 +25,7 @@ _DASK = re.compile(r"dask://(?P<address>(\[[^\]\s]+\]|[^:/\s]+):(?P<port>\d{1,5}
 def check_executor(spec: str) -> None:
     """Check the name of an executor before anything is started.
 
-    Raises
-    ------
-    routecast.errors.QuantityProblem
-        It names none.
+    Raises QuantityProblem: it names none.
     """
     if spec in ("threads", "processes"):
         return

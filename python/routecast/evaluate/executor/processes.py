@@ -59,10 +59,7 @@ class WorkerProcess:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what a function returns there, or raise what it raises.
 
-        Raises
-        ------
-        concurrent.futures.process.BrokenProcessPool
-            The process was killed, or ended by itself.
+        Raises BrokenProcessPool: the process was killed, or ended by itself.
         """
         message = ForkingPickler.dumps((fn, args, kwargs))
         try:
@@ -148,10 +145,7 @@ class Processes(Workers):
 
     A thread stands for each: it starts the process, gives it one call after another and waits for the answers.
 
-    Parameters
-    ----------
-    workers : int, optional
-        As many as there are cores if not given.
+    ``workers``: as many as there are cores if not given.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -236,20 +230,9 @@ class Processes(Workers):
 def crew(workers: int | None = None) -> Iterator[Submit]:
     """Open processes that calls can be given to; whatever ends the block early ends the processes at once.
 
-    Parameters
-    ----------
-    workers : int, optional
-        Processes; as many as there are cores if not given.
-
-    Yields
-    ------
-    callable
-        Starts a call, which can be pickled, in a process of its own; returns its Future.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A process was killed from outside, for want of memory as a rule.
+    ``workers``: processes; as many as there are cores if not given. Yields a function that starts a call, which can be pickled, in a
+    process of its own; returns its Future. Raises EnvironmentProblem: a process was killed from outside, for want of
+    memory as a rule.
     """
     processes = Processes(workers)
 
@@ -276,12 +259,7 @@ def crew(workers: int | None = None) -> Iterator[Submit]:
 def shared_out(
     calls: Mapping[Key, Callable[[], Value]], workers: int | None = None
 ) -> Iterator[dict[Future[Value], Key]]:
-    """Start calls, each by its key, in processes of their own; see :func:`crew`.
-
-    Yields
-    ------
-    dict of Future to key
-    """
+    """Start calls, each by its key, in processes of their own; see :func:`crew`."""
     with crew(workers) as submit:
         yield {submit(call): key for key, call in calls.items()}
 

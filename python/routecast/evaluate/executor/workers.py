@@ -50,10 +50,7 @@ Arguments = ParamSpec("Arguments")
 def stop_if_ended(share: float = 0.0) -> None:
     """End this task if its sweep has ended: the simulator calls it with the finished share.
 
-    Raises
-    ------
-    concurrent.futures.CancelledError
-        It has; nobody waits for what this thread does.
+    Raises CancelledError: it has; nobody waits for what this thread does.
     """
     ended: threading.Event | None = getattr(_of_thread, "ended", None)
     if ended is not None and ended.is_set():
@@ -74,10 +71,7 @@ def ctrl_c_waits() -> Iterator[Callable[[], None]]:
     Whatever runs in the block should take less than a second. In threads other than the main one, which no signal
     interrupts, nothing happens.
 
-    Yields
-    ------
-    callable
-        Lets a signal strike that came; for blocks that go on for long, at a place where nothing is taken.
+    Yields lets a signal strike that came; for blocks that go on for long, at a place where nothing is taken.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
@@ -131,18 +125,13 @@ class Workers(Executor):
     def prepare(self, call: Callable[[], object]) -> None:
         """Let workers that take long to start begin now, with this call, while there is something else to do.
 
-        Parameters
-        ----------
-        call : callable
-            Imports what the tasks need; it can be pickled. What it raises, the tasks will raise again.
+        ``call``: imports what the tasks need; it can be pickled. What it raises, the tasks will raise again.
         """
 
     def check(self) -> None:
         """Raise if nothing can be answered any more, though no Future says so.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
+        Raises EnvironmentProblem.
         """
 
     def end(self) -> None:
@@ -155,10 +144,7 @@ class Threads(ThreadPoolExecutor, Workers):
 
     A thread cannot be stopped from outside: what runs for long calls :func:`stop_if_ended` now and then.
 
-    Parameters
-    ----------
-    workers : int, optional
-        As many as there are cores if not given.
+    ``workers``: as many as there are cores if not given.
     """
 
     def __init__(self, workers: int | None = None) -> None:

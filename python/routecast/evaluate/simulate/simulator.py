@@ -68,24 +68,11 @@ def bottleneck_of(
 ) -> Bottleneck:
     """Return the resource that limits, or would limit first; or the place where too few frames may wait.
 
-    Parameters
-    ----------
-    resources : sequence of Resource
-        The least margin first.
-    drops_pps : mapping
-        Frames lost per second, by task unit or link.
-    offered_pps : float
-        What comes in. Where every resource could carry that and frames are dropped, a queue limits.
-    wanted_pps, forwarded_pps : float
-        What is intended and what goes out: where that is all of it, what is busy all the time is at its limit and
-        not beyond it.
-    model : RouterModel
-    nodes : mapping
-        What the core says of each task unit and link.
-    used : mapping
-        Units in use, by pool and task unit.
-    down : set of str
-        Task units that were down for a while.
+    ``resources``: the least margin first; ``drops_pps``: frames lost per second, by task unit or link; ``offered_pps``:
+    what comes in. Where every resource could carry that and frames are dropped, a queue limits; ``wanted_pps`` and
+    ``forwarded_pps``: what is intended and what goes out: where that is all of it, what is busy all the time is at its
+    limit and not beyond it; ``nodes``: what the core says of each task unit and link; ``used``: units in use, by pool
+    and task unit; ``down``: task units that were down for a while.
     """
     if not resources:
         return Bottleneck(name="load", kind="load", reason="nothing was busy")
@@ -495,33 +482,18 @@ class Trace:
 class Simulate:
     """Evaluator ``"simulate"`` for a router model.
 
-    Parameters
-    ----------
-    model : RouterModel
-    seed : int
-        Seed of all random streams; one seed gives one trace (S8).
-    replications : int
-        Independent replications, run on all cores; the intervals of one come from batch means (S10).
-    path : {"auto", "recursion", "events"}
-        ``auto`` uses Lindley's recursion where the model allows it and events for the rest; both give the same trace.
-    target_relative_half_width : float or None
-        Add replications until the 95 % half-width of the mean latency is at most this share of it.
-    most_replications : int
-        Where that ends.
-    steady_state : bool
-        Refuse a trial whose transient has not ended (default). A trial that is not refused is measured after its
-        transient either way.
-    per_flow : bool
-        Count the frames of each flow (:attr:`~routecast.evaluate.trial.Trial.flows`), as :meth:`trace` always does.
-        It slows the fastest path, frames through plain queues, by a fifth. With events it is always done.
-    over_time : bool
-        Keep the rates of each thousandth of the trial (:attr:`~routecast.evaluate.trial.Trial.over_time`). With events
-        it is always done.
-    events : tuple of Event
-        What happens to the router meanwhile: task units that fail and come back, routes that change. That is a
-        transient, and asked for: all of the trial counts, from the empty router on, and no steady state is required.
-    on_progress : callable or None
-        Called about every 50 ms with the finished share, 0..1.
+    ``seed``: seed of all random streams; one seed gives one trace (S8); ``replications``: independent replications, run
+    on all cores; the intervals of one come from batch means (S10); ``path``: ``auto`` uses Lindley's recursion where
+    the model allows it and events for the rest; both give the same trace; ``target_relative_half_width``: add
+    replications until the 95 % half-width of the mean latency is at most this share of it; ``most_replications``: where
+    that ends; ``steady_state``: refuse a trial whose transient has not ended (default). A trial that is not refused is
+    measured after its transient either way; ``per_flow``: count the frames of each flow
+    (:attr:`~routecast.evaluate.trial.Trial.flows`), as :meth:`trace` always does. It slows the fastest path, frames
+    through plain queues, by a fifth. With events it is always done; ``over_time``: keep the rates of each thousandth of
+    the trial (:attr:`~routecast.evaluate.trial.Trial.over_time`). With events it is always done; ``events``: what
+    happens to the router meanwhile: task units that fail and come back, routes that change. That is a transient, and
+    asked for: all of the trial counts, from the empty router on, and no steady state is required; ``on_progress``:
+    called about every 50 ms with the finished share, 0..1.
 
     Examples
     --------
@@ -551,12 +523,8 @@ class Simulate:
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Simulate ``load`` for ``duration_s`` seconds of the router's time.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The load does not fit the router, or a setting is out of range.
-        routecast.errors.TransientProblem
-            The duration is too short to pass the transient; the error says what would do.
+        Raises ModelProblem: the load does not fit the router, or a setting is out of range; TransientProblem: the
+        duration is too short to pass the transient; the error says what would do.
         """
         outcome = self._outcome(load, duration_s)
         return trial_of(self.model, load, duration_s, outcome, events=self.events)
@@ -564,10 +532,7 @@ class Simulate:
     def trace(self, load: OfferedLoad, duration_s: float, *, message_limit: int = 100_000) -> Trace:
         """Simulate a small run and keep what happened to each frame and each resource message.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            As :meth:`trial`; the transient is not required to end.
+        Raises ModelProblem: as :meth:`trial`; the transient is not required to end.
         """
         # Messages are sent where units are managed: by events. The fates are the same either way.
         path = "events" if self.path == "auto" else self.path

@@ -76,16 +76,9 @@ def away_s(
 ) -> Vector:
     """Return how long each polling thread is away from its unit at a time; 0 where it has the unit to itself.
 
-    Parameters
-    ----------
-    spins, greedy : array of bool
-        By thread: never blocks; wants more than it gets.
-    rivals : array of bool
-        Whether two threads may use the same unit, shape (threads, threads).
-    share : array
-        Of the unit that each has.
-    drain_s : array
-        How long a thread works until its rings are empty: it blocks then.
+    ``spins`` and ``greedy``: by thread: never blocks; wants more than it gets; ``rivals``: whether two threads may use
+    the same unit, shape (threads, threads); ``share``: of the unit that each has; ``drain_s``: how long a thread works
+    until its rings are empty: it blocks then.
     """
     turn_s = np.where(spins, quantum_s, np.where(greedy, np.minimum(quantum_s, drain_s), 0.0))
     longest_s = np.zeros_like(turn_s)
@@ -101,12 +94,7 @@ def kept_pps(
 ) -> Vector:
     """Return the frames per second that get a place or are served as they come, by node; infinite without turns.
 
-    Parameters
-    ----------
-    thread : array of int
-        By node.
-    away, share : array
-        By thread: time away at a stretch, part of a unit.
+    ``thread``: by node; ``away`` and ``share``: by thread: time away at a stretch, part of a unit.
     """
     gone = np.append(away, 0.0)[thread]
     there = np.append(share, 1.0)[thread]

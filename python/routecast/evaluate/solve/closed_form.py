@@ -124,10 +124,7 @@ def _full_at(
 ) -> tuple[float, Component | None, list[float]]:
     """Return the rate at which the fullest component of a pool is full, that component, and the busy units by member.
 
-    Parameters
-    ----------
-    each_s : sequence of float
-        By task unit: seconds per frame without contention.
+    ``each_s``: by task unit: seconds per frame without contention.
     """
     tasks = fluid.graph.tasks
     slowed = [factor for factor in fluid.slowed if factor.pool is pool]
@@ -165,10 +162,7 @@ def _full_at(
 def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
     """Return the fluid steady state of a router under a load.
 
-    Parameters
-    ----------
-    overload : bool
-        Offer line rate on every port that a flow enters, whatever the load's rate.
+    ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
     """
     if not has_threads(model):
         return solve_fluid(model, load, overload=overload)
@@ -510,10 +504,7 @@ class Solve:
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Answer for the steady state under ``load``; the duration only scales the energy.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            A flow names a port that the router does not have, or the load changes its rate.
+        Raises ModelProblem: a flow names a port that the router does not have, or the load changes its rate.
         """
         check_load(self.model, load)
         _check_steady(load)
@@ -598,11 +589,7 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
     busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.size_dependent_loss`. Threads
     that forward less in overload than without loss (livelock) count with the rate without loss.
 
-    Parameters
-    ----------
-    model : RouterModel
-    load : OfferedLoad
-        Frames, flows and arrivals; its rate is not used.
+    ``load``: frames, flows and arrivals; its rate is not used.
     """
     check_load(model, load)
     fluid = rates_of(model, load, overload=True)

@@ -230,14 +230,8 @@ def total_delay(
 ) -> tuple[Delay, Delay]:
     """Return latency and waiting time of the frames that are forwarded.
 
-    Parameters
-    ----------
-    rates : array
-        Arriving rate by node and stream.
-    admitted : array
-        By node: share of the arriving frames that is served.
-    queues, port_wait_s : mapping
-        By node: the station's queue; the wait for the outgoing link.
+    ``rates``: arriving rate by node and stream; ``admitted``: by node: share of the arriving frames that is served;
+    ``queues`` and ``port_wait_s``: by node: the station's queue; the wait for the outgoing link.
     """
     through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
     sojourn_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items()) + port_s

@@ -66,14 +66,8 @@ class Flowing:
 class Passage:
     """A load's ways through a router, ready to be computed again and again.
 
-    Parameters
-    ----------
-    order : array of int
-        Node number in the flow graph (task units, ports, exit) of each place here.
-    place : array of int
-        The reverse.
-    share : array
-        By class, what enters the router there, as a share of what is offered on the port.
+    ``order``: node number in the flow graph (task units, ports, exit) of each place here; ``place``: the reverse;
+    ``share``: by class, what enters the router there, as a share of what is offered on the port.
     """
 
     order: Index

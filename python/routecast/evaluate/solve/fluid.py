@@ -77,12 +77,8 @@ class Sharing:
     ) -> dict[str, list[float]]:
         """Return by pool the mean units that each task unit keeps busy.
 
-        Parameters
-        ----------
-        short : sequence of bool
-            Whether a task unit gets less than it wants, so that its batches are full.
-        factor : sequence of float
-            Contention factor.
+        ``short``: whether a task unit gets less than it wants, so that its batches are full; ``factor``: contention
+        factor.
         """
         busy: dict[str, list[float]] = {}
         for part in self.parts:
@@ -177,10 +173,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
 
     Starting idle matters where contention has two steady states: the one reached from low load is found.
 
-    Parameters
-    ----------
-    overload : bool
-        Offer line rate on every port that a flow enters, whatever the load's rate.
+    ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
     """
     graph = flow_graph(model, load)
     tasks = graph.tasks

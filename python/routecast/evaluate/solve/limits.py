@@ -105,10 +105,7 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Found]:
 
     The waits inside are those at the greatest rate of this load that all windows and the stations in them let through.
 
-    Parameters
-    ----------
-    visits : array
-        Frames by node for each frame of the intended load.
+    ``visits``: frames by node for each frame of the intended load.
     """
     windows, now = fluid.windows, fluid.inside
     if windows is None or now is None:

@@ -200,12 +200,8 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[
     In truth units that slow each other down are busy together a little more often. With several pools the factors
     multiply.
 
-    Parameters
-    ----------
-    busy_units : mapping
-        By pool name, the mean number of units that each task unit keeps busy; other pools are not regarded.
-    count : int
-        Of task units.
+    ``busy_units``: by pool name, the mean number of units that each task unit keeps busy; other pools are not regarded;
+    ``count``: of task units.
     """
     factor = [1.0] * count
     for group in slowed:
@@ -295,12 +291,7 @@ class Rows:
     def divide(self, demand: Vector, weight: Vector, level: Sequence[Index]) -> Vector:
         """Return what each thread gets of its demand (time per second on a unit).
 
-        Parameters
-        ----------
-        demand, weight : array
-            By thread.
-        level : sequence of array
-            Threads of each level, the most urgent first.
+        ``demand`` and ``weight``: by thread; ``level``: threads of each level, the most urgent first.
         """
         got = demand.copy()
         if not len(self.rows) or bool(np.all(self.load(demand) <= self.capacity * (1.0 + _EVEN))):
@@ -374,10 +365,7 @@ class Rows:
 def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
     """Gather the rows that can be full: whose threads could use more units at once than there are.
 
-    Parameters
-    ----------
-    most : array
-        By thread, grants that it may have at once.
+    ``most``: by thread, grants that it may have at once.
     """
     kept = tuple(
         row

@@ -45,12 +45,8 @@ def admitted_by_size(
     the forwarded rate of packet simulations (IMIX and a genome, links half full to overfull, Poisson and equal gaps).
     Being blind to sizes is up to 24 % off there.
 
-    Parameters
-    ----------
-    rate_pps : float
-        What arrives at the queue; the other frames of the port go elsewhere, chosen independently.
-    mix : ServiceMix
-        Service time by frame size.
+    ``rate_pps``: what arrives at the queue; the other frames of the port go elsewhere, chosen independently; ``mix``:
+    service time by frame size.
     """
     graph, load = fluid.graph, fluid.load
     intended = fluid.intended_pps * sum(

@@ -29,10 +29,7 @@ class SharedUnits:
     is M/G/c with the frames of all. Units are not ``plain`` where other things come in: another policy, switch costs,
     batches, several units at once, sleep.
 
-    Parameters
-    ----------
-    service : callable
-        Service times by the number of a task unit.
+    ``service``: service times by the number of a task unit.
     """
 
     def __init__(self, part: Component, fluid: Fluid, service: Callable[[int], ServiceMix]) -> None:

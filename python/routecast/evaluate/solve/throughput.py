@@ -40,14 +40,8 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
     ``Σ queue·work/(1 - load)``; one that never runs out leaves nothing to its equals. What comes only while others
     of its level work does not come meanwhile. NAPI gives its unit back after each budget, so its equals have turns.
 
-    Parameters
-    ----------
-    work_s : array
-        Seconds per frame by node.
-    wanted : array
-        Frames per second that each node would serve.
-    demand : array
-        Units that each thread wants.
+    ``work_s``: seconds per frame by node; ``wanted``: frames per second that each node would serve; ``demand``: units
+    that each thread wants.
     """
     weight = machine.weight
     turns = np.isnan(weight)
@@ -117,22 +111,10 @@ def wakes_of(
 ) -> Wakes:
     """Return how often threads wake.
 
-    Parameters
-    ----------
-    rate : array
-        Frames per second that each thread serves.
-    work : array
-        Units that these keep busy.
-    demand : array
-        Units that each thread would keep busy with what comes to it.
-    pressure : array
-        Units that each thread would keep busy if nothing were lost or held back.
-    entitled : array
-        Units that each thread would get if it wanted more: as starts fill what is left of it, batches grow.
-    factor : array
-        Contention.
-    before : Wakes
-        What the last round found.
+    ``rate``: frames per second that each thread serves; ``work``: units that these keep busy; ``demand``: units that
+    each thread would keep busy with what comes to it; ``pressure``: units that each thread would keep busy if nothing
+    were lost or held back; ``entitled``: units that each thread would get if it wanted more: as starts fill what is
+    left of it, batches grow; ``factor``: contention; ``before``: what the last round found.
     """
     asleep = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.most)
     asleep = np.maximum(asleep, 0.0)
@@ -304,10 +286,7 @@ def throughput(model: RouterModel, load: OfferedLoad, *, lossless: bool = False)
     This is what :class:`~routecast.evaluate.solve.Solve` answers for routers of threads, without latency, power and
     words: for searches that ask a thousand times.
 
-    Parameters
-    ----------
-    lossless : bool
-        Find the rate without loss too, which takes about as long again.
+    ``lossless``: find the rate without loss too, which takes about as long again.
     """
     machine = machine_of(model, load)
     steady = steady_state(machine, load.rate_pps)

@@ -203,10 +203,7 @@ def frames_s(
     a frame a turn, polls find few frames; among themselves they find full ones. A fair policy divides time, not turns.
     Above others of less priority a poll begins at once, with one frame.
 
-    Parameters
-    ----------
-    visits : sequence of float
-        By task unit: frames that come to it, in any unit.
+    ``visits``: by task unit: frames that come to it, in any unit.
     """
     reached = [index for index, _ in part.members if visits[index] > 0.0]
     turns = [costs[index].batch_frames / visits[index] for index in reached if not polls_for_good(part, tasks[index])]
@@ -241,10 +238,7 @@ def held_units(part: Component, tasks: Sequence[TaskUnit]) -> int:
 def fill_of(part: Component, tasks: Sequence[TaskUnit], work: Sequence[float]) -> float:
     """Return the share of its units that the fullest set of units of a component needs for its work.
 
-    Parameters
-    ----------
-    work : sequence of float
-        By task unit: busy units.
+    ``work``: by task unit: busy units.
     """
     others = [index for index, _ in part.members if not polls_for_good(part, tasks[index])]
     wanted = sum(work[index] for index in others)
@@ -270,12 +264,8 @@ def why_unknown(
 ) -> str:
     """Return why it is not known what the members of a component get, at the rates that come to them; empty if it is.
 
-    Parameters
-    ----------
-    rates_pps, factor : sequence of float
-        By task unit: frames that come per second, contention.
-    threads : bool
-        The router is one of threads, whose pins and wake-ups their own fixed point counts.
+    ``rates_pps`` and ``factor``: by task unit: frames that come per second, contention; ``threads``: the router is one
+    of threads, whose pins and wake-ups their own fixed point counts.
     """
     if len(part.members) < 2:
         return ""

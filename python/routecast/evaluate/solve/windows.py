@@ -195,14 +195,8 @@ def windows_in(
 ) -> Windows | None:
     """Make the windows of a router ready; None where it has none that frames come to.
 
-    Parameters
-    ----------
-    rates : array
-        By node and stream, where nothing is lost.
-    busy_s : array
-        By task unit, mean service time.
-    scv : callable
-        Returns, by task unit, the squared coefficient of variation of the service time over all frames.
+    ``rates``: by node and stream, where nothing is lost; ``busy_s``: by task unit, mean service time; ``scv``: returns,
+    by task unit, the squared coefficient of variation of the service time over all frames.
     """
     number = {task.name: index for index, task in enumerate(graph.tasks)}
     windows = [window for window in windows_among(graph.tasks) if rates[number[window.enter]].any()]

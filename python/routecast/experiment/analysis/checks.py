@@ -56,16 +56,7 @@ def transform_advice(
 ) -> list[str]:
     """Say whether the response should be transformed.
 
-    Parameters
-    ----------
-    y : (n,) array
-        As analysed.
-    columns : sequence of (n, df) arrays
-        Of the model.
-    transform : str
-        What was done already.
-    error_df : int
-    confidence : float
+    ``y``: as analysed; ``columns``: of the model; ``transform``: what was done already.
     """
     if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
         return []
@@ -91,13 +82,7 @@ def transform_advice(
 def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
     """Say which further runs would tell more.
 
-    Parameters
-    ----------
-    seen : Observations
-    effects : sequence of Effect
-        The largest first.
-    error_df : int
-    sst : float
+    ``effects``: the largest first.
     """
     advice = []
     if sst > 0 and error_df == 0 and not seen.is_exact and not seen.is_replicated:
@@ -158,14 +143,8 @@ _FEWEST_REPLICATIONS = 3
 def residuals_of(seen: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
     """Return the residuals of a fit with their checks.
 
-    Parameters
-    ----------
-    seen : Observations
-    fit : Fit
-    model : (n, p) array
-        Its columns, the mean's among them.
-    confidence : float
-        1 minus the p value below which an assumption is called doubtful.
+    ``model``: its columns, the mean's among them; ``confidence``: 1 minus the p value below which an assumption is
+    called doubtful.
     """
     return Residuals(
         runs=tuple(int(run) for run in seen.runs),

@@ -95,21 +95,10 @@ def centre_rows(design: Floats) -> NDArray[np.bool_]:
 def factorial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np.intp]) -> Iterator[Term]:
     """Yield the terms of a factorial model, main effects first, then order by order.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-    design : (rows, k) array
-        Coded levels.
-    rows : (n,) array of int
-        Row of the design of each run that answered. A level that none of them has is no level of the model: effects
-        would else be told from a level of which nothing is known.
-
-    Yields
-    ------
-    Term
-        Where two-level rows have centre points beside them, the last main effect is followed by their
-        ``curvature``: what the centre has less than the mean of the corners (Montgomery, Design and Analysis of
-        Experiments, sec. 6.8).
+    ``design``: coded levels; ``rows``: row of the design of each run that answered. A level that none of them has is no
+    level of the model: effects would else be told from a level of which nothing is known. Yields where two-level rows
+    have centre points beside them, the last main effect is followed by their ``curvature``: what the centre has less
+    than the mean of the corners (Montgomery, Design and Analysis of Experiments, sec. 6.8).
     """
     centre = centre_rows(design)
     answered = np.isin(np.arange(len(design)), rows) & ~centre
@@ -181,13 +170,8 @@ def _product(factors: Sequence[Factor], parts: Sequence[_Part]) -> Term:
 def _coded(factor: Factor, column: Floats, known: NDArray[np.bool_]) -> _Part:
     """Return the columns of one factor, and what each of its levels puts in them.
 
-    Parameters
-    ----------
-    factor : Factor
-    column : (rows,) array
-        Its coded levels.
-    known : (rows,) array of bool
-        Rows whose levels count; what the columns hold in rows of other levels has no meaning.
+    ``column``: its coded levels; ``known``: rows whose levels count; what the columns hold in rows of other levels has
+    no meaning.
     """
     coded = np.round(column, 9)
     levels = np.unique(coded[known])
@@ -276,12 +260,7 @@ class _Basis:
 def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
     """Choose the terms that the runs can estimate, in the order given.
 
-    Parameters
-    ----------
-    terms : iterable of Term
-        Lowest order first.
-    rows : (n,) array of int
-        Row of the design of each run that answered.
+    ``terms``: lowest order first; ``rows``: row of the design of each run that answered.
     """
     kept: list[Term] = []
     aliases: dict[str, list[str]] = {}
@@ -409,14 +388,9 @@ def is_sampled(kind: DesignKind, seen: Observations) -> bool:
 def choose_terms(kind: DesignKind, seen: Observations, order: int | None) -> Choice:
     """Choose the terms of the model.
 
-    Parameters
-    ----------
-    kind : DesignKind
-    seen : Observations
-    order : int or None
-        The highest order that is asked for. None: all interactions that can be estimated, except that a factorial
-        design of many levels without replications keeps the highest interactions as its errors (Jain, sec. 21.1),
-        and a sample has squares and pairs only where it has two runs for each term.
+    ``order``: the highest order that is asked for. None: all interactions that can be estimated, except that a
+    factorial design of many levels without replications keeps the highest interactions as its errors (Jain, sec. 21.1),
+    and a sample has squares and pairs only where it has two runs for each term.
     """
     if kind == "central_composite" or is_sampled(kind, seen):
         return _polynomial(kind, seen, order)
@@ -540,13 +514,7 @@ def _without_rounding(values: Floats, scale: float) -> Floats:
 def fit_columns(columns: Sequence[Floats], y: Floats, *, is_exact: bool = False) -> Fit:
     """Fit ``y`` to the mean and to terms of linearly independent columns.
 
-    Parameters
-    ----------
-    columns : sequence of (n, df) arrays
-        One per term.
-    y : (n,) array
-    is_exact : bool
-        Whether ``y`` has no noise.
+    ``columns``: one per term; ``is_exact``: whether ``y`` has no noise.
     """
     model = np.hstack([np.ones((len(y), 1)), *columns])
     gram = model.T @ model
@@ -632,15 +600,8 @@ def means_of(
 ) -> tuple[Means, ...]:
     """Return the means at the levels of each factor, then of each pair of factors.
 
-    Parameters
-    ----------
-    seen : Observations
-    s_e : float or None
-        Standard deviation of the errors; without it the means have no intervals.
-    error_df : int
-    confidence : float
-    is_sample : bool
-        Whether the design is a sample of ranges.
+    ``s_e``: standard deviation of the errors; without it the means have no intervals; ``is_sample``: whether the design
+    is a sample of ranges.
     """
     half = 0.0
     if s_e is not None:
@@ -685,11 +646,7 @@ def _means(seen: Observations, coded: Floats, columns: tuple[int, ...], half: fl
 def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
     """Return the sum of squares of repeated runs about their means, and its degrees of freedom.
 
-    Parameters
-    ----------
-    points : (n, k) array
-        Coded levels of each run.
-    y : (n,) array
+    ``points``: coded levels of each run.
     """
     if len(y) == 0:
         return 0.0, 0
@@ -707,12 +664,7 @@ def told_from_noise(fit: Fit, points: Floats, y: Floats) -> Fit:
     A simulation of frames at a constant rate answers the same for every seed. What a polynomial misses of it is no
     noise, and the degrees of freedom of its repeated centre would make it look small.
 
-    Parameters
-    ----------
-    fit : Fit
-    points : (n, k) array
-        Coded levels of each run.
-    y : (n,) array
+    ``points``: coded levels of each run.
     """
     ss, df = pure_error(points, y)
     return replace(fit, is_exact=True) if fit.sse > 0 and df > 0 and ss == 0.0 else fit
@@ -762,13 +714,7 @@ def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) 
 def effects_of(estimable: Estimable, fit: Fit, margins: Lenth | None, confidence: float) -> tuple[Effect, ...]:
     """Return the effects, the largest share of the variation first.
 
-    Parameters
-    ----------
-    estimable : Estimable
-        The terms of the fit, in its order.
-    fit : Fit
-    margins : Lenth or None
-    confidence : float
+    ``estimable``: the terms of the fit, in its order.
     """
     effects = [
         _effect(term, estimable.aliases.get(term.name, ()), fit, number, margins, confidence)

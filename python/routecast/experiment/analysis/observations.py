@@ -51,10 +51,7 @@ class Observations:
     def lost_levels(self, *, is_polynomial: bool) -> tuple[tuple[int, Floats], ...]:
         """Return the factors (their columns) that have levels at which no run answered, with those levels.
 
-        Parameters
-        ----------
-        is_polynomial : bool
-            Whether the model is a polynomial, which knows of values of quantities that nobody tried.
+        ``is_polynomial``: whether the model is a polynomial, which knows of values of quantities that nobody tried.
         """
         coded = np.round(self.design, 9)
         lost = ((column, np.setdiff1d(levels, levels[self.rows])) for column, levels in enumerate(coded.T))
@@ -82,10 +79,7 @@ def label_of(factor: Factor, coded: float) -> str:
 def observe(results: Results, response: str) -> Observations:
     """Return the values of a response, transformed as the experiment asks.
 
-    Raises
-    ------
-    RoutecastError
-        There is no such response.
+    Raises RoutecastError: there is no such response.
     """
     values = results.values(response)
     transform = next(declared.transform for declared in results.experiment.responses if declared.name == response)

@@ -160,17 +160,8 @@ _HARDLY_BENT = 0.01
 def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | None:
     """Fit a polynomial of first or second order to the runs that answered.
 
-    Parameters
-    ----------
-    seen : Observations
-    order : {1, 2}
-    confidence : float
-        Of the intervals, and of the verdict on lack of fit.
-
-    Returns
-    -------
-    Surface or None
-        None where a factor is no quantity, or the runs cannot tell the terms apart.
+    ``confidence``: of the intervals, and of the verdict on lack of fit. Returns None where a factor is no quantity, or
+    the runs cannot tell the terms apart.
     """
     if not all(factor.is_quantity for factor in seen.factors):
         return None

@@ -359,10 +359,7 @@ class Analysis:
     def effect(self, name: str) -> Effect:
         """Return the effect of that name.
 
-        Raises
-        ------
-        KeyError
-            The analysis has no such effect.
+        Raises KeyError: the analysis has no such effect.
         """
         for effect in self.effects:
             if effect.name == name:

@@ -61,14 +61,7 @@ class Chaos:
 
 
 def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> Chaos | None:
-    """Fit the expansion that predicts left-out runs best; None where there are too few runs for any.
-
-    Parameters
-    ----------
-    coded : (n, k) array
-    y : (n,) array
-    is_quantity : sequence of bool
-    """
+    """Fit the expansion that predicts left-out runs best; None where there are too few runs for any."""
     functions = [
         _legendre(column) if quantity else _empirical(column)
         for column, quantity in zip(coded.T, is_quantity, strict=True)
@@ -221,13 +214,7 @@ _MANY_RUNS = 2000
 def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
     """Rank by the shares of the variation: alone, and with all interactions that a factor is in.
 
-    Parameters
-    ----------
-    seen : Observations
-    shares : dict of tuple of str to float
-        Share of each effect by its letters.
-    has_aliases : bool
-        Whether effects stand for others as well.
+    ``shares``: share of each effect by its letters; ``has_aliases``: whether effects stand for others as well.
     """
     effects = []
     for factor in seen.factors:

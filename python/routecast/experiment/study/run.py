@@ -98,14 +98,7 @@ def written(how: Calibrates, value: float) -> object:
 def calibrate(study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]) -> tuple[tuple[Calibrated, ...], Setting]:
     """Set the values that stated facts calibrate.
 
-    Returns
-    -------
-    tuple of Calibrated, and the values by router document and path
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        No values within their bounds meet the facts.
+    Raises FitProblem: no values within their bounds meet the facts.
     """
     sets, fitted = calibrating(study)
     setting: Setting = {name: {} for name in study.router}
@@ -185,10 +178,7 @@ class Followed:
 def followed(study: ExperimentsStudy, over_time: OverTime, setting: Setting, folder: Path) -> Followed:
     """Simulate a router of the study and look at its throughput over time.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The router cannot be built, or its file has no load.
+    Raises RoutecastError: the router cannot be built, or its file has no load.
     """
     subject = f'over_time "{over_time.name}"'
     document = vary(
@@ -303,10 +293,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
 def found(fact: Fact, results: Results) -> float:
     """Return the value of a fact, in the unit that it is stated in; NaN where the runs do not tell.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The experiment has no such response, effect, factor or level.
+    Raises RoutecastError: the experiment has no such response, effect, factor or level.
     """
     values = results.values(fact.response)
     known = [value for value in values if not math.isnan(value)]
@@ -341,10 +328,7 @@ def mean(values: Sequence[float]) -> float:
 def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float, ...]:
     """Return the values of the runs whose factors have the levels of these labels.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        There is no such response, factor or level.
+    Raises RoutecastError: there is no such response, factor or level.
     """
     experiment = results.experiment
     wanted: dict[int, float] = {}
@@ -368,10 +352,7 @@ def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float
 def series(results: Results, response: str, factor: str, at: Mapping[str, str]) -> tuple[tuple[float, float], ...]:
     """Return a response against a factor whose labels begin with a number ("4 engines", "256 B"), in their order.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        As :func:`cells`; a label does not begin with a number.
+    Raises RoutecastError: as :func:`cells`; a label does not begin with a number.
     """
     chosen = next((each for each in results.experiment.factors if each.name == factor), None)
     if chosen is None:
@@ -472,10 +453,7 @@ def _said(value: float, expectation: Expectation, results: Results) -> str:
 def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> ExperimentsResult:
     """Calibrate, run every experiment, put what was stated beside it.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A router cannot be built, or no values meet the facts that calibrate.
+    Raises RoutecastError: a router cannot be built, or no values meet the facts that calibrate.
     """
     study = run.study
     run.work = len(study.experiment) + 2

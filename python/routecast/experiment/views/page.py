@@ -475,17 +475,10 @@ def experiment_sections(
 ) -> tuple[Section, ...]:
     """Return the parts of a page about an experiment.
 
-    Parameters
-    ----------
-    results : Results
-    analyses : mapping of str to Analysis
-        By name of the response.
-    course : Course or None
-        One run over time (:func:`routecast.experiment.answer.course_of`).
-    prefix : str
-        Of the sections' anchors and titles, for pages with several experiments.
-    pictures : mapping of str to tuple of Picture, optional
-        By name of the response, where :func:`~routecast.experiment.views.pictures.pictures_of` has made them already.
+    ``analyses``: by name of the response; ``course``: one run over time
+    (:func:`routecast.experiment.answer.course_of`); ``prefix``: of the sections' anchors and titles, for pages with
+    several experiments; ``pictures``: by name of the response, where
+    :func:`~routecast.experiment.views.pictures.pictures_of` has made them already.
     """
     scales = {name: scale_of(results, name) for name in analyses}
     if pictures is None:

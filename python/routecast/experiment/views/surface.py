@@ -28,13 +28,6 @@ def contour_lines(
 ) -> list[list[Point]]:
     """Return the lines on which heights, linear between the points of a grid, are at a level.
 
-    Parameters
-    ----------
-    x : sequence of float, shape (m,)
-    y : sequence of float, shape (n,)
-    heights : sequence of sequences, shape (n, m)
-    level : float
-
     Examples
     --------
     >>> contour_lines([0.0, 1.0], [0.0, 1.0], [[0.0, 1.0], [0.0, 1.0]], 0.25)

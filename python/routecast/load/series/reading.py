@@ -99,11 +99,8 @@ def read_sndlib_totals(path: Path) -> SeriesTable:
     A matrix without a single demand is a recorder that did not run, not a network without traffic: its total is
     missing.
 
-    Raises
-    ------
-    FileProblem
-        The folder or archive cannot be read, is beyond all bounds, or holds no matrix; a matrix cannot be read, says no
-        time, no unit or another unit than the others; with the name of each.
+    Raises FileProblem: the folder or archive cannot be read, is beyond all bounds, or holds no matrix; a matrix cannot
+    be read, says no time, no unit or another unit than the others; with the name of each.
     """
     rows: list[tuple[str, str, str]] = []
     units: dict[str, str] = {}
@@ -397,18 +394,9 @@ class Piece:
 def spread(pieces: Sequence[Piece], step_s: float, *, whole: bool) -> Grid:
     """Return the mean rate of every step; bits are conserved.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-    step_s : float
-    whole : bool
-        A step that the pieces do not cover wholly is missing (counters), instead of carrying what is known of it
-        (flow records, where no record means no traffic).
-
-    Raises
-    ------
-    ModelProblem
-        The pieces span too many steps: a time is wrong.
+    ``whole``: a step that the pieces do not cover wholly is missing (counters), instead of carrying what is known of it
+    (flow records, where no record means no traffic). Raises ModelProblem: the pieces span too many steps: a time is
+    wrong.
     """
     origin = min(piece.begin for piece in pieces)
     # Steps begin at whole multiples of the step after midnight, so that a day falls into whole steps.

@@ -25,10 +25,7 @@ Filling = Literal["hold", "interpolate", "drop"]
 def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
     """Return the series in coarser steps: the mean of the finer ones that are there.
 
-    Raises
-    ------
-    ModelProblem
-        The new step is no whole multiple of the old one.
+    Raises ModelProblem: the new step is no whole multiple of the old one.
     """
     ratio = step_s / series.step_s
     size = round(ratio)
@@ -117,13 +114,9 @@ def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
 def filled(series: TrafficSeries, how: Filling) -> TrafficSeries:
     """Return the series with missing steps filled, and a note that counts them.
 
-    Parameters
-    ----------
-    series : TrafficSeries
-    how : {"hold", "interpolate", "drop"}
-        ``hold`` repeats the last value before, ``interpolate`` draws a line between the neighbours; before the first
-        and after the last value there is only one neighbour, which is repeated. ``drop`` fills nothing: the steps
-        stay missing and every mean leaves them out.
+    ``how``: ``hold`` repeats the last value before, ``interpolate`` draws a line between the neighbours; before the
+    first and after the last value there is only one neighbour, which is repeated. ``drop`` fills nothing: the steps
+    stay missing and every mean leaves them out.
     """
     missing = sum(math.isnan(rate) for rate in series.l2_bps)
     if missing == 0:

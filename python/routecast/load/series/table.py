@@ -93,10 +93,7 @@ class SeriesUnit:
 def parse_series_unit(text: str) -> SeriesUnit:
     """Read the unit of a series.
 
-    Raises
-    ------
-    QuantityProblem
-        The text is no unit of a series.
+    Raises QuantityProblem: the text is no unit of a series.
 
     Examples
     --------
@@ -162,10 +159,7 @@ def read_series_table(path: Path) -> SeriesTable:
     Trailing empty columns are left out. Where the header has more commas than the rows, the surplus belongs to the
     name of the last column: some archives do not quote their titles.
 
-    Raises
-    ------
-    FileProblem
-        The file cannot be read, is empty, has no rows, or rows of different lengths.
+    Raises FileProblem: the file cannot be read, is empty, has no rows, or rows of different lengths.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         return _parquet(path)
@@ -226,10 +220,7 @@ def _parquet(path: Path) -> SeriesTable:
 def column_place(table: SeriesTable, wanted: str, what: str) -> int:
     """Return the index of a column by its name, or by its number from 1.
 
-    Raises
-    ------
-    FileProblem
-        There is no such column.
+    Raises FileProblem: there is no such column.
     """
     if wanted in table.names:
         return table.names.index(wanted)
@@ -248,10 +239,7 @@ def parse_time(text: str) -> datetime:
 
     An offset from UTC is kept for the caller to make one local time of.
 
-    Raises
-    ------
-    ValueError
-        The text is no time.
+    Raises ValueError: the text is no time.
     """
     compact = _COMPACT.fullmatch(text)
     if compact:
@@ -273,10 +261,7 @@ def parse_time(text: str) -> datetime:
 def local_times(times: Sequence[datetime]) -> list[datetime]:
     """Return naive times, all at the offset from UTC that the first of them has.
 
-    Raises
-    ------
-    ValueError
-        Some times say their offset and some do not.
+    Raises ValueError: some times say their offset and some do not.
     """
     aware = sum(time.tzinfo is not None for time in times)
     if aware == 0:

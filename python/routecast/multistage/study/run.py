@@ -261,16 +261,8 @@ class MultistageResult(StudyResult[MultistageStudy]):
 def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> MultistageResult:
     """Predict, write the prediction, measure, compare.
 
-    Parameters
-    ----------
-    run : StudyRun
-    bench : Bench, optional
-        Where routers are made; the study's test bed if not given.
-
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The test bed cannot be made, or the machine lacks something.
+    ``bench``: where routers are made; the study's test bed if not given. Raises RoutecastError: the test bed cannot be
+    made, or the machine lacks something.
     """
     study = run.study
     place = TestbedBench(study, run.folder)

@@ -27,18 +27,8 @@ _FULL = 1.0 - 1e-6
 class OptimumRow:
     """The optimum at one load.
 
-    Attributes
-    ----------
-    load
-        Normalised.
-    optimum
-        Flows, power and bound.
-    seconds
-        That it took.
-    widths
-        Of the planes.
-    whole_flows
-        With several planes: a power that no allocation of whole flows is below, whatever its paths.
+    ``load``: normalised; ``optimum``: flows, power and bound; ``seconds``: that it took; ``widths``: of the planes;
+    ``whole_flows``: with several planes: a power that no allocation of whole flows is below, whatever its paths.
     """
 
     load: float

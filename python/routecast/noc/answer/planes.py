@@ -24,10 +24,7 @@ def allocate(
     ``progress`` is told the best power of a search and what no allocation is below. Ctrl-C ends a search with the
     best until then.
 
-    Raises
-    ------
-    RoutecastError
-        The planes cannot carry the demand, or their routing splits flows.
+    Raises RoutecastError: the planes cannot carry the demand, or their routing splits flows.
     """
     table = case.planes or PlanesTable()
     scalings = (case.scaling,) * len(case.widths)

@@ -31,10 +31,7 @@ Watts = tuple[float, float]
 def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watts:
     """Return what planes draw, each at the slowest clock that carries its traffic.
 
-    Raises
-    ------
-    RoutecastError
-        A plane is over capacity, or the table states too little.
+    Raises RoutecastError: a plane is over capacity, or the table states too little.
     """
     watts = [
         plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep) for plane in planes
@@ -45,10 +42,7 @@ def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watt
 def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
     """Return what one plane draws at the fastest clock of the table.
 
-    Raises
-    ------
-    RoutecastError
-        The table states too little, or a router gets more than its ports take.
+    Raises RoutecastError: the table states too little, or a router gets more than its ports take.
     """
     bounds = [table.power_bounds_w(float(load), table.fastest_hz) for load in router_loads(plane, table.ports)]
     return sum(least for least, _ in bounds), sum(greatest for _, greatest in bounds)
@@ -60,10 +54,7 @@ def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]
     It is there however little a plane carries, and why a second plane costs more than it saves at low load (Li 2012,
     sec. 7.5). A plane that sleeps draws what is left of it.
 
-    Raises
-    ------
-    RoutecastError
-        A plane is over capacity.
+    Raises RoutecastError: a plane is over capacity.
     """
     if "idle power" in table.missing:
         return None
@@ -90,23 +81,13 @@ _ROUNDING = 1e-9
 class PowerRow:
     """One routing or allocation at one load.
 
-    Attributes
-    ----------
-    key
-        ``no_dvfs`` (XY at full voltage and clock), a routing, an allocation, or ``equal_parts``: as much of every flow
-        on each plane as the plane is wide (Li 2012, eq. 7.5), which no allocation of whole flows can do.
-    load
-        Normalised.
-    planes
-        What carries it; one plane unless it is an allocation.
-    power
-        In links that are always busy at full voltage; None where a link is over capacity.
-    no_dvfs_power, xy_power
-        Of XY on one plane at the same load, without and with scaling; the second None where XY is over capacity.
-    watts
-        Least and greatest by the file's table of router power; None without one, or where it states too little.
-    idle_w
-        The part of the watts that is there without a flit; None where the table does not state it.
+    ``key``: ``no_dvfs`` (XY at full voltage and clock), a routing, an allocation, or ``equal_parts``: as much of every
+    flow on each plane as the plane is wide (Li 2012, eq. 7.5), which no allocation of whole flows can do; ``load``:
+    normalised; ``planes``: what carries it; one plane unless it is an allocation; ``power``: in links that are always
+    busy at full voltage; None where a link is over capacity; ``no_dvfs_power`` and ``xy_power``: of XY on one plane at
+    the same load, without and with scaling; the second None where XY is over capacity; ``watts``: least and greatest by
+    the file's table of router power; None without one, or where it states too little; ``idle_w``: the part of the watts
+    that is there without a flit; None where the table does not state it.
     """
 
     key: str

@@ -33,12 +33,8 @@ __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fab
 class NocComparison:
     """Everything about one file.
 
-    Attributes
-    ----------
-    power, optimum
-        At the flow level.
-    simulation
-        Flit by flit, what the file names and what :attr:`best` is; None where the file has no ``[simulation]``.
+    ``power`` and ``optimum``: at the flow level; ``simulation``: flit by flit, what the file names and what
+    :attr:`best` is; None where the file has no ``[simulation]``.
     """
 
     power: PowerAnswer
@@ -112,16 +108,8 @@ SHARES = 100
 class SimulationRow:
     """One routing, or the allocation of a file with planes, at one load.
 
-    Attributes
-    ----------
-    key
-        Of the routing or the allocation.
-    load
-        Normalised.
-    simulated
-        What was seen.
-    flow_power
-        Power that the flow level says at the same clocks.
+    ``key``: of the routing or the allocation; ``load``: normalised; ``simulated``: what was seen; ``flow_power``: power
+    that the flow level says at the same clocks.
     """
 
     key: str
@@ -336,10 +324,7 @@ def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
 def _fits(case: NocCase, fabric: Fabric, policy: str) -> bool:
     """Return whether full clock carries the traffic; what it does not carry runs at full clock, and saturates.
 
-    Raises
-    ------
-    FileProblem
-        A turn model, whose link loads are not known before.
+    Raises FileProblem: a turn model, whose link loads are not known before.
     """
     bottleneck = fabric.planes[0].bottleneck(fabric.topology)
     if math.isnan(bottleneck):
@@ -373,10 +358,7 @@ def _at_full_clock(fabric: Fabric) -> Fabric:
 def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable) -> Routes | AdaptiveRouting:
     """Return the routing in as many virtual-channel classes as there are; refuse it with the cycle if it deadlocks.
 
-    Raises
-    ------
-    FileProblem
-        Packets can wait for each other in a circle.
+    Raises FileProblem: packets can wait for each other in a circle.
     """
     if isinstance(routing, AdaptiveRouting):
         return routing

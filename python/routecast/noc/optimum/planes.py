@@ -53,12 +53,8 @@ __all__ = ["Cells", "Fan", "PlaneProgram", "Priced", "Pricing", "Symmetry", "opt
 class Cells:
     """Boxes of clocks b = 1/alpha.
 
-    Attributes
-    ----------
-    lower, upper
-        Shape (cells, planes): their least and greatest clocks; equal for a plane without scaling.
-    proven
-        Shape (cells,): no clocks in the cell need less power.
+    ``lower`` and ``upper``: shape (cells, planes): their least and greatest clocks; equal for a plane without scaling;
+    ``proven``: shape (cells,): no clocks in the cell need less power.
     """
 
     lower: Floats
@@ -131,12 +127,7 @@ class Symmetry:
 class Priced:
     """Prices that a program found, and the costs of a hop that it found them at.
 
-    Attributes
-    ----------
-    costs
-        Shape (planes,).
-    prices
-        Shape (planes, links).
+    ``costs``: shape (planes,); ``prices``: shape (planes, links).
     """
 
     costs: Floats
@@ -158,14 +149,8 @@ class Priced:
 class Bounds:
     """The proven bounds at given costs c: ``cost(b, c) >= levels[m] - slopes[m] @ b`` for each m and all b.
 
-    Attributes
-    ----------
-    levels
-        Shape (bounds,).
-    slopes
-        Shape (bounds, planes).
-    taken
-        How many of the prices found so far are in them.
+    ``levels``: shape (bounds,); ``slopes``: shape (bounds, planes); ``taken``: how many of the prices found so far are
+    in them.
     """
 
     levels: Floats
@@ -181,15 +166,8 @@ class Bounds:
 class Pricing:
     """Evaluates prices for one demand.
 
-    Parameters
-    ----------
-    topology : Topology
-    demand : array of shape (routers, routers)
-        With zeros on the diagonal.
-    arcs : array of shape (routers, links)
-        What traffic to a router may use.
-    widths : array of shape (planes,)
-        Capacity of each plane's links relative to the first plane's.
+    ``demand``: with zeros on the diagonal; ``arcs``: what traffic to a router may use; ``widths``: capacity of each
+    plane's links relative to the first plane's.
     """
 
     def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, widths: Floats) -> None:
@@ -216,16 +194,7 @@ class Pricing:
         return kept
 
     def _ways(self, lengths: Floats) -> Floats:
-        """Return the shortest ways to all destinations for many lengths at once.
-
-        Parameters
-        ----------
-        lengths : array of shape (many, links)
-
-        Returns
-        -------
-        array of shape (many, routers, destinations)
-        """
+        """Return the shortest ways to all destinations for many lengths at once."""
         many, links = lengths.shape
         routers = self._grid.ahead.shape[1]
         # A link that is not there, or that the traffic may not use, is endlessly long.
@@ -268,14 +237,8 @@ _SLIGHT = 1e-9
 class Fan:
     """Cones that together hold the costs of all clocks.
 
-    Parameters
-    ----------
-    pricing : Pricing
-        Bounds along the rays.
-    slowest : array of shape (planes,)
-        The least clock of each plane.
-    symmetry : Symmetry
-        Clocks that are never asked for.
+    ``pricing``: bounds along the rays; ``slowest``: the least clock of each plane; ``symmetry``: clocks that are never
+    asked for.
     """
 
     def __init__(self, pricing: Pricing, slowest: Floats, symmetry: Symmetry) -> None:
@@ -356,12 +319,8 @@ _SIMPLEX_COLUMNS = 1200
 class SolvedPlanes:
     """The solver's answer, as exact as its tolerances.
 
-    Attributes
-    ----------
-    flow
-        Shape (planes, routers, links): traffic to router t on link l.
-    prices
-        Shape (planes, links): what a little more capacity of a link would save; not negative.
+    ``flow``: shape (planes, routers, links): traffic to router t on link l; ``prices``: shape (planes, links): what a
+    little more capacity of a link would save; not negative.
     """
 
     flow: Floats
@@ -371,17 +330,8 @@ class SolvedPlanes:
 class PlaneProgram:
     """The program for one demand; clocks and costs change.
 
-    Parameters
-    ----------
-    topology : Topology
-    demand : array of shape (routers, routers)
-        With zeros on the diagonal.
-    arcs : array of shape (routers, links)
-        What traffic to a router may use.
-    widths : array of shape (planes,)
-        Capacity of each plane's links relative to the first plane's.
-    penalties : array of shape (planes,)
-        Cost of the overload z.
+    ``demand``: with zeros on the diagonal; ``arcs``: what traffic to a router may use; ``widths``: capacity of each
+    plane's links relative to the first plane's; ``penalties``: cost of the overload z.
     """
 
     def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, widths: Floats, penalties: Floats) -> None:
@@ -443,19 +393,9 @@ class PlaneProgram:
     def solve(self, clocks: Floats, costs: Floats, *, until: float = math.inf) -> SolvedPlanes | None:
         """Return the flows and prices of the least cost at these clocks; None where there was no time for them.
 
-        Parameters
-        ----------
-        clocks, costs : array of shape (planes,)
-            b, and the cost of one flit-hop.
-        until : float
-            When to give up, on the clock of :func:`time.monotonic`.
-
-        Raises
-        ------
-        RoutecastError
-            The solver found none.
-        KeyboardInterrupt
-            Ctrl-C; the solver is stopped first.
+        ``clocks`` and ``costs``: b, and the cost of one flit-hop; ``until``: when to give up, on the clock of
+        :func:`time.monotonic`. Raises RoutecastError: the solver found none; KeyboardInterrupt: Ctrl-C; the solver is
+        stopped first.
         """
         arcs, planes = self._destination.size, self._widths.size
         price = np.concatenate([np.repeat(costs, arcs), self._penalties])
@@ -603,12 +543,8 @@ class _PlaneSearch:
     def _narrowed(self, cells: Cells, target: float) -> tuple[Cells, float]:
         """Rule out cells that need at least ``target`` power, smaller and smaller ones.
 
-        Returns
-        -------
-        Cells
-            What is left: none, or some of which one at least has less than ``target`` proven halfway.
-        float
-            The least power that is proven for what has been ruled out; inf where nothing was.
+        Returns what is left: none, or some of which one at least has less than ``target`` proven halfway. The least
+        power that is proven for what has been ruled out; inf where nothing was.
         """
         least = math.inf
         while cells.proven.size:
@@ -638,10 +574,8 @@ class _PlaneSearch:
     def _share_out(self) -> None:
         """Begin with one plane as wide as all, its flows shared out by width.
 
-        Raises
-        ------
-        Overload
-            It cannot carry the traffic: neither can the planes, since together they are as wide at full clock.
+        Raises Overload: it cannot carry the traffic: neither can the planes, since together they are as wide at full
+        clock.
         """
         together = float(self._widths.sum())
         slowest = Scaling(alpha_max=min(scaling.alpha_max for scaling in self._scalings))

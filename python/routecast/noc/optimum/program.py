@@ -68,12 +68,8 @@ class PathSet(StrEnum):
 class PlaneFlow:
     """One plane of an optimum.
 
-    Attributes
-    ----------
-    alpha
-        Its expansion factor.
-    flow
-        Shape (routers, links): the traffic *to* router t on link l at ``flow[t, l]``, in capacities.
+    ``alpha``: its expansion factor; ``flow``: shape (routers, links): the traffic *to* router t on link l at ``flow[t,
+    l]``, in capacities.
     """
 
     alpha: float
@@ -134,17 +130,10 @@ Ints: TypeAlias = NDArray[np.int64]
 class Grid:
     """The links of a topology as arrays.
 
-    Attributes
-    ----------
-    source, target
-        Shape (links,): the routers at the ends of each link.
-    leaving
-        Shape (directions, routers): the link that leaves a router in a direction; the number of links where none does.
-    ahead
-        Shape (directions, routers): the router that it leads to; the router itself where none does.
-    arriving
-        Shape (directions, routers): the link that arrives at a router in a direction; the number of links where none
-        does.
+    ``source`` and ``target``: shape (links,): the routers at the ends of each link; ``leaving``: shape (directions,
+    routers): the link that leaves a router in a direction; the number of links where none does; ``ahead``: shape
+    (directions, routers): the router that it leads to; the router itself where none does; ``arriving``: shape
+    (directions, routers): the link that arrives at a router in a direction; the number of links where none does.
     """
 
     source: Ints
@@ -192,10 +181,7 @@ def shortest_hops(topology: Topology) -> Floats:
 def allowed_arcs(topology: Topology, demand: Floats, paths: PathSet) -> Arcs:
     """Return the arcs that flows may use, shape (routers, links): none to a router that nothing is sent to.
 
-    Parameters
-    ----------
-    demand : array of shape (routers, routers)
-        With zeros on the diagonal.
+    ``demand``: with zeros on the diagonal.
     """
     grid = grid_of(topology)
     if paths is PathSet.MINIMAL:
@@ -211,12 +197,7 @@ def allowed_arcs(topology: Topology, demand: Floats, paths: PathSet) -> Arcs:
 def distances(topology: Topology, lengths: Floats, arcs: Arcs) -> Floats:
     """Return the length of the shortest way from each router to each, shape (routers, routers); inf where none is.
 
-    Parameters
-    ----------
-    lengths : array of shape (links,)
-        Not negative.
-    arcs : array of shape (routers, links)
-        What traffic to a router may use.
+    ``lengths``: not negative; ``arcs``: what traffic to a router may use.
     """
     grid = grid_of(topology)
     routers = topology.router_count
@@ -308,10 +289,7 @@ class _Solving:
 def run(solver: highspy.Highs, *, until: float = math.inf) -> bool:
     """Solve its model in a thread; return whether it came to an end before ``until`` (:func:`time.monotonic`).
 
-    Raises
-    ------
-    KeyboardInterrupt
-        Ctrl-C; the solver is stopped first.
+    Raises KeyboardInterrupt: Ctrl-C; the solver is stopped first.
     """
     # It looks at its own limit, on the clock of all its runs, in places where it does not let itself be stopped.
     solver.setOptionValue("time_limit", solver.getRunTime() + max(0.0, until - time.monotonic()))
@@ -331,10 +309,7 @@ def run(solver: highspy.Highs, *, until: float = math.inf) -> bool:
 def solution(solver: highspy.Highs) -> highspy.HighsSolution:
     """Return what it found.
 
-    Raises
-    ------
-    RoutecastError
-        No values, or no prices.
+    Raises RoutecastError: no values, or no prices.
     """
     values = solver.getSolution()
     if not values.value_valid or not values.dual_valid:
@@ -353,16 +328,8 @@ def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way
     Only links that come nearer to the destination, by the lengths of ``way``, are kept: an optimum uses no others, and
     so there are no circles. A router whose traffic would have no link left sends it on its shortest way.
 
-    Parameters
-    ----------
-    demand : array of shape (routers, routers)
-        With zeros on the diagonal.
-    flow : array of shape (routers, links)
-        Traffic to router t on link l, nearly conserved.
-    arcs : array of shape (routers, links)
-        What may be used.
-    way : array of shape (routers, routers)
-        Length of the shortest way over the arcs from a router to another.
+    ``demand``: with zeros on the diagonal; ``flow``: traffic to router t on link l, nearly conserved; ``arcs``: what
+    may be used; ``way``: length of the shortest way over the arcs from a router to another.
     """
     grid = grid_of(topology)
     active = np.flatnonzero(demand.any(axis=0))
@@ -398,14 +365,8 @@ _SIMPLEX_COLUMNS = 4000
 class Solved:
     """The solver's answer, as exact as its tolerances.
 
-    Attributes
-    ----------
-    flow
-        Shape (routers, links): traffic to router t on link l.
-    prices
-        Shape (links,): what a little more capacity of a link would save; not negative.
-    load
-        b.
+    ``flow``: shape (routers, links): traffic to router t on link l; ``prices``: shape (links,): what a little more
+    capacity of a link would save; not negative; ``load``: b.
     """
 
     flow: Floats
@@ -417,13 +378,9 @@ class Solved:
 class Conservation:
     """The rows of conservation of some arcs, a column for each arc, in compressed columns.
 
-    Attributes
-    ----------
-    destination, link
-        Shape (arcs,): what each column stands for.
-    starts, rows, values
-        Column c has ``values[starts[c]:starts[c + 1]]`` in ``rows[starts[c]:starts[c + 1]]``; row ``t * routers + u``
-        is the traffic to t at u.
+    ``destination`` and ``link``: shape (arcs,): what each column stands for; ``starts``, ``rows`` and ``values``:
+    column c has ``values[starts[c]:starts[c + 1]]`` in ``rows[starts[c]:starts[c + 1]]``; row ``t * routers + u`` is
+    the traffic to t at u.
     """
 
     destination: NDArray[np.int64]
@@ -454,15 +411,8 @@ def conservation(topology: Topology, arcs: Arcs) -> Conservation:
 class FlowProgram:
     """The program over some of the arcs; more of them can come later, and it starts from where it was.
 
-    Parameters
-    ----------
-    topology : Topology
-    demand : array of shape (routers, routers)
-        With zeros on the diagonal.
-    arcs : array of shape (routers, links)
-        Arcs that it begins with: enough for every flow to arrive.
-    least, most : float
-        Bounds of b.
+    ``demand``: with zeros on the diagonal; ``arcs``: arcs that it begins with: enough for every flow to arrive;
+    ``least`` and ``most``: bounds of b.
     """
 
     def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, *, least: float, most: float) -> None:
@@ -504,21 +454,9 @@ class FlowProgram:
     def solve(self, slope: float, *, hops: float = 1.0, exact: bool = False, until: float = math.inf) -> Solved | None:
         """Return the flows and prices of the least ``hops * H + slope * b``; None where there was no time for them.
 
-        Parameters
-        ----------
-        slope, hops : float
-            What is minimised.
-        exact : bool
-            Go on to a vertex where the interior-point method would stop near it.
-        until : float
-            When to give up, on the clock of :func:`time.monotonic`.
-
-        Raises
-        ------
-        RoutecastError
-            The solver found none.
-        KeyboardInterrupt
-            Ctrl-C; the solver is stopped first.
+        ``slope`` and ``hops``: what is minimised; ``exact``: go on to a vertex where the interior-point method would
+        stop near it; ``until``: when to give up, on the clock of :func:`time.monotonic`. Raises RoutecastError: the
+        solver found none; KeyboardInterrupt: Ctrl-C; the solver is stopped first.
         """
         columns = self._link.size
         self._model.changeColCost(0, slope)

@@ -52,12 +52,8 @@ _NEAR = 1e-4
 class Overload(RoutecastError):
     """No routing carries the traffic at full clock.
 
-    Attributes
-    ----------
-    links
-        Numbers of the links that it must cross and that are too few.
-    load
-        Load of the most loaded link under the best routing, in capacities; over 1.
+    ``links``: numbers of the links that it must cross and that are too few; ``load``: load of the most loaded link
+    under the best routing, in capacities; over 1.
     """
 
     exit_code = 1
@@ -142,14 +138,7 @@ class Corner:
 class Frontier:
     """What is known of the line.
 
-    Attributes
-    ----------
-    least, most
-        Range of b.
-    tangents
-        Proven bounds from below.
-    points
-        Routings that were found.
+    ``least`` and ``most``: range of b; ``tangents``: proven bounds from below; ``points``: routings that were found.
     """
 
     least: float
@@ -311,10 +300,7 @@ class _RoutingSearch:
     def best_known(self) -> Optimum:
         """Return the best until now; where no program gave any, shortest paths in equal parts, or XY, or YX.
 
-        Raises
-        ------
-        RoutecastError
-            None of them keeps to the capacities.
+        Raises RoutecastError: None of them keeps to the capacities.
         """
         arcs = allowed_arcs(self._topology, self._demand, PathSet.MINIMAL)
         way = distances(self._topology, np.ones(arcs.shape[1]), arcs)
@@ -354,10 +340,7 @@ class _RoutingSearch:
     def _make_fit(self) -> None:
         """Bound the load by full clock in the programs that follow, once it is known that some routing keeps to it.
 
-        Raises
-        ------
-        Overload
-            None does.
+        Raises Overload: None does.
         """
         while True:
             solved = self._solve(1.0, hops=0.0)
@@ -401,12 +384,8 @@ class _RoutingSearch:
     def _widen(self, lengths: Floats, way: Floats, held: Floats) -> bool:
         """Give the program the detours that its prices make worth while; return whether there were any.
 
-        Parameters
-        ----------
-        lengths : array of shape (links,)
-            What links cost.
-        way, held : array of shape (routers, routers)
-            Shortest ways by all arcs, and by those that the program has.
+        ``lengths``: what links cost; ``way`` and ``held``: shortest ways by all arcs, and by those that the program
+        has.
         """
         if self._paths is PathSet.MINIMAL:
             return False
@@ -438,10 +417,7 @@ def least_load(topology: Topology, demand: Floats) -> float:
 
     What crosses a cut is shared by the links that cross it.
 
-    Parameters
-    ----------
-    demand : array of shape (routers, routers)
-        With zeros on the diagonal.
+    ``demand``: with zeros on the diagonal.
     """
     grid = grid_of(topology)
     numbers = np.arange(topology.router_count)

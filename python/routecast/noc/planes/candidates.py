@@ -43,16 +43,8 @@ _LARGEST = 1e5
 class Flows:
     """What goes between two different routers, one flow for each pair with a demand, row by row of the matrix.
 
-    Attributes
-    ----------
-    topology
-        The grid of every plane.
-    demand
-        Shape (routers, routers), in capacities; the diagonal is zero.
-    source, target
-        Shape (flows,): routers.
-    rate
-        Shape (flows,): in :data:`UNIT` parts of a capacity.
+    ``topology``: the grid of every plane; ``demand``: shape (routers, routers), in capacities; the diagonal is zero;
+    ``source`` and ``target``: shape (flows,): routers; ``rate``: shape (flows,): in :data:`UNIT` parts of a capacity.
     """
 
     topology: Topology
@@ -68,10 +60,8 @@ class Flows:
 def flows_of(topology: Topology, demand: NDArray[np.float64]) -> Flows:
     """Return the flows of a demand between routers.
 
-    Raises
-    ------
-    RoutecastError
-        The demand does not fit the topology, or has an entry that is negative, not finite or absurdly large.
+    Raises RoutecastError: the demand does not fit the topology, or has an entry that is negative, not finite or
+    absurdly large.
     """
     routers = topology.router_count
     if demand.shape != (routers, routers):
@@ -110,20 +100,9 @@ Links = tuple[int, ...]
 class Candidates:
     """All places of all flows, a flow's places side by side, plane by plane.
 
-    Attributes
-    ----------
-    flows
-        The flows, F of them.
-    plane_count
-        Number of planes.
-    paths
-        C of them: the links of each place in order.
-    flow, plane
-        Shape (C,): whose place, and on which plane.
-    crosses
-        Shape (C, links): 1 where the path uses the link.
-    first
-        Shape (F + 1,): the places of flow f are ``first[f]`` to ``first[f + 1] - 1``.
+    ``flows``: the flows, F of them; ``plane_count``: number of planes; ``paths``: c of them: the links of each place in
+    order; ``flow`` and ``plane``: shape (C,): whose place, and on which plane; ``crosses``: shape (C, links): 1 where
+    the path uses the link; ``first``: shape (F + 1,): the places of flow f are ``first[f]`` to ``first[f + 1] - 1``.
     """
 
     flows: Flows
@@ -149,10 +128,7 @@ class Candidates:
 def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) -> Candidates:
     """Return the places that ``offered[f][p]``, the paths of flow f on plane p, stand for.
 
-    Raises
-    ------
-    RoutecastError
-        A flow has no path on any plane.
+    Raises RoutecastError: a flow has no path on any plane.
     """
     paths: list[Links] = []
     flow: list[int] = []
@@ -187,10 +163,7 @@ def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) ->
 def routed(flows: Flows, routes: Sequence[Routes]) -> Candidates:
     """Return one place per flow and plane: the path that the plane's routing gives it.
 
-    Raises
-    ------
-    RoutecastError
-        A routing splits a flow, or has no path for one.
+    Raises RoutecastError: a routing splits a flow, or has no path for one.
     """
     tables: list[dict[tuple[int, int], Links]] = []
     for route in routes:

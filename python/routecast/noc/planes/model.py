@@ -17,18 +17,10 @@ __all__ = ["Allocation", "Plane"]
 class Plane:
     """One plane: what it carries and on which paths.
 
-    Attributes
-    ----------
-    demand
-        Shape (routers, routers), in capacities of a link of the first plane at full clock.
-    routes
-        Paths of every flow that it carries.
-    scaling
-        The range of its voltage and clock.
-    width
-        Capacity of its links relative to the first plane's (unequal planes).
-    link_loads
-        Load of every link, in capacities of this plane at full clock.
+    ``demand``: shape (routers, routers), in capacities of a link of the first plane at full clock; ``routes``: paths of
+    every flow that it carries; ``scaling``: the range of its voltage and clock; ``width``: capacity of its links
+    relative to the first plane's (unequal planes); ``link_loads``: load of every link, in capacities of this plane at
+    full clock.
     """
 
     demand: NDArray[np.float64]

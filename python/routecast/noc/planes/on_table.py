@@ -29,16 +29,9 @@ def power_on_tables(
     :func:`routecast.noc.power.table_power.allocation_power`, which also refuses routers that receive more than their
     ports take; the search does not look at that.
 
-    Parameters
-    ----------
-    tables : sequence of RouterTable
-        One for each plane; they must state idle and full power over the clocks that are needed.
-    topology : Topology
-    widths : sequence of float, optional
-        Capacity of each plane's links relative to the first one's.
-    clocks : Clocks
-    asleep_ratio : float
-        Part of the idle power at the slowest clock that a plane draws that carries nothing.
+    ``tables``: one for each plane; they must state idle and full power over the clocks that are needed; ``widths``:
+    capacity of each plane's links relative to the first one's; ``asleep_ratio``: part of the idle power at the slowest
+    clock that a plane draws that carries nothing.
     """
     width = (1.0,) * len(tables) if widths is None else tuple(widths)
 

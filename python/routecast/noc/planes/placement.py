@@ -46,10 +46,7 @@ def _penalty(relative: NDArray[np.float64]) -> NDArray[np.float64]:
 def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) -> tuple[float, ...]:
     """Return the width of each plane, 1 where none is said.
 
-    Raises
-    ------
-    RoutecastError
-        Less than two planes, not one width for each, or a width that is not positive.
+    Raises RoutecastError: less than two planes, not one width for each, or a width that is not positive.
     """
     if len(scalings) < 2:
         msg = f"{len(scalings)} plane: an allocation needs at least 2; give one scaling for each"
@@ -65,27 +62,10 @@ def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) 
 class FlowPlacement:
     """Every flow at one of its places; moves cost O(path length), a bottleneck O(links).
 
-    Parameters
-    ----------
-    candidates : Candidates
-    scalings : sequence of Scaling
-        One for each plane.
-    widths : sequence of float
-        Capacity of each plane's links relative to the first one's.
-    choice : array of int, shape (flows,)
-        The place of each flow.
-    power : PlanePower, optional
-        What a plane burns, in any unit; eq. 7.3 unless said.
-
-    Attributes
-    ----------
-    choice : array of int, shape (flows,)
-    loads : array of int, shape (planes, links)
-        In parts of a capacity of the first plane (:data:`~routecast.noc.planes.candidates.UNIT`).
-    weight : array of int, shape (planes,)
-        Rate times hops of each plane, Li's W, in the same parts.
-    entering : array of int, shape (planes,)
-        Rate of each plane's flows, in the same parts.
+    ``scalings``: one for each plane; ``widths``: capacity of each plane's links relative to the first one's;
+    ``choice``: the place of each flow; ``power``: what a plane burns, in any unit; eq. 7.3 unless said. ``loads``: in
+    parts of a capacity of the first plane (:data:`~routecast.noc.planes.candidates.UNIT`); ``weight``: rate times hops
+    of each plane, Li's W, in the same parts; ``entering``: rate of each plane's flows, in the same parts.
     """
 
     def __init__(
@@ -208,11 +188,7 @@ class FlowPlacement:
 class Neighbourhood:
     """The places of all flows laid out link by link.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    widths : sequence of float
-        Of each plane's links.
+    ``widths``: of each plane's links.
     """
 
     def __init__(self, candidates: Candidates, widths: tuple[float, ...]) -> None:

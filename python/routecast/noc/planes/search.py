@@ -114,11 +114,7 @@ class _Program:
 class Relaxation:
     """The splittable problem: flows split over their places.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    widths : sequence of float
-        Of each plane's links.
+    ``widths``: of each plane's links.
     """
 
     def __init__(self, candidates: Candidates, widths: Sequence[float]) -> None:
@@ -247,13 +243,7 @@ _STEEPNESS = (6.0, 2.0)
 def light_paths(flows: Flows, loads: NDArray[np.float64], usable: NDArray[np.bool_]) -> list[list[Links]]:
     """Return paths for all flows that avoid the fullest links, once for each idea of how long these are.
 
-    Parameters
-    ----------
-    flows : Flows
-    loads : array, shape (links,)
-        What the links of a plane carry.
-    usable : array of bool, shape (routers, links)
-        Which links traffic to a router may use.
+    ``loads``: what the links of a plane carry; ``usable``: which links traffic to a router may use.
     """
     relative = loads / max(float(loads.max(initial=0.0)), 1e-12)
     return [
@@ -329,17 +319,8 @@ def targets(
     For each ratio among the planes' clocks, the slowest clocks that carry the traffic are the border; the least power
     lies on it or a little faster.
 
-    Parameters
-    ----------
-    relaxation : Relaxation
-    slowest : array, shape (planes,)
-        1/alpha_max of each plane.
-    identical : bool
-        Whether the planes are alike, so that their order says nothing.
-    most : int
-        How many to return.
-    tell : callable
-        Is called after each program.
+    ``slowest``: 1/alpha_max of each plane; ``identical``: whether the planes are alike, so that their order says
+    nothing; ``most``: how many to return; ``tell``: is called after each program.
     """
     moves: list[tuple[float, NDArray[np.float64], NDArray[np.float64], list[Share]]] = []
     seen: set[tuple[float, ...]] = set()
@@ -396,19 +377,10 @@ Floats = NDArray[np.float64]
 class Overloads:
     """The sum of squared overloads over a target, each at its link's price, and what each single move changes of it.
 
-    Parameters
-    ----------
-    state : Placement
-        Moved by :meth:`move` alone from now on.
-    around : Neighbourhood
-    target : array, shape (planes,)
-        Relative load of a plane's links from which on it is an overload.
-
-    Attributes
-    ----------
-    come : array, shape (C,)
-        What the links of each place add if its flow comes there. Where a link is on the flow's path of now it is what
-        leaving saves instead, so that ``come[place] - come[choice of its flow]`` is what the move changes.
+    ``state``: moved by :meth:`move` alone from now on; ``target``: relative load of a plane's links from which on it is
+    an overload. ``come``: what the links of each place add if its flow comes there. Where a link is on the flow's path
+    of now it is what leaving saves instead, so that ``come[place] - come[choice of its flow]`` is what the move
+    changes.
     """
 
     def __init__(self, state: FlowPlacement, around: Neighbourhood, target: Floats) -> None:
@@ -483,17 +455,8 @@ def tabu_search(
 ) -> tuple[float, NDArray[np.int64]]:
     """Return the least true power that was passed, and the choice that has it; the state ends elsewhere.
 
-    Parameters
-    ----------
-    state : Placement
-        Where to begin; changed.
-    around : Neighbourhood
-    target : array, shape (planes,)
-        Relative load that each plane's links should keep to: its 1/alpha.
-    steps : int
-        Moves to make.
-    random : numpy.random.Generator
-        Of the rest that flows have.
+    ``state``: where to begin; changed; ``target``: relative load that each plane's links should keep to: its 1/alpha;
+    ``steps``: moves to make; ``random``: of the rest that flows have.
     """
     candidates = around.candidates
     best_power, best_choice = state.power(), state.choice.copy()

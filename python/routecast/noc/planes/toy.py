@@ -26,10 +26,7 @@ __all__ = ["ClosedForm", "balanced", "by_mini", "closed_form", "concentrated", "
 def toy_demand(topology: Topology, *, low_flows: int, low_rate: float) -> NDArray[np.float64]:
     """Return the demand between routers: 1 over the first link, ``low_rate`` over the next ones.
 
-    Raises
-    ------
-    RoutecastError
-        More flows than links, or a rate outside 0..1.
+    Raises RoutecastError: more flows than links, or a rate outside 0..1.
     """
     every = links(topology)
     if not 0 <= low_flows < len(every):

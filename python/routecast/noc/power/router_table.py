@@ -116,17 +116,9 @@ class RouterTable:
     def clock_hz(self, bottleneck: float, clocks: Clocks = Clocks.ANY) -> float:
         """Return the slowest clock that carries a bottleneck load.
 
-        Parameters
-        ----------
-        bottleneck : float
-            Load of the most loaded link, in capacities at the fastest clock of the table.
-        clocks : Clocks
-            ``listed``: one of the table's; ``any``: also between them, but not below the slowest.
-
-        Raises
-        ------
-        RoutecastError
-            The load is over capacity at the fastest clock, or no number.
+        ``bottleneck``: load of the most loaded link, in capacities at the fastest clock of the table; ``clocks``:
+        ``listed``: one of the table's; ``any``: also between them, but not below the slowest. Raises RoutecastError:
+        the load is over capacity at the fastest clock, or no number.
         """
         if not 0 <= bottleneck <= 1 + _ROUNDING:
             msg = (
@@ -143,10 +135,7 @@ class RouterTable:
     def voltage_v(self, frequency_hz: float) -> float:
         """Return the least voltage for a clock.
 
-        Raises
-        ------
-        RoutecastError
-            The table states none there.
+        Raises RoutecastError: the table states none there.
         """
         return self._at("voltage", "voltage_v", frequency_hz)
 
@@ -165,16 +154,8 @@ class RouterTable:
     def power_w(self, load: float, frequency_hz: float) -> float:
         """Return the power of a router (eq. 7.14).
 
-        Parameters
-        ----------
-        load : float
-            Flits per port and cycle, 0..1.
-        frequency_hz : float
-
-        Raises
-        ------
-        RoutecastError
-            The table does not state idle or full power there, or the load is out of 0..1.
+        ``load``: flits per port and cycle, 0..1. Raises RoutecastError: the table does not state idle or full power
+        there, or the load is out of 0..1.
         """
         self._check_load(load)
         idle = self.idle_w(frequency_hz)
@@ -186,10 +167,7 @@ class RouterTable:
         Where it states full power alone, idle power lies between 0 and full power, so that the power lies between
         l P1 and P1.
 
-        Raises
-        ------
-        RoutecastError
-            The table states no full power there, or the load is out of 0..1.
+        Raises RoutecastError: the table states no full power there, or the load is out of 0..1.
         """
         self._check_load(load)
         full = self.full_w(frequency_hz)
@@ -316,10 +294,7 @@ def read_router_table(path: Path) -> RouterTable:
 
     Of these only frequency_hz must be there; an empty cell is what is not known.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        With every fault of the file.
+    Raises FileProblem: with every fault of the file.
     """
     text = read_text(path, kind="table of router power")
     if path.suffix == ".csv":
@@ -330,10 +305,7 @@ def read_router_table(path: Path) -> RouterTable:
 def parse_router_table(text: str, subject: str) -> RouterTable:
     """Return the table that a TOML text states; ``subject`` is what messages call it.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        With every fault of the text.
+    Raises FileProblem: with every fault of the text.
     """
     document = validated(RouterTableFile, parse_toml(text, subject), subject)
     points = tuple(

@@ -23,16 +23,9 @@ _ROUNDING = 1e-9
 class PlanePower:
     """What one plane draws.
 
-    Attributes
-    ----------
-    frequency_hz
-        Its clock.
-    asleep
-        Whether it carries nothing and sleeps.
-    router_loads
-        Shape (routers,): flits per port and cycle of its clock.
-    least_w, greatest_w
-        Bounds of its power; equal where the table states all that eq. 7.14 needs.
+    ``frequency_hz``: its clock; ``asleep``: whether it carries nothing and sleeps; ``router_loads``: shape (routers,):
+    flits per port and cycle of its clock; ``least_w`` and ``greatest_w``: bounds of its power; equal where the table
+    states all that eq. 7.14 needs.
     """
 
     frequency_hz: float
@@ -45,10 +38,7 @@ class PlanePower:
     def power_w(self) -> float:
         """Power of all its routers.
 
-        Raises
-        ------
-        RoutecastError
-            The table states only bounds of it.
+        Raises RoutecastError: the table states only bounds of it.
         """
         if self.least_w != self.greatest_w:
             msg = (
@@ -78,20 +68,10 @@ def plane_power(
 ) -> PlanePower:
     """Return the power of a plane that runs at the slowest clock that carries its bottleneck.
 
-    Parameters
-    ----------
-    table : RouterTable
-        Of the routers of this plane; link capacities are at its fastest clock.
-    plane : Plane
-    clocks : Clocks
-    asleep_ratio : float
-        Part of the idle power at the slowest clock that a plane draws that carries nothing: 1 without a sleep mode, as
-        in Li (2012), 0 where it is cut off.
-
-    Raises
-    ------
-    RoutecastError
-        The plane is loaded over its capacity, the table states too little, or the ratio is out of 0..1.
+    ``table``: of the routers of this plane; link capacities are at its fastest clock; ``asleep_ratio``: part of the
+    idle power at the slowest clock that a plane draws that carries nothing: 1 without a sleep mode, as in Li (2012), 0
+    where it is cut off. Raises RoutecastError: the plane is loaded over its capacity, the table states too little, or
+    the ratio is out of 0..1.
     """
     if not 0 <= asleep_ratio <= 1:
         msg = f"asleep_ratio {asleep_ratio:g}: the part of idle power that stays on asleep is in 0..1"

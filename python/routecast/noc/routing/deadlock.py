@@ -68,26 +68,12 @@ TURN_MODELS = tuple(_MAY_TURN)
 def choices(model: str, topology: Topology) -> Choices:
     """Return the links that each packet may take next, shortest ways only, without dead ends.
 
-    Parameters
-    ----------
-    model
-        ``west_first``: nothing turns to the west. ``north_last``: nothing turns that goes north. ``negative_first``:
-        nothing that goes east or south turns west or north. ``odd_even``: in even columns (0, 2, …) nothing that goes
-        east turns, in odd ones nothing turns to the west.
-    topology
-        A mesh or concentrated mesh.
-
-    Returns
-    -------
-    Choices
-        Shape (links + routers, routers): a packet that came over link ``l`` is in row ``l``, one from a node of router
-        ``r`` in row ``links + r``. Only links from which the target can still be reached; none at the target itself
-        and for packets that never come over that link.
-
-    Raises
-    ------
-    RoutecastError
-        An unknown model, or a torus.
+    ``model``: ``west_first``: nothing turns to the west. ``north_last``: nothing turns that goes north.
+    ``negative_first``: nothing that goes east or south turns west or north. ``odd_even``: in even columns (0, 2, …)
+    nothing that goes east turns, in odd ones nothing turns to the west; ``topology``: a mesh or concentrated mesh.
+    Returns shape (links + routers, routers): a packet that came over link ``l`` is in row ``l``, one from a node of
+    router ``r`` in row ``links + r``. Only links from which the target can still be reached; none at the target itself
+    and for packets that never come over that link. Raises RoutecastError: an unknown model, or a torus.
     """
     may_turn = _MAY_TURN.get(model)
     if may_turn is None:

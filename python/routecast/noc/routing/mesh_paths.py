@@ -349,15 +349,9 @@ def written(rule: Rule, topology: Topology, seed: int) -> list[Path]:
 class MeshPaths(LazyPaths):
     """The paths between all routers of a mesh under a rule.
 
-    Parameters
-    ----------
-    topology
-        A mesh, concentrated or not: on a ring packets change their class, which no rule here says.
-    rule
-        Which paths.
-    seed
-        Of what the rule draws; of what a list draws where it would have too many paths
-        (:func:`routecast.noc.routing.mesh_paths.romm`), while loads are exact expectations.
+    ``topology``: a mesh, concentrated or not: on a ring packets change their class, which no rule here says; ``rule``:
+    which paths; ``seed``: of what the rule draws; of what a list draws where it would have too many paths
+    (:func:`routecast.noc.routing.mesh_paths.romm`), while loads are exact expectations.
     """
 
     __slots__ = ("rule", "seed", "topology")

@@ -97,12 +97,8 @@ def _layer_count(paths: Iterable[Path]) -> int:
 class Hops:
     """All hops of all paths as flat arrays, path after path, for sums without a loop.
 
-    Attributes
-    ----------
-    path, link, layer
-        Shape (hops,): number of the path in :attr:`Routes.paths`, the link, its virtual-channel class.
-    source, target, share
-        Shape (paths,): what :class:`Path` says.
+    ``path``, ``link`` and ``layer``: shape (hops,): number of the path in :attr:`Routes.paths`, the link, its
+    virtual-channel class; ``source``, ``target`` and ``share``: shape (paths,): what :class:`Path` says.
     """
 
     path: NDArray[np.intp]

@@ -32,16 +32,8 @@ class GreedyPaths(LazyPaths):
     Flows without traffic go by XY. The paths may well have cycles: where they are looked at,
     :func:`routecast.noc.routing.deadlock.layered` frees them.
 
-    Parameters
-    ----------
-    topology
-    demand
-        Shape (routers, routers), in link capacities.
-
-    Raises
-    ------
-    RoutecastError
-        No demand, or one that is not (routers, routers).
+    ``demand``: shape (routers, routers), in link capacities. Raises RoutecastError: no demand, or one that is not
+    (routers, routers).
     """
 
     __slots__ = ("_distance", "_links", "_topology")

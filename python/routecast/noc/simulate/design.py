@@ -26,16 +26,9 @@ __all__ = ["AdaptiveRouting", "Allocator", "Bernoulli", "Injection", "OnOff", "P
 class AdaptiveRouting:
     """What a packet may choose: the link with the most free buffers ahead is taken.
 
-    Attributes
-    ----------
-    policy
-        Name of the turn model.
-    topology
-        Routers and links.
-    choices
-        ``choices[arrival][target]`` are the links allowed to a packet for router ``target`` that came over link
-        ``arrival``; packets of a router's own nodes come over ``link count + router``. None where it has arrived, or
-        where no packet comes this way.
+    ``policy``: name of the turn model; ``topology``: routers and links; ``choices``: ``choices[arrival][target]`` are
+    the links allowed to a packet for router ``target`` that came over link ``arrival``; packets of a router's own nodes
+    come over ``link count + router``. None where it has arrived, or where no packet comes this way.
     """
 
     policy: str
@@ -46,10 +39,7 @@ class AdaptiveRouting:
     def turn_model(cls, policy: str, topology: Topology) -> AdaptiveRouting:
         """Return what a turn model allows: ``west_first``, ``north_last``, ``negative_first`` or ``odd_even``.
 
-        Raises
-        ------
-        RoutecastError
-            An unknown turn model, or a torus.
+        Raises RoutecastError: an unknown turn model, or a torus.
         """
         return cls(policy=policy, topology=topology, choices=choices(policy, topology))
 
@@ -111,10 +101,7 @@ class Allocator(StrEnum):
 class RouterDesign:
     """An input-queued wormhole router with credits, and its channels of one flit per cycle.
 
-    Raises
-    ------
-    ModelProblem
-        A value out of range; all of them are named.
+    Raises ModelProblem: a value out of range; all of them are named.
     """
 
     virtual_channels: int | None = field(
@@ -236,10 +223,7 @@ class RouterDesign:
 class Packets:
     """Lengths of packets in flits of the first plane, and how often each comes.
 
-    Raises
-    ------
-    ModelProblem
-        No length, a length below 1, or weights that do not fit.
+    Raises ModelProblem: no length, a length below 1, or weights that do not fit.
     """
 
     flits: tuple[int, ...] = field("Lengths")
@@ -301,10 +285,7 @@ class Bernoulli:
 class OnOff:
     """Bursts: Bernoulli at a higher rate while a node is on; on and off periods last geometrically.
 
-    Raises
-    ------
-    ModelProblem
-        A length below one cycle.
+    Raises ModelProblem: a length below one cycle.
     """
 
     # Mean lengths in cycles of the nodes.

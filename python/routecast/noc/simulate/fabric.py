@@ -24,17 +24,10 @@ __all__ = ["Fabric", "SimulatedPlane", "allocated", "single"]
 class SimulatedPlane:
     """One network with its own clock; planes do not know of each other.
 
-    Attributes
-    ----------
-    demand
-        Shape (nodes, nodes), in capacities of a link of the first plane at full clock, that is in its flits per cycle
-        of the nodes. The diagonal crosses its router and no link.
-    routing
-        Paths of the flows, or what a turn model lets every hop choose.
-    alpha
-        Expansion factor: the clock is 1/alpha of the nodes' clock, the voltage 1/alpha of the highest.
-    width
-        Width of its links relative to the first plane's (unequal planes).
+    ``demand``: shape (nodes, nodes), in capacities of a link of the first plane at full clock, that is in its flits per
+    cycle of the nodes. The diagonal crosses its router and no link; ``routing``: paths of the flows, or what a turn
+    model lets every hop choose; ``alpha``: expansion factor: the clock is 1/alpha of the nodes' clock, the voltage
+    1/alpha of the highest; ``width``: width of its links relative to the first plane's (unequal planes).
     """
 
     demand: NDArray[np.float64]
@@ -57,25 +50,10 @@ class SimulatedPlane:
 class Fabric:
     """A network on chip at one load, as the simulator sees it.
 
-    Attributes
-    ----------
-    topology
-        Routers, links and nodes of every plane.
-    planes
-        At least one.
-    design
-        The routers of every plane.
-    packets
-        Lengths of packets in flits of the first plane.
-    injection
-        When nodes make them.
-    node_hz
-        Clock of the nodes, where times in seconds are wanted.
-
-    Raises
-    ------
-    ModelProblem
-        A size, a demand, an alpha or a width that does not fit; all of them are named.
+    ``topology``: routers, links and nodes of every plane; ``planes``: at least one; ``design``: the routers of every
+    plane; ``packets``: lengths of packets in flits of the first plane; ``injection``: when nodes make them;
+    ``node_hz``: clock of the nodes, where times in seconds are wanted. Raises ModelProblem: a size, a demand, an alpha
+    or a width that does not fit; all of them are named.
     """
 
     topology: Topology
@@ -122,20 +100,10 @@ class Fabric:
     def slowed(self, scaling: Scaling, *, busy_ratio: float = 1.0) -> Fabric:
         """Return the same fabric with every plane at the slowest clock that its flows allow (DVFS).
 
-        Parameters
-        ----------
-        scaling
-            The range of voltage and clock.
-        busy_ratio
-            How busy the most loaded link may be at that clock, up to 1. At 1, which is Li's rule alpha =
-            min(1/rho, alpha_max), it is busy always wherever alpha is not alpha_max, and latency is unbounded.
-
-        Raises
-        ------
-        RoutecastError
-            A plane is over capacity at full clock.
-        ModelProblem
-            The share is out of range, or a plane is routed adaptively: its link loads are not known before.
+        ``scaling``: the range of voltage and clock; ``busy_ratio``: how busy the most loaded link may be at that clock,
+        up to 1. At 1, which is Li's rule alpha = min(1/rho, alpha_max), it is busy always wherever alpha is not
+        alpha_max, and latency is unbounded. Raises RoutecastError: a plane is over capacity at full clock;
+        ModelProblem: the share is out of range, or a plane is routed adaptively: its link loads are not known before.
         """
         _check_busy_ratio(busy_ratio)
         slowed = []
@@ -161,10 +129,7 @@ def single(
 ) -> Fabric:
     """Return a fabric of one plane.
 
-    Raises
-    ------
-    ModelProblem
-        Sizes do not fit, a negative rate, or alpha below 1.
+    Raises ModelProblem: sizes do not fit, a negative rate, or alpha below 1.
     """
     return Fabric(
         topology=topology,
@@ -191,23 +156,10 @@ def allocated(
 
     Traffic between nodes of one router loads no link and is in no allocation: it crosses the first plane.
 
-    Parameters
-    ----------
-    topology, traffic
-        What the allocation was made for.
-    allocation
-        Flows between routers by plane.
-    design, packets, injection, node_hz
-        As :class:`Fabric`.
-    busy_ratio
-        As :meth:`Fabric.slowed`.
-
-    Raises
-    ------
-    ModelProblem
-        The planes do not carry the traffic, or a size does not fit.
-    RoutecastError
-        A plane is over capacity at full clock.
+    ``topology`` and ``traffic``: what the allocation was made for; ``allocation``: flows between routers by plane;
+    ``design``, ``packets``, ``injection`` and ``node_hz``: as :class:`Fabric`; ``busy_ratio``: as
+    :meth:`Fabric.slowed`. Raises ModelProblem: the planes do not carry the traffic, or a size does not fit;
+    RoutecastError: a plane is over capacity at full clock.
     """
     _check_busy_ratio(busy_ratio)
     shares = _plane_shares(topology, traffic, allocation)

@@ -71,12 +71,7 @@ def table_6_1(run: SimulationPhases | None = None, *, progress: Progress | None 
     With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, what is carried is a
     little less than what is offered, and latency is unbounded. Power does not mind.
 
-    Parameters
-    ----------
-    run
-        5 replications, as in Li (2012), unless given.
-    progress
-        Told the finished share.
+    ``run``: 5 replications, as in Li (2012), unless given; ``progress``: told the finished share.
     """
     # Power is measured while the sources send: nothing is drained.
     run = run or SimulationPhases(replications=5, warmup_cycles=10_000, measure_cycles=40_000, drain_cycles=0)

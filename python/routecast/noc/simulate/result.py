@@ -33,17 +33,8 @@ def simulated_power(table: RouterTable, simulated: Simulated) -> tuple[PlanePowe
     The nodes' clock is the fastest of the table; a plane runs at 1/alpha of it. A router's load is what passed it, over
     its ports. A plane that carried nothing idles.
 
-    Parameters
-    ----------
-    table
-        Of the routers of all planes.
-    simulated
-        A load.
-
-    Raises
-    ------
-    RoutecastError
-        Planes of several widths, or the table states too little, such as no power at so slow a clock.
+    ``table``: of the routers of all planes; ``simulated``: a load. Raises RoutecastError: planes of several widths, or
+    the table states too little, such as no power at so slow a clock.
     """
     if len({plane.width for plane in simulated.planes}) > 1:
         msg = f'one table, "{table.name}", for planes of several widths: their routers are not alike'
@@ -150,30 +141,15 @@ class Latency:
 class PlaneResult:
     """One plane.
 
-    Attributes
-    ----------
-    alpha, width
-        As simulated.
-    packet_latency
-        From the making of a packet in its node's queue until its tail has arrived; None where it is unbounded, or
-        nothing was sent.
-    network_latency
-        From the head's leaving of the queue.
-    flit_latency
-        From each flit's leaving of the queue until it has arrived.
-    mean_routers
-        Routers on the way of a packet.
-    offered_flits_node_cycle, accepted_flits_node_cycle
-        Flits of this plane per node and cycle of the nodes, made and arrived in the measurement.
-    link_loads, link_half_widths
-        Shape (links,): flits per cycle of the nodes, that is in capacities of this plane at full clock, and half the
-        width of their 95 % intervals.
-    router_loads
-        Shape (routers,): flits through each router per cycle of the nodes.
-    power
-        Flits over links per cycle of the nodes, times width, over alpha squared (eq. 6.2 with what was carried).
-    overload
-        Signs of saturation in words; none for a plane that carries its traffic.
+    ``alpha`` and ``width``: as simulated; ``packet_latency``: from the making of a packet in its node's queue until its
+    tail has arrived; None where it is unbounded, or nothing was sent; ``network_latency``: from the head's leaving of
+    the queue; ``flit_latency``: from each flit's leaving of the queue until it has arrived; ``mean_routers``: routers
+    on the way of a packet; ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``: flits of this plane per node
+    and cycle of the nodes, made and arrived in the measurement; ``link_loads`` and ``link_half_widths``: shape
+    (links,): flits per cycle of the nodes, that is in capacities of this plane at full clock, and half the width of
+    their 95 % intervals; ``router_loads``: shape (routers,): flits through each router per cycle of the nodes;
+    ``power``: flits over links per cycle of the nodes, times width, over alpha squared (eq. 6.2 with what was carried);
+    ``overload``: signs of saturation in words; none for a plane that carries its traffic.
     """
 
     alpha: float
@@ -215,27 +191,14 @@ class PlaneResult:
 class Simulated:
     """A fabric at one load, over all planes and replications. Flits are those of the first plane.
 
-    Attributes
-    ----------
-    load
-        What the load is called: the factor of a sweep, 1 elsewhere.
-    demand_flits_node_cycle
-        What the traffic matrix asks for per node and cycle of the nodes.
-    offered_flits_node_cycle, accepted_flits_node_cycle
-        What was made and what arrived in the measurement.
-    packet_latency_cycles, network_latency_cycles, flit_latency_cycles
-        Means over all packets of all planes; None where a plane is saturated (unbounded), or nothing was sent.
-    power
-        Sum over planes, in links that are always busy at full voltage: compares with ``Allocation.power`` and
-        :meth:`routecast.noc.power.Scaling.power`.
-    energy_per_flit
-        Power over all accepted flits: 1 is one flit over one link at full voltage.
-    planes
-        Each plane.
-    replications
-        Independent runs.
-    node_hz
-        Clock of the nodes, if it was given.
+    ``load``: what the load is called: the factor of a sweep, 1 elsewhere; ``demand_flits_node_cycle``: what the traffic
+    matrix asks for per node and cycle of the nodes; ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``:
+    what was made and what arrived in the measurement; ``packet_latency_cycles``, ``network_latency_cycles`` and
+    ``flit_latency_cycles``: means over all packets of all planes; None where a plane is saturated (unbounded), or
+    nothing was sent; ``power``: sum over planes, in links that are always busy at full voltage: compares with
+    ``Allocation.power`` and :meth:`routecast.noc.power.Scaling.power`; ``energy_per_flit``: power over all accepted
+    flits: 1 is one flit over one link at full voltage; ``planes``: each plane; ``replications``: independent runs;
+    ``node_hz``: clock of the nodes, if it was given.
     """
 
     load: float

@@ -16,10 +16,7 @@ _MOST_CYCLES = 10**9
 class SimulationPhases:
     """Phases in cycles of each plane's own clock, so that a slowed-down plane settles like a fast one.
 
-    Raises
-    ------
-    ModelProblem
-        A value out of range; all of them are named.
+    Raises ModelProblem: a value out of range; all of them are named.
     """
 
     seed: int = field("Of all random streams: one seed, one result", default=1)

@@ -45,21 +45,9 @@ def saturation(
     neither queues nor latencies grow. Unfair routers saturate for some nodes first, so that this is at most the
     throughput at overload (:func:`overload_throughput`), and less where traffic is uneven.
 
-    Parameters
-    ----------
-    fabric
-        Its traffic is scaled, its clocks stay.
-    run
-        Longer runs see smaller overloads.
-    tolerance
-        Where the search ends: width of the bracket over its upper end.
-    progress
-        Told the finished share of each round.
-
-    Raises
-    ------
-    ModelProblem
-        As :func:`routecast.noc.simulate.simulate`; no traffic; or a tolerance out of range.
+    ``fabric``: its traffic is scaled, its clocks stay; ``run``: longer runs see smaller overloads; ``tolerance``: where
+    the search ends: width of the bracket over its upper end; ``progress``: told the finished share of each round.
+    Raises ModelProblem: as :func:`routecast.noc.simulate.simulate`; no traffic; or a tolerance out of range.
     """
     if not 1e-4 <= tolerance < 1:
         problem = Problem("tolerance", f"got {tolerance:g}: from 0.0001 to below 1")
@@ -88,10 +76,7 @@ def overload_throughput(
     The mean over nodes: flows that meet no full link still get all of theirs through, so that under uneven traffic
     this is more than the load at which latency becomes unbounded (:func:`saturation`).
 
-    Raises
-    ------
-    ModelProblem
-        As :func:`routecast.noc.simulate.simulate`, or no traffic.
+    Raises ModelProblem: as :func:`routecast.noc.simulate.simulate`, or no traffic.
     """
     # What is measured has long left when the queues are empty: nobody asks for its latency.
     run = replace(run or SimulationPhases(), drain_cycles=0)

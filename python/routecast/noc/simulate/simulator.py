@@ -53,14 +53,7 @@ def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_
     second and fourth must hold for the mean of the replications, which must be above 0 at 95 % (one-sided, Student's
     t): so chance alone makes no sign.
 
-    Parameters
-    ----------
-    outcomes
-        Of each replication.
-    nodes
-        How many there are.
-    packet_flits
-        Mean length of a packet.
+    ``outcomes``: of each replication; ``nodes``: how many there are; ``packet_flits``: mean length of a packet.
     """
     made = [sum(outcome["offered_flits"]) for outcome in outcomes]
     if not any(made):
@@ -134,11 +127,8 @@ class RoutingText:
 def scenario_texts(fabric: Fabric, run: SimulationPhases) -> list[str]:
     """Return the scenarios of every replication of every plane: all planes of the first replication, then the next.
 
-    Raises
-    ------
-    ModelProblem
-        A routing can deadlock, needs more virtual channels than there are, has no path for a flow, or rates are above
-        one packet per node and cycle.
+    Raises ModelProblem: a routing can deadlock, needs more virtual channels than there are, has no path for a flow, or
+    rates are above one packet per node and cycle.
     """
     parts = [_plane_text(fabric, number) for number in range(len(fabric.planes))]
     count = len(parts)
@@ -238,10 +228,8 @@ def _network_text(topology: Topology, design: RouterDesign) -> str:
 def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> RoutingText:
     """Return the routing as text, if routers of this design can run it.
 
-    Raises
-    ------
-    ModelProblem
-        It can deadlock, has more classes than there are virtual channels, or the shares of a flow do not sum to 1.
+    Raises ModelProblem: it can deadlock, has more classes than there are virtual channels, or the shares of a flow do
+    not sum to 1.
     """
     _check_classes(routing, design)
     cycle = routing.channel_cycle() if isinstance(routing, AdaptiveRouting) else channel_cycle(routing)
@@ -369,14 +357,8 @@ _PACKET, _NETWORK, _FLIT = "packet_latency", "network_latency", "flit_latency"
 def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome], *, load: float) -> Simulated:
     """Return the result of one load.
 
-    Parameters
-    ----------
-    fabric, run
-        What was simulated.
-    outcomes
-        As many as :func:`routecast.noc.simulate.simulator.scenario_texts` gives, in that order.
-    load
-        What the load is called.
+    ``fabric`` and ``run``: what was simulated; ``outcomes``: as many as
+    :func:`routecast.noc.simulate.simulator.scenario_texts` gives, in that order; ``load``: what the load is called.
     """
     count = len(fabric.planes)
     by_replication = [outcomes[first : first + count] for first in range(0, len(outcomes), count)]
@@ -537,19 +519,9 @@ def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: P
 
     A load over saturation is simulated and said to be one: :attr:`Simulated.is_saturated`, with latencies of None.
 
-    Parameters
-    ----------
-    fabric
-        See :func:`routecast.noc.simulate.fabric.single` and :func:`~routecast.noc.simulate.fabric.allocated`.
-    run
-        Seed, replications and phases.
-    progress
-        Told the finished share.
-
-    Raises
-    ------
-    ModelProblem
-        The routing can deadlock (with the cycle), needs more virtual channels than there are, or leaves out a flow.
+    ``fabric``: see :func:`routecast.noc.simulate.fabric.single` and :func:`~routecast.noc.simulate.fabric.allocated`;
+    ``run``: seed, replications and phases; ``progress``: told the finished share. Raises ModelProblem: the routing can
+    deadlock (with the cycle), needs more virtual channels than there are, or leaves out a flow.
 
     Examples
     --------
@@ -576,19 +548,9 @@ def sweep(
 ) -> tuple[Simulated, ...]:
     """Simulate a fabric at several loads at once; clocks stay as they are.
 
-    Parameters
-    ----------
-    fabric
-        What is loaded with ``factor`` times its traffic.
-    factors
-        One for each result, 0 or more.
-    run, progress
-        As :func:`simulate`. All loads have the same random streams, so that curves are smooth.
-
-    Raises
-    ------
-    ModelProblem
-        As :func:`simulate`.
+    ``fabric``: what is loaded with ``factor`` times its traffic; ``factors``: one for each result, 0 or more; ``run``
+    and ``progress``: as :func:`simulate`. All loads have the same random streams, so that curves are smooth. Raises
+    ModelProblem: as :func:`simulate`.
     """
     return simulate_all([fabric.scaled(factor) for factor in factors], run, names=factors, progress=progress)
 
@@ -602,19 +564,8 @@ def simulate_all(
 ) -> tuple[Simulated, ...]:
     """Simulate any fabrics at once: all their planes and replications share the cores.
 
-    Parameters
-    ----------
-    fabrics
-        Such as one at several loads, each with its own clocks.
-    run, progress
-        As :func:`simulate`.
-    names
-        What :attr:`Simulated.load` says of each; 1 if not given.
-
-    Raises
-    ------
-    ModelProblem
-        As :func:`simulate`.
+    ``fabrics``: such as one at several loads, each with its own clocks; ``run`` and ``progress``: as :func:`simulate`;
+    ``names``: what :attr:`Simulated.load` says of each; 1 if not given. Raises ModelProblem: as :func:`simulate`.
     """
     run = run or SimulationPhases()
     named = [1.0] * len(fabrics) if names is None else names

@@ -82,20 +82,10 @@ def curve_name(curve: str) -> str:
 class PowerPoint:
     """Power of one policy for one matrix at one load.
 
-    Attributes
-    ----------
-    curve
-        The policy: a routing, an allocation, :data:`NO_DVFS` or :data:`BOUND`.
-    matrix
-        Number of the traffic matrix.
-    load
-        Normalised load (eq. 6.7 or 7.13).
-    relative_power
-        Power relative to :data:`NO_DVFS` at load 1 of the same matrix.
-    alphas
-        Expansion factor of each plane.
-    gap
-        Of the bound: how far a flow that was found is above it, relative to that flow.
+    ``curve``: the policy: a routing, an allocation, :data:`NO_DVFS` or :data:`BOUND`; ``matrix``: number of the traffic
+    matrix; ``load``: normalised load (eq. 6.7 or 7.13); ``relative_power``: power relative to :data:`NO_DVFS` at load 1
+    of the same matrix; ``alphas``: expansion factor of each plane; ``gap``: of the bound: how far a flow that was found
+    is above it, relative to that flow.
     """
 
     curve: str
@@ -300,10 +290,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
 
     A curve has no point at a load that overloads one of its links, nor where its allocation cannot be had.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The case contradicts itself, or its traffic does not fit its grid.
+    Raises RoutecastError: the case contradicts itself, or its traffic does not fit its grid.
     """
     noc = _of_matrix(case, matrix, folder)
     answer = power_answer(noc)
@@ -411,10 +398,7 @@ COLUMNS: Columns = {"task": "text", "case": "text", "matrix": "whole", "points":
 def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     """Find the power of every matrix, load and policy, the optimum, and the flits.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A pattern does not fit its topology, or a traffic cannot be carried.
+    Raises RoutecastError: a pattern does not fit its topology, or a traffic cannot be carried.
     """
     study, folder = run.study, run.folder
     wanted = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]

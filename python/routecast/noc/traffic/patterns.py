@@ -413,18 +413,8 @@ PATTERNS: dict[str, Callable[..., Traffic]] = {
 def pattern(name: str, topology: Topology, *, seed: int = 1) -> Traffic:
     """Return the pattern of a name, as Li (2012) has it.
 
-    Parameters
-    ----------
-    name : str
-        One of ``PATTERNS``.
-    topology : Topology
-    seed : int
-        For ``normal``; the others draw nothing.
-
-    Raises
-    ------
-    RoutecastError
-        No pattern has the name, or it does not fit the topology.
+    ``name``: one of ``PATTERNS``; ``seed``: for ``normal``; the others draw nothing. Raises RoutecastError: no pattern
+    has the name, or it does not fit the topology.
     """
     if name not in PATTERNS:
         msg = f'traffic pattern "{name}" is not known: {did_you_mean(name, PATTERNS)}'

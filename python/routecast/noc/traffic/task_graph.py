@@ -49,10 +49,7 @@ class Flow:
 class TaskGraph:
     """Tasks (cores) and the flows between them.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A task or flow named twice, a flow of an unknown task or to itself, a rate that is none.
+    Raises ModelProblem: a task or flow named twice, a flow of an unknown task or to itself, a rate that is none.
     """
 
     name: str
@@ -223,10 +220,7 @@ def mapped(
 def placed(graph: TaskGraph, topology: Topology) -> tuple[int, ...]:
     """Return the node of every task by the graph's own grid, or else by the best mapping found.
 
-    Raises
-    ------
-    RoutecastError
-        The grid has another size than the topology, or there are more tasks than nodes.
+    Raises RoutecastError: the grid has another size than the topology, or there are more tasks than nodes.
     """
     if graph.grid:
         return _tiles_of_grid(graph, topology)
@@ -237,10 +231,7 @@ def placed(graph: TaskGraph, topology: Topology) -> tuple[int, ...]:
 def tiles_of(graph: TaskGraph, topology: Topology, mapping: Sequence[int] | Mapping[str, int]) -> tuple[int, ...]:
     """Return the node of every task in the order of ``graph.tasks``, checked.
 
-    Raises
-    ------
-    RoutecastError
-        As :func:`mapped`.
+    Raises RoutecastError: as :func:`mapped`.
     """
     _check_room(graph, topology)
     faults = []
@@ -362,10 +353,7 @@ def task_graph(name: str | Path) -> TaskGraph:
 def read_task_graph(path: Path) -> TaskGraph:
     """Return the task graph of a file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        With every fault of the file.
+    Raises FileProblem: with every fault of the file.
     """
     return parse_task_graph(read_text(path, kind="task graph"), str(path))
 
@@ -373,10 +361,7 @@ def read_task_graph(path: Path) -> TaskGraph:
 def parse_task_graph(text: str, subject: str) -> TaskGraph:
     """Return the task graph that a TOML text states; ``subject`` is what messages call it.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        With every fault of the text.
+    Raises FileProblem: with every fault of the text.
     """
     document = validated(TaskGraphFile, parse_toml(text, subject), subject)
     _check_grid(document, subject)

@@ -37,12 +37,7 @@ class MapPanel:
 class LinkMap:
     """One or more networks on the same grid, side by side.
 
-    Attributes
-    ----------
-    name
-        The file's stem.
-    across
-        Panels in a row, such as the planes of one allocation; chosen if not given.
+    ``name``: the file's stem; ``across``: panels in a row, such as the planes of one allocation; chosen if not given.
     """
 
     name: str

@@ -70,16 +70,9 @@ class PowerCurve:
 class LatencyCurve:
     """Latency of one routing over the load.
 
-    Attributes
-    ----------
-    key, name
-        Its colour, and what the legend calls it.
-    loads, cycles
-        Where it is bounded.
-    low, high
-        Ends of the intervals; empty where there are none.
-    saturated_from
-        The lowest load whose latency is unbounded.
+    ``key`` and ``name``: its colour, and what the legend calls it; ``loads`` and ``cycles``: where it is bounded;
+    ``low`` and ``high``: ends of the intervals; empty where there are none; ``saturated_from``: the lowest load whose
+    latency is unbounded.
     """
 
     key: str

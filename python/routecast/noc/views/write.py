@@ -192,10 +192,7 @@ def write_comparison(answer: NocComparison, out: Path) -> Path:
 
     Every file is whole or absent.
 
-    Returns
-    -------
-    Path
-        The page.
+    Returns the page.
     """
     figures = out / "figures"
     figures.mkdir(parents=True, exist_ok=True)

@@ -58,14 +58,9 @@ def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> 
     Dynamic programming over settings and the steps since the last switching; the first setting may be left at once,
     as it may have stood long before.
 
-    Parameters
-    ----------
-    costs : array, steps x settings
-        Cost of each setting in each step; infinite where it cannot be used.
-    switch_cost : float
-        Cost of each change of the setting, in the unit of ``costs``.
-    dwell_steps : int
-        Steps for which a setting stays at least once it was switched to, unless the horizon ends.
+    ``costs``: cost of each setting in each step; infinite where it cannot be used; ``switch_cost``: cost of each change
+    of the setting, in the unit of ``costs``; ``dwell_steps``: steps for which a setting stays at least once it was
+    switched to, unless the horizon ends.
 
     Examples
     --------
@@ -128,14 +123,9 @@ def lazy_cheapest_path(
     evaluated all along. No other can then be cheaper, since bounds only rise (LazySP: Dellin and Srinivasa, ICAPS
     2016).
 
-    Parameters
-    ----------
-    bounds : array, steps x settings
-        Lower bounds of the costs; infinite where a setting cannot be used.
-    evaluate : callable
-        Costs at places (step, setting), infinite where the setting cannot be used after all.
-    switch_cost, dwell_steps
-        As of :func:`cheapest_path`.
+    ``bounds``: lower bounds of the costs; infinite where a setting cannot be used; ``evaluate``: costs at places (step,
+    setting), infinite where the setting cannot be used after all; ``switch_cost`` and ``dwell_steps``: as of
+    :func:`cheapest_path`.
     """
     costs = bounds.copy()
     known = ~np.isfinite(bounds)
@@ -224,29 +214,10 @@ def plan_day(
     The plan is exact for the powers that the evaluator gives: bounds decide only which of them need not be known
     (:func:`~routecast.power.operating.day.lazy_cheapest_path`).
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-    load : OfferedLoad
-        Frames, flows and arrivals.
-    rates_pps : sequence of float
-        Intended load of each step, > 0.
-    targets : sequence of Target
-    outlooks : Outlooks
-    evaluate : callable
-        Evaluator for a rate.
-    step_s : float
-        Length of a step.
-    switching : Switching
-    check : callable or None
-        Simulations, for a rate, that a setting must pass to stand in the plan.
-    workers, stop, on_progress
-        As of :func:`routecast.power.operating.search.search`.
-
-    Raises
-    ------
-    routecast.errors.CriterionFailed
-        There is a step in which no setting meets the targets; the message says what comes nearest.
+    ``load``: frames, flows and arrivals; ``rates_pps``: intended load of each step, > 0; ``evaluate``: evaluator for a
+    rate; ``step_s``: length of a step; ``check``: simulations, for a rate, that a setting must pass to stand in the
+    plan; ``workers``, ``stop`` and ``on_progress``: as of :func:`routecast.power.operating.search.search`. Raises
+    CriterionFailed: there is a step in which no setting meets the targets; the message says what comes nearest.
     """
     with Threads(max(workers, 1)) as pool:
         table = _StepTable(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)

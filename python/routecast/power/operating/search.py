@@ -76,13 +76,8 @@ class Simulating:
 
     Common random numbers make differences between settings stand out from the noise that all of them share.
 
-    Parameters
-    ----------
-    duration_s : float
-        Simulated time. A trial whose transient takes longer is run again, for up to eight times as long.
-    seed : int
-    stop : threading.Event
-        Set to make running simulations end.
+    ``duration_s``: simulated time. A trial whose transient takes longer is run again, for up to eight times as long;
+    ``stop``: set to make running simulations end.
     """
 
     duration_s: float
@@ -140,12 +135,7 @@ class ConfirmingRuns:
     The search takes the best of many noisy trials, so its winner's own trial flatters it. New seeds do not, and the
     percentile of each replication gives an interval, which a single trial does not have.
 
-    Parameters
-    ----------
-    duration_s : float
-    seeds : tuple of int
-        At least two.
-    stop : threading.Event
+    ``seeds``: at least two.
     """
 
     duration_s: float
@@ -208,14 +198,8 @@ class Outlook:
 class Outlooks:
     """Outlooks of many candidates at many rates of one load; what depends on neither is found once.
 
-    Parameters
-    ----------
-    load : OfferedLoad
-        Frames, flows and arrivals; rates are given one by one.
-    loss_ratio : float
-        The loss that is allowed: frames dropped need no work.
-    noise_ratio : callable
-        How much less work than on average a trial at a load may bring.
+    ``load``: frames, flows and arrivals; rates are given one by one; ``loss_ratio``: the loss that is allowed: frames
+    dropped need no work; ``noise_ratio``: how much less work than on average a trial at a load may bring.
     """
 
     def __init__(
@@ -356,11 +340,7 @@ def latency_quantity(targets: Iterable[Target]) -> str:
 def front_of(judged: Iterable[EvaluatedSetting], targets: Sequence[Target]) -> tuple[EvaluatedSetting, ...]:
     """Return the Pareto front of watts against latency, in rising watts, of those that keep the target on loss.
 
-    Parameters
-    ----------
-    judged : iterable of Judged
-    targets : sequence of Target
-        The latency is that of :func:`latency_quantity`.
+    ``targets``: the latency is that of :func:`latency_quantity`.
     """
     quantity = latency_quantity(targets)
     kept = [
@@ -447,23 +427,10 @@ def search(
 ) -> SearchResult:
     """Return the candidate with the fewest watts that meets the targets.
 
-    Parameters
-    ----------
-    appraised : sequence of Appraised
-        All candidates.
-    load : OfferedLoad
-    targets : sequence of Target
-    evaluate : callable
-    check : Check or None
-        Simulations that a candidate must pass to win.
-    workers : int
-        Threads; evaluators let go of the interpreter's lock.
-    is_exhaustive : bool
-        Evaluate all that are not overloaded, for a whole Pareto front.
-    stop : threading.Event or None
-        Set on Ctrl-C, for simulations under way; what was found until then is returned.
-    on_progress : callable or None
-        Called with how many were evaluated, how many could be, and what is under way.
+    ``appraised``: all candidates; ``check``: simulations that a candidate must pass to win; ``workers``: threads;
+    evaluators let go of the interpreter's lock; ``is_exhaustive``: evaluate all that are not overloaded, for a whole
+    Pareto front; ``stop``: set on Ctrl-C, for simulations under way; what was found until then is returned;
+    ``on_progress``: called with how many were evaluated, how many could be, and what is under way.
     """
     run = _SearchState(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
     report = on_progress or (lambda _done, _total, _what: None)

@@ -54,22 +54,9 @@ def candidates(
 
     Where polling task units hold all working cores, no core sleeps, and one setting stands for all depths of sleep.
 
-    Parameters
-    ----------
-    document : mapping
-        What the router file says.
-    model : RouterModel
-        The router that it describes.
-    choices : Choices
-    subject, folder
-        As of :func:`routecast.router.files.parse_router`.
-    frames
-        As of :func:`routecast.router.files.read_router_and_load`.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        There are too many settings to enumerate, or none that makes a router.
+    ``document``: what the router file says; ``model``: the router that it describes; ``subject`` and ``folder``: as of
+    :func:`routecast.router.files.parse_router`; ``frames``: as of :func:`routecast.router.files.read_router_and_load`.
+    Raises ModelProblem: there are too many settings to enumerate, or none that makes a router.
     """
     count = len(choices.cores) * len(choices.frequencies_hz) * len(choices.sleeps) * len(choices.activations)
     if count > _MOST:
@@ -186,20 +173,9 @@ def parked_name(pool: str) -> str:
 def set_up(model: RouterModel, pool: str, setting: Setting, *, units: int) -> RouterModel:
     """Return a router that is run as a setting says, except for the number of cores, which ``model`` has already.
 
-    Parameters
-    ----------
-    model : RouterModel
-        Its pool ``pool`` has ``setting.cores`` units.
-    pool : str
-        The forwarding pool.
-    setting : Setting
-    units : int
-        Units of the pool in the machine; those beyond ``setting.cores`` stand in a pool of their own without work.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The router cannot be run so, e.g. because polling task units would hold units that others need.
+    ``model``: its pool ``pool`` has ``setting.cores`` units; ``pool``: the forwarding pool; ``units``: units of the
+    pool in the machine; those beyond ``setting.cores`` stand in a pool of their own without work. Raises ModelProblem:
+    the router cannot be run so, e.g. because polling task units would hold units that others need.
     """
     if setting.frequency_hz is not None:
         from routecast.router.performance import at_frequency
@@ -295,23 +271,12 @@ class Choices:
 def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()) -> Choices:
     """Return what a router offers to choose from.
 
-    Parameters
-    ----------
-    model : RouterModel
-        As its file describes it.
-    is_built : bool
-        Whether a builder made it, which makes it for any number of cores.
-    pool : str
-        The forwarding pool; empty for the only one whose watts the file gives.
-    lingers_s : sequence of float
-        Times of lingering to try. None given: that of the file, and for each of the deepest C-states the time for
-        which a core at active power costs what a wake-up costs, once and five times. (A wait as long as the price of
-        not waiting costs at most twice what hindsight would: Karlin et al., Algorithmica 11, 1994.)
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        No pool has power states, or several have and none is named.
+    ``model``: as its file describes it; ``is_built``: whether a builder made it, which makes it for any number of
+    cores; ``pool``: the forwarding pool; empty for the only one whose watts the file gives; ``lingers_s``: times of
+    lingering to try. None given: that of the file, and for each of the deepest C-states the time for which a core at
+    active power costs what a wake-up costs, once and five times. (A wait as long as the price of not waiting costs at
+    most twice what hindsight would: Karlin et al., Algorithmica 11, 1994.). Raises ModelProblem: no pool has power
+    states, or several have and none is named.
     """
     chosen = _forwarding_pool(model, pool)
     tasks = [task for task in model.tasks if any(need.pool == chosen.name for need in task.needs)]

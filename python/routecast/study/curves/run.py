@@ -275,10 +275,7 @@ COLUMNS: Columns = {"task": "text", "figure": "text", "curve": "text", "offered_
 def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveResult:
     """Calibrate, simulate every curve, put what was stated beside it.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A router cannot be built, or no cost meets a stated value that calibrates.
+    Raises RoutecastError: a router cannot be built, or no cost meets a stated value that calibrates.
     """
     study = run.study
     rounds = len(calibrating(study)) * (ROUNDS if len(calibrating(study)) > 1 else 1)

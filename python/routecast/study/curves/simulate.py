@@ -72,10 +72,7 @@ HASHES = 128
 def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, Any]:
     """Return the router document of a curve, with the calibrated values in it.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A path leads nowhere.
+    Raises RoutecastError: a path leads nowhere.
     """
     overrides = {**setting.get(curve.router, {}), **curve.set}
     return vary(study.router[curve.router], overrides, subject=f'router "{curve.router}", curve "{curve.name}"')
@@ -84,10 +81,7 @@ def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, 
 def model_of(document: Mapping[str, Any], subject: str, folder: Path) -> RouterModel:
     """Build the router of a document.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The document says something wrong; all faults at once.
+    Raises RoutecastError: the document says something wrong; all faults at once.
     """
     return build_router(document, subject=subject, folder=folder)[0]
 
@@ -151,10 +145,7 @@ def point(
 ) -> SimulatedPoint:
     """Simulate and solve a router document at a load.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The router cannot be built, or refuses the load.
+    Raises RoutecastError: the router cannot be built, or refuses the load.
     """
     model = model_of(document, subject, folder)
     trial = Simulate(
@@ -231,14 +222,7 @@ def calibrate(
 ) -> tuple[tuple[Calibrated, ...], dict[str, dict[str, object]]]:
     """Set the costs that stated values calibrate.
 
-    Returns
-    -------
-    tuple of Calibrated, and the values by router document and path
-
-    Raises
-    ------
-    routecast.errors.FitProblem
-        No value of the range meets the stated rate.
+    Raises FitProblem: no value of the range meets the stated rate.
     """
     setting: dict[str, dict[str, object]] = {name: {} for name in study.router}
     wanted = calibrating(study)

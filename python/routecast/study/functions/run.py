@@ -291,16 +291,8 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
     all points. The points that refine then correct the host's costs of operations. A run that goes on does so with
     the same probe.
 
-    Parameters
-    ----------
-    run : StudyRun
-    bench : FunctionBench, optional
-        Where the host is probed and functions are run; this host if not given.
-
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A function or the hardware file cannot be read, or a table does not fit into memory.
+    ``bench``: where the host is probed and functions are run; this host if not given. Raises RoutecastError: a function
+    or the hardware file cannot be read, or a table does not fit into memory.
     """
     study, out = run.study, run.out
     bench = bench or LocalBench(study)

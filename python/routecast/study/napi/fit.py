@@ -147,15 +147,8 @@ def fit_alternative(
 ) -> Alternative:
     """Fit the costs of some dynamics to a curve, each trial answered by the simulator.
 
-    Parameters
-    ----------
-    dynamics : Dynamics
-    pairs : tuple of (float, float)
-        Offered loads > 0 and idle shares.
-    start : ActivationCosts
-        Where the search begins.
-    frames, seed : int
-        Of the trials that judge the costs found; the search takes fewer frames.
+    ``pairs``: offered loads > 0 and idle shares; ``start``: where the search begins; ``frames`` and ``seed``: of the
+    trials that judge the costs found; the search takes fewer frames.
     """
     import numpy as np
     from scipy.optimize import minimize
@@ -280,10 +273,7 @@ def explain_idle(
 ) -> IdleResult:
     """Fit three costs to a curve, simulate each of its points with them, and predict points that were left out.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        The curve cannot be fitted; the error says why.
+    Raises FitProblem: the curve cannot be fitted; the error says why.
     """
     fitted = fit_activation_costs(*zip(*pairs, strict=True), series=curve.name)
     loaded = [pair for pair in pairs if pair[0] > 0.0]
@@ -383,10 +373,7 @@ def dearest_wave(maximum_pps: float) -> tuple[float, float, float, float]:
 
     The time per packet is busy share over load, ``x(t)/(t·r_max)``.
 
-    Returns
-    -------
-    tuple of float
-        Load over maximum rate and seconds per packet at the cheapest point before the dearest, then at the dearest.
+    Returns load over maximum rate and seconds per packet at the cheapest point before the dearest, then at the dearest.
     """
     steps = [step / 1000 for step in range(100, 1001)]
     times = [PUBLISHED_FORM.at(t) / t / maximum_pps for t in steps]
@@ -403,10 +390,7 @@ def dearest_wave(maximum_pps: float) -> tuple[float, float, float, float]:
 def explain_form(part: FormPart, *, frames: int, seed: int, tell: Tell) -> FormResult:
     """Calibrate a polling router from two rates and look into it at loads up to its maximum.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        The rates contradict each other; the error says how.
+    Raises FitProblem: the rates contradict each other; the error says how.
     """
 
     def costs(manner: PollManner, per_interrupt_s: float) -> PollCosts:
@@ -488,10 +472,7 @@ def explain_clock(
 ) -> ClockResult:
     """Simulate a polling router at several clocks, and fit the law to what it reaches and to measured samples.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        The samples cannot be fitted.
+    Raises FitProblem: the samples cannot be fitted.
     """
     laws = tuple(
         FrequencyLaw.at(frequency_hz=part.frequency, rate_pps=costs.maximum_pps, memory_ratio=share)

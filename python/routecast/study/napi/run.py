@@ -92,10 +92,7 @@ def read_idle(path: Path, series: str = "") -> Pairs:
 
     Lines that begin with ``#`` are comments. A file without a column ``series`` holds one.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, has no such series, or a cell is no number; every wrong line is named.
+    Raises FileProblem: the file cannot be read, has no such series, or a cell is no number; every wrong line is named.
     """
     rows = _rows(path, ("offered_pps", "idle_ratio"))
     if series:
@@ -110,10 +107,7 @@ def read_idle(path: Path, series: str = "") -> Pairs:
 def read_samples(path: Path) -> Pairs:
     """Read (clock in Hz, maximum rate in frames per second).
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_idle`.
+    Raises FileProblem: as :func:`read_idle`.
     """
     return _numbers(path, _rows(path, ("frequency_hz", "rate_pps")), "frequency_hz", "rate_pps")
 
@@ -171,10 +165,7 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
 
     Nothing is kept of a run that was interrupted: a study takes less than a minute.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A table cannot be read, or a curve cannot be fitted.
+    Raises RoutecastError: a table cannot be read, or a curve cannot be fitted.
     """
     study, folder = run.study, run.folder
     curves = [(curve, read_idle(folder / curve.file, curve.series)) for curve in study.idle]

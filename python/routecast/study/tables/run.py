@@ -610,10 +610,7 @@ class _Calibrated:
 def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
     """Calibrate routecast's law.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        The points do not carry it.
+    Raises FitProblem: the points do not carry it.
     """
     from routecast.calibration.priors import read_priors
 
@@ -630,10 +627,7 @@ def _fitted(study: Study, measured: Sequence[Point]) -> FittedRouter:
 def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
     """Return the router that the study calibrates, as a router file for the cores that it predicts.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A table cannot be read, or the points do not carry a calibration.
+    Raises RoutecastError: a table cannot be read, or the points do not carry a calibration.
     """
     from routecast.calibration.router_file import router_file
 
@@ -647,10 +641,7 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
     """Calibrate eq. 5 of Meyer et al. 2014.
 
-    Raises
-    ------
-    routecast.errors.FitProblem
-        There are fewer than four points, or they do not tell its coefficients apart.
+    Raises FitProblem: there are fewer than four points, or they do not tell its coefficients apart.
     """
     from routecast.calibration.eq5 import fit_eq5  # NumPy
 
@@ -702,10 +693,7 @@ class _Laws:
 def answer(run: StudyRun[Study]) -> TablesResult:
     """Calibrate, evaluate every workload, compare with what was measured.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        A table cannot be read, or the points do not carry a calibration.
+    Raises RoutecastError: a table cannot be read, or the points do not carry a calibration.
     """
     study = run.study
     calibrating = read_measured(run, study.measurements.calibrate)
@@ -768,10 +756,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
 def check_answerable(file: StudyFile[Study]) -> None:
     """Refuse a study whose points carry no calibration, or one of whose routers cannot be built.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        As :func:`answer`, which takes longer.
+    Raises RoutecastError: as :func:`answer`, which takes longer.
     """
     study = file.study
     law = fit_law(study, read_measured(file, study.measurements.calibrate))
@@ -784,10 +769,7 @@ def check_answerable(file: StudyFile[Study]) -> None:
 def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple[Point, ...]:
     """Read a table of measured maxima of the study's router, one row per number of flows and frame size.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        With every fault of the table and its place.
+    Raises FileProblem: with every fault of the table and its place.
     """
     router = file.study.router
     return read_router_points(
@@ -798,10 +780,7 @@ def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple
 def measured_points(file: StudyFile[Study] | StudyRun[Study]) -> tuple[Point, ...]:
     """Return all that was measured of the study's router, marked where it calibrates.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_measured`.
+    Raises FileProblem: as :func:`read_measured`.
     """
     table = file.study.measurements
     marked = [replace(point, calibrate=True) for point in read_measured(file, table.calibrate)]

@@ -240,15 +240,8 @@ def measure(
 ) -> list[Row]:
     """Measure every point that the ledger does not have yet and return the rows of all, in order.
 
-    Parameters
-    ----------
-    points : iterable of Point
-        Points that follow each other with the same setting share one set-up of the device.
-    rate_pps : callable
-        The intended load of a point; it may ask the evaluator.
-    place : Place
-    run : StudyRun
-        Told how many of the points are done.
+    ``points``: points that follow each other with the same setting share one set-up of the device; ``rate_pps``: the
+    intended load of a point; it may ask the evaluator; ``run``: told how many of the points are done.
     """
     rows: list[Row] = []
     begun = run.done

@@ -345,16 +345,8 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
     repeat, and the points that calibrate, from all repeats, give the router's law, its wake-up and its interruptions.
     Nothing that is held out takes part in that.
 
-    Parameters
-    ----------
-    run : StudyRun
-    bench : Bench, optional
-        Where devices are set up and measured; the study's test bed if not given.
-
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The test bed cannot be made, or the points do not carry a calibration.
+    ``bench``: where devices are set up and measured; the study's test bed if not given. Raises RoutecastError: the test
+    bed cannot be made, or the points do not carry a calibration.
     """
     study = run.study
     first, whole = list(first_points(study)), list(all_points(study))

@@ -61,17 +61,8 @@ DEVICES: Mapping[str, type[Device]] = _Devices()
 def make_device(name: str, options: Mapping[str, object]) -> Device:
     """Make a device under test.
 
-    Parameters
-    ----------
-    name : str
-        A key of :data:`DEVICES`.
-    options : mapping of str to object
-        By option, as a file or ``key=value`` texts of a command line give them.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such device or option, or a value is not allowed.
+    ``name``: a key of :data:`DEVICES`; ``options``: by option, as a file or ``key=value`` texts of a command line give
+    them. Raises FileProblem: there is no such device or option, or a value is not allowed.
 
     Examples
     --------

@@ -22,13 +22,9 @@ _BRIDGE = "rcbr0"
 class BridgeOptions:
     """Options of the bridge.
 
-    Parameters
-    ----------
-    slowdown : int
-        Iterations of known work that XDP spends on each frame at the receiving port.
-    learning : bool
-        Learn addresses from frames, and flood what is not known. Otherwise the tester's addresses are static entries
-        and neither learning nor flooding is on.
+    ``slowdown``: iterations of known work that XDP spends on each frame at the receiving port; ``learning``: learn
+    addresses from frames, and flood what is not known. Otherwise the tester's addresses are static entries and neither
+    learning nor flooding is on.
     """
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)

@@ -16,16 +16,8 @@ __all__ = ["External", "ExternalOptions"]
 class ExternalOptions:
     """What the owner says about the device; RFC 2544 sec. 7 asks for it in every report.
 
-    Parameters
-    ----------
-    product : str
-        Maker and model.
-    version : str
-        Of its software.
-    configuration : str
-        As it stands in the device.
-    disabled : str
-        What was switched off for the test.
+    ``product``: maker and model; ``version``: of its software; ``configuration``: as it stands in the device;
+    ``disabled``: what was switched off for the test.
     """
 
     product: str = option("not given", "maker and model")
@@ -66,10 +58,7 @@ class External:
     def restart(self, kind: str) -> None:
         """Refuse: routecast has no hand on the device.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            Always.
+        Raises FileProblem: always.
         """
         from routecast.errors import FileProblem, Problem
 

@@ -80,10 +80,7 @@ class Vty:
     def run(self, *commands: str) -> str:
         """Run commands and return the answer to the last one.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The daemon refuses a command, or does not answer.
+        Raises EnvironmentProblem: the daemon refuses a command, or does not answer.
         """
         answer = ""
         for command in commands:
@@ -113,14 +110,8 @@ class Vty:
 class BgpNeighbour:
     """FRR's ``bgpd`` in the namespace of one port of the tester, without a ``zebra``: it changes no route there.
 
-    Parameters
-    ----------
-    site : DeviceSite
-        That of the device; the neighbour's processes and files are recorded with the device's.
-    port : DevicePort
-        The device's port that it is joined to.
-    ipv6 : bool
-        Announce the networks of IPv6 too.
+    ``site``: that of the device; the neighbour's processes and files are recorded with the device's; ``port``: the
+    device's port that it is joined to; ``ipv6``: announce the networks of IPv6 too.
     """
 
     def __init__(self, site: DeviceSite, port: DevicePort, *, ipv6: bool) -> None:
@@ -169,9 +160,7 @@ class BgpNeighbour:
     def check(self) -> None:
         """Refuse to go on if the daemon has ended by itself.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
+        Raises DeviceEnded.
         """
         self._daemon.check()
 
@@ -317,16 +306,11 @@ _ROUTING_TEXT = "static: staticd sets the routes; bgp: the device learns them fr
 class FrrOptions(SteeredOptions):
     """Options of FRR.
 
-    Parameters
-    ----------
-    routes : int
-        Further static routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
-    retain : bool
-        Leave the routes in the kernel while ``zebra`` is being restarted (its options ``--retain`` and
-        ``--graceful_restart``), so that forwarding goes on; otherwise ``zebra`` takes them away as it ends.
-    routing : {"static", "bgp"}
-        Whether ``staticd`` sets the routes, or ``bgpd`` learns them from a neighbour at each port of the tester, which
-        sends an update before each trial (RFC 2544 sec. 13).
+    ``routes``: further static routes that no test frame uses (of IPv4, and as many of IPv6 if that is on); ``retain``:
+    leave the routes in the kernel while ``zebra`` is being restarted (its options ``--retain`` and
+    ``--graceful_restart``), so that forwarding goes on; otherwise ``zebra`` takes them away as it ends; ``routing``:
+    whether ``staticd`` sets the routes, or ``bgpd`` learns them from a neighbour at each port of the tester, which
+    sends an update before each trial (RFC 2544 sec. 13).
     """
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
@@ -371,10 +355,7 @@ class Frr(KernelRouter[FrrOptions]):
     def announce(self) -> None:
         """Let each neighbour send a routing update, and wait until the device has received it and has the routes.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            An update does not arrive, or a route is not in the kernel's table.
+        Raises EnvironmentProblem: an update does not arrive, or a route is not in the kernel's table.
         """
         received = {neighbour.address: self._updates_from(neighbour.address) for neighbour in self._neighbours}
         for neighbour in self._neighbours:
@@ -408,10 +389,7 @@ class Frr(KernelRouter[FrrOptions]):
     def counters(self) -> Mapping[str, int]:
         """Return the counts of the ports, of IP and of the XDP programs.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
-            A daemon has ended by itself: the kernel may forward on, yet nobody keeps its routes.
+        Raises DeviceEnded: a daemon has ended by itself: the kernel may forward on, yet nobody keeps its routes.
         """
         self._daemons.check()
         for neighbour in self._neighbours:

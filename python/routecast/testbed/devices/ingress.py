@@ -32,17 +32,8 @@ class IngressPrograms:
     def attach(self, site: DeviceSite, program: str, *, iterations: int) -> list[str]:
         """Attach ``program`` to every port and return what was done, a line for each port.
 
-        Parameters
-        ----------
-        site : DeviceSite
-        program : {"slow", "forward"}
-        iterations : int
-            Of the known work, for each frame.
-
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The kernel does not take the program, or the right to load it is missing.
+        ``iterations``: of the known work, for each frame. Raises EnvironmentProblem: the kernel does not take the
+        program, or the right to load it is missing.
         """
         from routecast import _core
 

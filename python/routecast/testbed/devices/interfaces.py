@@ -38,10 +38,7 @@ _IP6_DROPS = ("InHdrErrors", "InTooBigErrors", "InNoRoutes", "InAddrErrors", "In
 def write_settings(site: DeviceSite, settings: Mapping[str, int]) -> list[str]:
     """Write settings below ``/proc/sys`` and return them as lines of ``sysctl.conf``.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A setting is not there, or may not be written.
+    Raises EnvironmentProblem: a setting is not there, or may not be written.
     """
 
     def write() -> None:
@@ -121,10 +118,7 @@ def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
 
     The kernel tells a bridge of a carrier up to a second late.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A port does not come up: the tester's port at its other end is down.
+    Raises EnvironmentProblem: a port does not come up: the tester's port at its other end is down.
     """
     names = {port.interface for port in site.ports}
     until_s = time.monotonic() + _LONGEST_WAIT_S
@@ -148,10 +142,7 @@ def steer_packets(site: DeviceSite, cores: Sequence[int]) -> list[str]:
     The core that polls a port hands each frame to the core that its flow's hash picks
     (Documentation/networking/scaling.rst). Returns the commands.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The kernel has no receive packet steering (CONFIG_RPS), or refuses the cores.
+    Raises EnvironmentProblem: the kernel has no receive packet steering (CONFIG_RPS), or refuses the cores.
     """
     words: list[str] = []
     bits = sum(1 << core for core in cores)
@@ -173,10 +164,7 @@ def clear_ports(site: DeviceSite) -> None:
 def interface_counters(site: DeviceSite) -> dict[str, int]:
     """Return what the kernel counted at the ports: ``rx``, ``tx``, ``drop`` and each port's own.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A port is not there any more.
+    Raises EnvironmentProblem: a port is not there any more.
     """
     counts = {"rx": 0, "tx": 0, "drop": 0}
     lines = inside(site.netns, (_STATISTICS / "dev").read_text).splitlines()
@@ -203,11 +191,7 @@ def switch_counters(site: DeviceSite, before: Mapping[str, int]) -> dict[str, in
     Of that, ``process_drop`` is what the kernel did not drop at a port. A packet socket that overflows is in no count
     of the programs that read it: nothing but the difference shows it. Frames still in the device are in it, too.
 
-    Parameters
-    ----------
-    site : DeviceSite
-    before : mapping of str to int
-        The counts of the ports before the device started.
+    ``before``: the counts of the ports before the device started.
     """
     counts = interface_counters(site)
     received, sent, at_ports = (counts[name] - before.get(name, 0) for name in ("rx", "tx", "drop"))

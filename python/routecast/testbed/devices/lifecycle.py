@@ -32,10 +32,7 @@ class StartedDevice(ABC, Generic[_O]):
     A kind of device says what ``_begin`` and ``_end`` do and lists its resets; this class holds the order: what is
     missing is said before anything is touched, a start that fails half-way is undone, a repeated stop does nothing.
 
-    Parameters
-    ----------
-    options : dataclass
-        Of the kind that ``options`` of the class names.
+    ``options``: of the kind that ``options`` of the class names.
     """
 
     name: ClassVar[str]
@@ -56,10 +53,7 @@ class StartedDevice(ABC, Generic[_O]):
     def site(self) -> DeviceSite:
         """Where the device runs.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            It is not started.
+        Raises EnvironmentProblem: it is not started.
         """
         if self._site is None:
             raise EnvironmentProblem(f"device {self.name}: is not started")
@@ -83,11 +77,8 @@ class StartedDevice(ABC, Generic[_O]):
     def start(self, site: DeviceSite) -> None:
         """Configure and start the device; it forwards when this returns.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            It runs already, a program is missing, the site is this machine's own namespace or has not two ports, or
-            the start fails; nothing is left of a start that fails.
+        Raises EnvironmentProblem: it runs already, a program is missing, the site is this machine's own namespace or
+        has not two ports, or the start fails; nothing is left of a start that fails.
         """
         self._refuse(site)
         self._site = site
@@ -109,12 +100,8 @@ class StartedDevice(ABC, Generic[_O]):
     def restart(self, kind: str) -> None:
         """Reset the device (RFC 6201) and return when it forwards again; ``kind`` is one of ``reset_kinds``.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            The kind makes no sense for this device.
-        routecast.errors.EnvironmentProblem
-            The device does not come back; it is stopped then.
+        Raises FileProblem: the kind makes no sense for this device; EnvironmentProblem: the device does not come back;
+        it is stopped then.
         """
         if kind not in self.reset_kinds:
             reason = self.resets_not_run.get(kind) or did_you_mean(kind, self.reset_kinds)

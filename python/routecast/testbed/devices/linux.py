@@ -45,15 +45,9 @@ _O = TypeVar("_O", bound="RouterOptions")
 class RouterOptions:
     """Options that every router of the kernel's has.
 
-    Parameters
-    ----------
-    slowdown : int
-        Iterations of known work that XDP spends on each frame at the receiving port, about 2.4 ns each at 2.3 GHz;
-        several speeds of hardware can so be had on one machine. 0: no program is attached.
-    ipv6 : bool
-        Forward IPv6 too.
-    snmp : bool
-        Run an SNMP agent in the device's namespace, so that it answers management queries (RFC 2544 sec. 11.2).
+    ``slowdown``: iterations of known work that XDP spends on each frame at the receiving port, about 2.4 ns each at 2.3
+    GHz; several speeds of hardware can so be had on one machine. 0: no program is attached; ``ipv6``: forward IPv6 too;
+    ``snmp``: run an SNMP agent in the device's namespace, so that it answers management queries (RFC 2544 sec. 11.2).
     """
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
@@ -68,11 +62,8 @@ class RouterOptions:
 class SteeredOptions(RouterOptions):
     """Options of a router whose frames the kernel's network stack forwards.
 
-    Parameters
-    ----------
-    cores : int
-        Cores that forward. The first polls the receiving port; receive packet steering (RPS) spreads the flows over
-        all of them. A flow stays on one core.
+    ``cores``: cores that forward. The first polls the receiving port; receive packet steering (RPS) spreads the flows
+    over all of them. A flow stays on one core.
     """
 
     cores: int = option(1, _CORES_TEXT, minimum=1, maximum=_MOST_CORES)
@@ -88,10 +79,7 @@ class SteeredOptions(RouterOptions):
 class LinuxOptions(SteeredOptions):
     """Options of Linux IP forwarding.
 
-    Parameters
-    ----------
-    routes : int
-        Further routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
+    ``routes``: further routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
     """
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
@@ -120,10 +108,7 @@ class KernelRouter(StartedDevice[_O]):
     def counters(self) -> Mapping[str, int]:
         """Return the counts of the ports, of IP and of the XDP programs.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
-            The SNMP agent has ended by itself.
+        Raises DeviceEnded: the SNMP agent has ended by itself.
         """
         self._agent.check()
         counts = interfaces.interface_counters(self.site)

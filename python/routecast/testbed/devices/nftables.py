@@ -22,14 +22,9 @@ _CONNTRACK_TEXT = "track connections; the rules are looked at for every frame al
 class NftablesOptions(SteeredOptions):
     """Options of the firewall.
 
-    Parameters
-    ----------
-    rules : int
-        Filter conditions that are looked at one after the other and match no test frame; the last rule of the chain
-        accepts. RFC 2544 sec. 11.4 asks for 1 and 25 conditions, the last of which lets the frames pass: ``rules = 0``
-        and ``rules = 24``.
-    conntrack : bool
-        Track connections, and drop what belongs to none.
+    ``rules``: filter conditions that are looked at one after the other and match no test frame; the last rule of the
+    chain accepts. RFC 2544 sec. 11.4 asks for 1 and 25 conditions, the last of which lets the frames pass: ``rules =
+    0`` and ``rules = 24``; ``conntrack``: track connections, and drop what belongs to none.
     """
 
     rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MOST_RULES)

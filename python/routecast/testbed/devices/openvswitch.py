@@ -25,13 +25,9 @@ _SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 class OpenVSwitchOptions:
     """Options of Open vSwitch.
 
-    Parameters
-    ----------
-    ports : {"af_packet", "afxdp"}
-        ``af_packet``: packet sockets, served by the main thread. ``afxdp``: AF_XDP sockets in native copy mode, served
-        by a poll-mode thread that keeps its core busy.
-    flows : {"port", "normal"}
-        ``port``: what comes in at one port goes out at the other. ``normal``: a learning switch.
+    ``ports``: ``af_packet``: packet sockets, served by the main thread. ``afxdp``: AF_XDP sockets in native copy mode,
+    served by a poll-mode thread that keeps its core busy; ``flows``: ``port``: what comes in at one port goes out at
+    the other. ``normal``: a learning switch.
     """
 
     ports: str = option("af_packet", "how frames reach user space", choices=("af_packet", "afxdp"))
@@ -75,10 +71,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
     def counters(self) -> Mapping[str, int]:
         """Return the kernel's counts of the ports, which are the switch's own too, and what it did not forward.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
-            The switch or its database has ended by itself.
+        Raises DeviceEnded: the switch or its database has ended by itself.
         """
         self._database.check()
         self._switch.check()

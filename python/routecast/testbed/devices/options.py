@@ -21,16 +21,8 @@ def option(
 ) -> Any:
     """Declare an option of a device: a dataclass field with its meaning and what is allowed.
 
-    Parameters
-    ----------
-    default : bool, int or str
-        Its type is the type of the option.
-    text : str
-        What the option means, for documentation and messages.
-    minimum, maximum : int, optional
-        Range of a number, ends included.
-    choices : tuple of str
-        The allowed texts; any text if empty.
+    ``default``: its type is the type of the option; ``text``: what the option means, for documentation and messages;
+    ``minimum`` and ``maximum``: range of a number, ends included; ``choices``: the allowed texts; any text if empty.
     """
     metadata = {"text": text, "minimum": minimum, "maximum": maximum, "choices": choices}
     return field(default=default, metadata=metadata)
@@ -39,19 +31,9 @@ def option(
 def read_options(subject: str, kind: type[_T], given: Mapping[str, object]) -> _T:
     """Make the options ``kind`` from a table of a file or from ``key=value`` texts of a command line.
 
-    Parameters
-    ----------
-    subject : str
-        What the options belong to, for messages: ``"device linux"``.
-    kind : type
-        Frozen dataclass whose fields are made by :func:`option`.
-    given : mapping of str to object
-        By option; texts are read as the type of the option.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        An unknown option, a value of the wrong type or out of its range: all of them at once.
+    ``subject``: what the options belong to, for messages: ``"device linux"``; ``kind``: frozen dataclass whose fields
+    are made by :func:`option`; ``given``: by option; texts are read as the type of the option. Raises FileProblem: an
+    unknown option, a value of the wrong type or out of its range: all of them at once.
     """
     known = {declared.name: declared for declared in fields(kind)}  # type: ignore[arg-type]  # every kind is a dataclass
     problems: list[Problem] = []
@@ -73,10 +55,7 @@ def read_options(subject: str, kind: type[_T], given: Mapping[str, object]) -> _
 def check_options(subject: str, options: object) -> None:
     """Refuse options whose values have the wrong type or are out of their ranges.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        With every wrong option.
+    Raises FileProblem: with every wrong option.
     """
     problems = []
     for declared in fields(options):  # type: ignore[arg-type]  # every kind is a dataclass

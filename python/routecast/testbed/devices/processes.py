@@ -50,11 +50,8 @@ class Processes:
     ) -> None:
         """Wait until ``ready()``, asked every ``poll_s``.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            A process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``ready()`` stays false for
-            ``longest_s``; with the last lines of the log.
+        Raises EnvironmentProblem: a process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``ready()``
+        stays false for ``longest_s``; with the last lines of the log.
         """
         until_s = time.monotonic() + longest_s
         while not ready():
@@ -67,10 +64,7 @@ class Processes:
     def check(self) -> None:
         """Refuse to go on if a process has ended by itself; one that :meth:`stop` has ended is not looked at.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
-            With the last lines of its log.
+        Raises DeviceEnded: with the last lines of its log.
         """
         for process in self._running:
             if process.process.poll() is not None:
@@ -81,11 +75,7 @@ class Processes:
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
         """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.
 
-        Parameters
-        ----------
-        first_first : bool
-            Begin with the first that was started, instead of the last.
-        grace_s : float
+        ``first_first``: begin with the first that was started, instead of the last.
         """
         running, self._running = self._running, []
         for process in running if first_first else reversed(running):
@@ -99,10 +89,7 @@ class Processes:
 def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bool]) -> list[str]:
     """Bind the threads whose names are ``wanted`` to the site's core and give them its SCHED_FIFO priority.
 
-    Returns
-    -------
-    list of str
-        What was done, a line for each thread; what is not permitted is said, and the device runs without it.
+    Returns what was done, a line for each thread; what is not permitted is said, and the device runs without it.
     """
     lines = []
     for task in sorted(Path(f"/proc/{process_id}/task").iterdir(), key=lambda path: int(path.name)):
@@ -137,10 +124,7 @@ def accepts(path: Path) -> bool:
 def check_socket_path(path: Path) -> None:
     """Refuse a path that no Unix socket can have.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        It is longer than ``unix(7)`` allows.
+    Raises EnvironmentProblem: it is longer than ``unix(7)`` allows.
     """
     length = len(os.fsencode(path))
     if length > _LONGEST_SOCKET_PATH:

@@ -32,15 +32,7 @@ _TIMEOUT_S = 5.0
 class DpdkTelemetry:
     """A connection to ``dpdk_telemetry.v2`` (DPDK 20.05 and newer).
 
-    Parameters
-    ----------
-    path : Path
-        Of the socket.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        Nothing listens there, or it does not answer.
+    ``path``: of the socket. Raises EnvironmentProblem: nothing listens there, or it does not answer.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,10 +61,7 @@ class DpdkTelemetry:
     def port_statistics(self, port: int) -> Mapping[str, int]:
         """Return the statistics of a port as DPDK names them: ``ipackets``, ``opackets``, ``imissed``, …
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            There is no such port, or the process does not answer.
+        Raises EnvironmentProblem: there is no such port, or the process does not answer.
         """
         command = f"/ethdev/stats,{port}"
         try:
@@ -107,19 +96,11 @@ _TICKS_AT_WORK = 2
 class TestpmdOptions:
     """Options of testpmd.
 
-    Parameters
-    ----------
-    driver : {"af_packet", "af_xdp", "null"}
-        How frames reach user space. ``null``: both ports make frames themselves and throw away what they are given,
-        so that nothing but the processor's cost is seen; such a device answers trials itself.
-    forward : {"io", "mac", "macswap"}
-        ``io`` leaves frames as they are and does not look at them, ``mac`` writes the addresses of the next hop,
-        ``macswap`` swaps source and destination.
-    copy : bool
-        With ``driver = "null"``: copy each frame in and out, as a driver without zero-copy does; then the cost
-        depends on the frame size.
-    burst : int
-        Frames taken at a time.
+    ``driver``: how frames reach user space. ``null``: both ports make frames themselves and throw away what they are
+    given, so that nothing but the processor's cost is seen; such a device answers trials itself; ``forward``: ``io``
+    leaves frames as they are and does not look at them, ``mac`` writes the addresses of the next hop, ``macswap`` swaps
+    source and destination; ``copy``: with ``driver = "null"``: copy each frame in and out, as a driver without
+    zero-copy does; then the cost depends on the frame size; ``burst``: frames taken at a time.
     """
 
     __test__ = False  # "Test" in its name is DPDK's
@@ -188,12 +169,8 @@ class Testpmd(StartedDevice[TestpmdOptions]):
     def self_timed(self, frame_bytes: int, duration_s: float) -> SelfTimedCounts:
         """Forward frames of one size as fast as possible for ``duration_s`` and return the counts of both ports.
 
-        Raises
-        ------
-        routecast.errors.FileProblem
-            The driver is not ``null``, or the frame size is out of 64 to 2048 bytes.
-        routecast.errors.EnvironmentProblem
-            The device is not started, or it forwards nothing.
+        Raises FileProblem: the driver is not ``null``, or the frame size is out of 64 to 2048 bytes;
+        EnvironmentProblem: the device is not started, or it forwards nothing.
         """
         if not self.times_itself:
             text = f'"{self.chosen.driver}" forwards what the tester sends; only "null" times itself'
@@ -222,10 +199,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
     def counters(self) -> Mapping[str, int]:
         """Return the kernel's counts of the ports and what did not come out; with ``driver = "null"``, DPDK's own.
 
-        Raises
-        ------
-        routecast.errors.DeviceEnded
-            The process has ended by itself.
+        Raises DeviceEnded: the process has ended by itself.
         """
         site = self.site
         self._processes.check()

@@ -55,14 +55,8 @@ _MOST_CORES = 65_536
 class ExaminedMachine:
     """A machine to be examined.
 
-    Parameters
-    ----------
-    root : Path
-        Where its files are.
-    interfaces : tuple of str
-        Interfaces that measure; empty: all that are no loopback, bridge or virtual pair.
-    cores : tuple of int
-        Cores that measure; empty: they are not chosen yet.
+    ``root``: where its files are; ``interfaces``: interfaces that measure; empty: all that are no loopback, bridge or
+    virtual pair; ``cores``: cores that measure; empty: they are not chosen yet.
     """
 
     def __init__(

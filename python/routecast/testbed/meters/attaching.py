@@ -23,11 +23,7 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
     ``packet_j = mean_w / forwarded_pps`` and ``bit_j = mean_w / l2_bps`` (S2): the whole power is charged to the
     traffic, idle power included. Where the meter saw only a part of the trial, its mean stands for the whole.
 
-    Parameters
-    ----------
-    trial : Trial
-    reading : PowerReading
-        Of the interval in which the trial's frames were sent.
+    ``reading``: of the interval in which the trial's frames were sent.
     """
     name = f"{reading.meter} ({reading.scope})"
     if not math.isfinite(reading.mean_w):
@@ -57,11 +53,7 @@ def with_power(trial: Trial, reading: PowerReading) -> Trial:
 class MeteredTrial:
     """A context in which a trial's frames are sent, and a meter runs; without a meter it does nothing.
 
-    Parameters
-    ----------
-    meter : PowerMeter or None
-    why_none : str
-        Why there is no meter, for the note of the trial; empty where nobody asked for one.
+    ``why_none``: why there is no meter, for the note of the trial; empty where nobody asked for one.
     """
 
     def __init__(self, meter: PowerMeter | None, why_none: str = "") -> None:
@@ -84,11 +76,7 @@ class MeteredTrial:
     def onto(self, trial: Trial, windows: Sequence[tuple[float, float]]) -> Trial:
         """Return the trial with the power in the windows in which its frames were sent.
 
-        Parameters
-        ----------
-        trial : Trial
-        windows : sequence of (float, float)
-            Begin and end on the monotonic clock.
+        ``windows``: begin and end on the monotonic clock.
         """
         if self._reading is None:
             note = (self._why_none,) if self._why_none else ()

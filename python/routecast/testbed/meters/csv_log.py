@@ -38,22 +38,9 @@ _HEAD_BYTES = 4096
 class CsvMeter:
     """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a log that grows.
 
-    Parameters
-    ----------
-    path : Path
-    scope : str
-        What the figures cover: ``pdu``, ``wall``.
-    interval_s : float
-        How often the file is looked at; infinite: at the end only.
-    wait_s : float
-        How long the end of an interval waits for a row that covers it.
-    clock, wall_clock : callable
-        Tell the time of trials and the time since 1970, in seconds.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A time is none.
+    ``scope``: what the figures cover: ``pdu``, ``wall``; ``interval_s``: how often the file is looked at; infinite: at
+    the end only; ``wait_s``: how long the end of an interval waits for a row that covers it; ``clock`` and
+    ``wall_clock``: tell the time of trials and the time since 1970, in seconds. Raises ModelProblem: a time is none.
     """
 
     def __init__(
@@ -83,10 +70,7 @@ class CsvMeter:
     def start(self) -> None:
         """Note where the file ends now.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The file cannot be read, or it has no columns of time and watts.
+        Raises EnvironmentProblem: the file cannot be read, or it has no columns of time and watts.
         """
         self._forget()
         try:

@@ -43,12 +43,8 @@ def find_meters(
     Counters of the processor go first: they are exact over any interval. Then the server's controller, which sees
     more and is slow. What needs an address comes last.
 
-    Parameters
-    ----------
-    root : Path
-        Where the machine's files are; ``/`` for this machine.
-    read, opener, run : callable, optional
-        Read a file of the tree, open a counter, run a program. Programs are run on this machine only.
+    ``root``: where the machine's files are; ``/`` for this machine; ``read``, ``opener`` and ``run``: read a file of
+    the tree, open a counter, run a program. Programs are run on this machine only.
     """
     if run is None:
         run = run_program if root == Path("/") else _recorded
@@ -84,10 +80,7 @@ def choose_meter(
     ``"auto"`` takes the first that can be read; where there is none, runs go on without, and the second value says
     why. A meter that is asked for by name is returned whether it can be read or not: starting it says what is wrong.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no meter of this name.
+    Raises FileProblem: there is no meter of this name.
     """
     if text != AUTO:
         return meter_of(text, settings, root=root), ""

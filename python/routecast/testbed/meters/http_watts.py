@@ -43,17 +43,9 @@ _SHOWN = 4
 class HttpSource:
     """Watts, or a counter of joules, from a web address.
 
-    Parameters
-    ----------
-    url : str
-        With a fragment that says where in the answer they stand.
-    credentials : Credentials
-        A token is sent as ``Authorization: Bearer``.
-    scope : str, optional
-        What the figure covers; ``pdu`` if not told, ``rapl`` for exporters that read RAPL.
-    timeout_s : float
-        For each answer.
-    verify_tls : bool
+    ``url``: with a fragment that says where in the answer they stand; ``credentials``: a token is sent as
+    ``Authorization: Bearer``; ``scope``: what the figure covers; ``pdu`` if not told, ``rapl`` for exporters that read
+    RAPL; ``timeout_s``: for each answer.
     """
 
     def __init__(
@@ -87,10 +79,7 @@ class HttpSource:
     def read(self) -> Mapping[str, float]:
         """Return the figure.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The host does not answer, or there is no number where it should stand.
+        Raises EnvironmentProblem: the host does not answer, or there is no number where it should stand.
         """
         body = self._web.get(self._web.path)
         text = body.decode("utf-8", errors="replace")
@@ -138,10 +127,7 @@ class HttpSource:
 def json_number(document: Any, pointer: str) -> float:
     """Return the number at a JSON pointer (RFC 6901).
 
-    Raises
-    ------
-    ValueError
-        There is none; says how far the pointer leads.
+    Raises ValueError: there is none; says how far the pointer leads.
 
     Examples
     --------

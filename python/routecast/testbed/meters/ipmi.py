@@ -30,10 +30,7 @@ Run = Callable[[Sequence[str], Mapping[str, str]], str]
 def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run a program and return what it prints, errors after output.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        It is not there, or it does not end.
+    Raises EnvironmentProblem: it is not there, or it does not end.
     """
     try:
         done = subprocess.run(
@@ -58,10 +55,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
 def parse_dcmi(text: str) -> float:
     """Read the watts from what ``ipmitool dcmi power reading`` prints.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        It prints no power, or none that is true.
+    Raises EnvironmentProblem: it prints no power, or none that is true.
     """
     power = _POWER.search(text)
     state = _STATE.search(text)
@@ -88,14 +82,8 @@ def parse_dcmi(text: str) -> float:
 class IpmiSource:
     """Watts of a server as its controller tells them.
 
-    Parameters
-    ----------
-    host : str
-        Address of the controller; empty for that of this machine.
-    credentials : Credentials, optional
-        For a controller on the network.
-    run : callable
-        Runs a program.
+    ``host``: address of the controller; empty for that of this machine; ``credentials``: for a controller on the
+    network; ``run``: runs a program.
     """
 
     def __init__(self, host: str = "", *, credentials: Credentials | None = None, run: Run = run_program) -> None:
@@ -125,10 +113,7 @@ class IpmiSource:
     def read(self) -> Mapping[str, float]:
         """Return the watts.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            ipmitool is missing, or the controller does not tell.
+        Raises EnvironmentProblem: ipmitool is missing, or the controller does not tell.
         """
         return {"server": parse_dcmi(self._run(*self._command()))}
 

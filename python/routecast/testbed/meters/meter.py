@@ -93,10 +93,7 @@ class PowerReading:
     def between(self, from_s: float, to_s: float) -> PowerReading:
         """Return the reading of a part of the interval; power is taken as constant within a span.
 
-        Parameters
-        ----------
-        from_s, to_s : float
-            On the monotonic clock, as ``time.monotonic`` tells it.
+        ``from_s`` and ``to_s``: on the monotonic clock, as ``time.monotonic`` tells it.
         """
         return reading_of(
             self.spans,
@@ -128,14 +125,8 @@ def reading_of(
 ) -> PowerReading:
     """Add up what lies within a window.
 
-    Parameters
-    ----------
-    spans : sequence of PowerSpan
-        In their order, without overlap.
-    window : (float, float)
-        Its begin and end on the monotonic clock.
-    quantum_j : float
-        Least step of the energy of the sum; NaN if unknown.
+    ``spans``: in their order, without overlap; ``window``: its begin and end on the monotonic clock; ``quantum_j``:
+    least step of the energy of the sum; NaN if unknown.
     """
     from_s, to_s = window
     parts = [
@@ -196,10 +187,7 @@ class PowerMeter(Protocol):
     def start(self) -> None:
         """Begin an interval.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The meter cannot be read; says why and what to do.
+        Raises EnvironmentProblem: the meter cannot be read; says why and what to do.
         """
         ...
 
@@ -223,10 +211,7 @@ class Metering:
     def reading(self) -> PowerReading:
         """What was metered.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The interval has not ended.
+        Raises EnvironmentProblem: the interval has not ended.
         """
         if self._reading is None:
             raise EnvironmentProblem(f"power meter {self.meter.name}: there is no reading before its context has ended")
@@ -240,10 +225,7 @@ class Metering:
 def tried(meter: PowerMeter) -> PowerMeter:
     """Return a meter that can be read: what it needs is better known before a test bed is up than after.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        It cannot be read.
+    Raises EnvironmentProblem: it cannot be read.
     """
     meter.start()
     meter.stop()
@@ -254,10 +236,7 @@ def tried(meter: PowerMeter) -> PowerMeter:
 def metering(meter: PowerMeter) -> Iterator[Metering]:
     """Meter the body of the context.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The meter cannot be read.
+    Raises EnvironmentProblem: the meter cannot be read.
     """
     meter.start()
     running = Metering(meter)

@@ -47,21 +47,10 @@ class MeterSettings:
 def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")) -> PowerMeter:
     """Return the meter of a name; nothing is read yet.
 
-    Parameters
-    ----------
-    text : str
-        ``rapl``, ``rapl:psys``, ``rapl:dram``, ``rapl:package+dram``, the same with ``perf``, ``ipmi``,
-        ``ipmi:HOST``, ``redfish:URL``, ``csv:FILE``, ``http:URL`` or the address alone.
-    settings : MeterSettings, optional
-    root : Path
-        Where the machine's files are.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such meter, or its address is none.
-    routecast.errors.EnvironmentProblem
-        Credentials are missing a half, or would go over the network in the clear.
+    ``text``: ``rapl``, ``rapl:psys``, ``rapl:dram``, ``rapl:package+dram``, the same with ``perf``, ``ipmi``,
+    ``ipmi:HOST``, ``redfish:URL``, ``csv:FILE``, ``http:URL`` or the address alone; ``root``: where the machine's files
+    are. Raises FileProblem: there is no such meter, or its address is none; EnvironmentProblem: credentials are missing
+    a half, or would go over the network in the clear.
     """
     chosen = settings or MeterSettings()
     kind, _, rest = text.strip().partition(":")

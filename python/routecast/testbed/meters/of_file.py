@@ -24,18 +24,9 @@ def settings_of(table: MeterTable) -> MeterSettings:
 def meter_for(table: MeterTable | None, asked: str | None) -> tuple[PowerMeter | None, str]:
     """Return the meter of a run, and why there is none although one is wanted.
 
-    Parameters
-    ----------
-    table : PowerTable or None
-        What the file says.
-    asked : str or None
-        What the command line says: it goes first, with the file's settings if it names the file's meter. ``"none"``
-        switches the file's meter off.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no meter of this name.
+    ``table``: what the file says; ``asked``: what the command line says: it goes first, with the file's settings if it
+    names the file's meter. ``"none"`` switches the file's meter off. Raises FileProblem: there is no meter of this
+    name.
     """
     name = asked or (table.meter if table is not None else "none")
     if name == "none":

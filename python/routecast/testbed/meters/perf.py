@@ -44,10 +44,7 @@ _ATTRIBUTE_BYTES = 64
 def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
     """Return the energy events of a machine: number, and joules of one count; empty where there are none.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        An event is described in a way that is not known here.
+    Raises EnvironmentProblem: an event is described in a way that is not known here.
     """
     folder = root / PMU / "events"
     events = {}
@@ -70,10 +67,7 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
 def open_event(kind: int, number: int, cpu: int) -> int:
     """Open a counter of all that a CPU does; returns a file descriptor, 8 bytes of which are the count.
 
-    Raises
-    ------
-    OSError
-        The kernel refuses.
+    Raises OSError: the kernel refuses.
     """
     syscall = _SYSCALLS.get(platform.machine())
     if syscall is None:
@@ -99,19 +93,8 @@ def open_event(kind: int, number: int, cpu: int) -> int:
 class PerfSource:
     """Energy events of the PMU ``power``.
 
-    Parameters
-    ----------
-    root : Path
-        Where the machine's files are.
-    covers : str
-        As for RAPL: ``package``, ``psys``, ``dram``, ``package+dram``.
-    opener : callable
-        Opens a counter: :func:`open_event`.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such scope.
+    ``root``: where the machine's files are; ``covers``: as for RAPL: ``package``, ``psys``, ``dram``, ``package+dram``;
+    ``opener``: opens a counter: :func:`open_event`. Raises FileProblem: there is no such scope.
     """
 
     def __init__(
@@ -141,10 +124,7 @@ class PerfSource:
     def open(self) -> None:
         """Open the counters on a CPU of each package.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            There are no energy events, not those of this scope, or they may not be opened.
+        Raises EnvironmentProblem: there are no energy events, not those of this scope, or they may not be opened.
         """
         events = energy_events(self._root)
         if not events:

@@ -41,10 +41,7 @@ RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
 class RaplCover:
     """A meter of RAPL's counters and what it adds up.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such scope.
+    Raises FileProblem: there is no such scope.
     """
 
     meter: str = field('``"rapl"`` or ``"perf"``')
@@ -123,12 +120,7 @@ def read_text(path: Path) -> str:
 def rapl_zones(root: Path = Path("/"), *, read: Callable[[Path], str] = read_text) -> tuple[RaplZone, ...]:
     """Return the zones of a machine, each once: what the memory-mapped interface shows as well is dropped.
 
-    Parameters
-    ----------
-    root : Path
-        Where the machine's files are.
-    read : callable
-        Reads a file.
+    ``root``: where the machine's files are; ``read``: reads a file.
     """
     folders = sorted(_folders(root / POWERCAP), key=_order)
     named: dict[Path, str] = {}
@@ -239,20 +231,9 @@ READ_RECIPE: Final = (
 class RaplSource:
     """Counters of the RAPL zones of a machine.
 
-    Parameters
-    ----------
-    root : Path
-        Where the machine's files are.
-    covers : str
-        One of :data:`~routecast.testbed.meters.rapl.RAPL_SCOPES`: which zones make the sum. The others are read
-        and reported, but not added.
-    read : callable
-        Reads a file.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such scope.
+    ``root``: where the machine's files are; ``covers``: one of :data:`~routecast.testbed.meters.rapl.RAPL_SCOPES`:
+    which zones make the sum. The others are read and reported, but not added; ``read``: reads a file. Raises
+    FileProblem: there is no such scope.
     """
 
     def __init__(
@@ -284,10 +265,7 @@ class RaplSource:
     def open(self) -> None:
         """Find the zones that can be read.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            There is no zone of this scope, or it may not be read.
+        Raises EnvironmentProblem: there is no zone of this scope, or it may not be read.
         """
         zones = rapl_zones(self._root, read=self._read)
         if not zones:

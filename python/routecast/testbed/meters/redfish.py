@@ -25,15 +25,8 @@ _PARTS: Final = ("cpu", "memory", "fan", "gpu", "accelerator", "storage", "netwo
 class RedfishSource:
     """Watts of one chassis or several, as a controller tells them.
 
-    Parameters
-    ----------
-    url : str
-        ``https://CONTROLLER``, or the address of one chassis: ``https://CONTROLLER/redfish/v1/Chassis/1``.
-    credentials : Credentials
-    timeout_s : float
-        For each answer.
-    verify_tls : bool
-        Whether the controller's certificate must be good.
+    ``url``: ``https://CONTROLLER``, or the address of one chassis: ``https://CONTROLLER/redfish/v1/Chassis/1``;
+    ``timeout_s``: for each answer; ``verify_tls``: whether the controller's certificate must be good.
     """
 
     def __init__(self, url: str, *, credentials: Credentials, timeout_s: float = 5.0, verify_tls: bool = True) -> None:
@@ -63,10 +56,7 @@ class RedfishSource:
     def open(self) -> None:
         """Find the chassis that tell their power.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The controller does not answer, or no chassis tells its power.
+        Raises EnvironmentProblem: the controller does not answer, or no chassis tells its power.
         """
         try:
             self._find()
@@ -77,10 +67,7 @@ class RedfishSource:
     def read(self) -> Mapping[str, float]:
         """Return the watts of each chassis.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The controller does not answer, or does not tell the power any more.
+        Raises EnvironmentProblem: the controller does not answer, or does not tell the power any more.
         """
         values = {}
         for chassis, path in self._paths.items():

@@ -89,18 +89,9 @@ def watts_of(before: Sample, after: Sample, zone: str) -> float:
 class SampledMeter:
     """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a source.
 
-    Parameters
-    ----------
-    source : Source
-    interval_s : float
-        Time between samples. Infinite: at the start and the end only, and when :meth:`sample` is called.
-    clock : callable
-        Tells the time in seconds; that of the trials is ``time.monotonic``.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The interval is no time > 0.
+    ``interval_s``: time between samples. Infinite: at the start and the end only, and when :meth:`sample` is called;
+    ``clock``: tells the time in seconds; that of the trials is ``time.monotonic``. Raises ModelProblem: the interval is
+    no time > 0.
     """
 
     def __init__(self, source: Source, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -128,10 +119,7 @@ class SampledMeter:
     def start(self) -> None:
         """Take the first sample and go on in the background.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The source cannot be read.
+        Raises EnvironmentProblem: the source cannot be read.
         """
         if self._thread is not None:
             raise EnvironmentProblem(f"power meter {self.name}: runs already")

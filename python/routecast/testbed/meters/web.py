@@ -55,10 +55,7 @@ def credentials_for(
     The variables ``ROUTECAST_POWER_TOKEN``, or ``ROUTECAST_POWER_USER`` and ``ROUTECAST_POWER_PASSWORD``, go first;
     then the line of ``$NETRC`` or ``~/.netrc`` for the host: ``machine HOST login USER password PASSWORD``.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A user without a password; a netrc file that others may read, or that is none.
+    Raises EnvironmentProblem: a user without a password; a netrc file that others may read, or that is none.
     """
     given = os.environ if environment is None else environment
     user, password, token = (given.get(name, "") for name in ENVIRONMENT)
@@ -97,26 +94,10 @@ class NotThere(EnvironmentProblem):
 class Web:
     """A connection to the host of an address.
 
-    Parameters
-    ----------
-    url : str
-        ``http://…`` or ``https://…``, without user and password.
-    meter : str
-        Name of the meter, for messages.
-    credentials : Credentials
-    timeout_s : float
-        For a whole answer.
-    verify_tls : bool
-        Whether the certificate must be good.
-    token_as : {"redfish", "bearer"}
-        How a token is sent: ``X-Auth-Token`` or ``Authorization: Bearer``.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The address is none, or holds a password.
-    routecast.errors.EnvironmentProblem
-        A password would go over the network in the clear.
+    ``url``: ``http://…`` or ``https://…``, without user and password; ``meter``: name of the meter, for messages;
+    ``timeout_s``: for a whole answer; ``verify_tls``: whether the certificate must be good; ``token_as``: how a token
+    is sent: ``X-Auth-Token`` or ``Authorization: Bearer``. Raises FileProblem: the address is none, or holds a
+    password; EnvironmentProblem: a password would go over the network in the clear.
     """
 
     def __init__(
@@ -153,10 +134,7 @@ class Web:
     def get(self, path: str) -> bytes:
         """Return what stands at a path of the host.
 
-        Raises
-        ------
-        routecast.errors.EnvironmentProblem
-            The host does not answer in time, or answers with an error; says what to do.
+        Raises EnvironmentProblem: the host does not answer in time, or answers with an error; says what to do.
         """
         until_s = time.monotonic() + self._timeout_s
         try:

@@ -224,10 +224,7 @@ class CachegrindCounts:
 def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | None = None) -> CachegrindCounts:
     """Count what a packet takes; runs the kernel twice under cachegrind, some fifty times slower.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        valgrind is missing, or it fails.
+    Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
     refuse_no_valgrind()
     # Once round all packets, so that the mix of sizes is that of all.
@@ -345,10 +342,7 @@ def kernels() -> tuple[Kernel, ...]:
 def read_kernel(name: str) -> Kernel:
     """Return a kernel by its name.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        There is none of that name; the message tells the nearest.
+    Raises ModelProblem: there is none of that name; the message tells the nearest.
     """
     known = {kernel.name: kernel for kernel in kernels()}
     if name not in known:
