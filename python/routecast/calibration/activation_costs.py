@@ -227,8 +227,8 @@ class FittedActivation:
     # interrupt is free delays frames and leaves the idle time as it is.
     low: ActivationCosts
     high: ActivationCosts = field("Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s")
-    rates_pps: tuple[float, ...] = field("The points that were fitted")
-    idle_ratio: tuple[float, ...] = field("The points that were fitted")
+    rates_pps: tuple[float, ...] = field("Rates of the points that were fitted")
+    idle_ratio: tuple[float, ...] = field("Measured idle share at each of them")
 
     @property
     def residuals(self) -> tuple[float, ...]:

@@ -46,10 +46,10 @@ class WorkPoint:
 class FittedWork:
     """The calibrated time per frame."""
 
-    base_s: float = field("``T_0`` in seconds per frame, ``T_x`` in seconds per frame and unit of work")
-    per_work_s: float = field("``T_0`` in seconds per frame, ``T_x`` in seconds per frame and unit of work")
-    base_sd_s: float = field("Their standard errors")
-    per_work_sd_s: float = field("Their standard errors")
+    base_s: float = field("``T_0``, seconds per frame")
+    per_work_s: float = field("``T_x``, seconds per frame and unit of work")
+    base_sd_s: float = field("Standard error of ``base_s``")
+    per_work_sd_s: float = field("Standard error of ``per_work_s``")
     correlation: float
     repeatability_ratio: float = field("Relative standard deviation of a single repeated measurement")
 

@@ -584,8 +584,8 @@ _AS_INDEPENDENT = "with sizes as if in random order (approximation)"
 class ServiceMix:
     """Service time of a mix of frames: for each kind its share, its time, and how the time varies."""
 
-    shares: tuple[float, ...] = field("Share and mean service time of each kind of frame (of each frame size)")
-    times_s: tuple[float, ...] = field("Share and mean service time of each kind of frame (of each frame size)")
+    shares: tuple[float, ...] = field("Share of each kind of frame (of each frame size)")
+    times_s: tuple[float, ...] = field("Mean service time of each kind")
     scv: float = field("Squared coefficient of variation of the service time of one kind", default=0.0)
     law: Literal["deterministic", "exponential", "gamma", "other"] = field(
         "Distribution within a kind; ``gamma`` covers the exponential. With ``other`` only two moments are known.",

@@ -260,9 +260,9 @@ class Steadiness:
     duration_s: float = field("Length of the whole trial")
     from_s: float = field("When the transient ends; NaN where it does not", default=float("nan"))
     # Where the rate is not steady: mean of the last half or of what the cut left, with an interval of NaN.
-    mean: float = field("Mean after the transient with its 95 % interval", default=float("nan"))
-    low: float = field("Mean after the transient with its 95 % interval", default=float("nan"))
-    high: float = field("Mean after the transient with its 95 % interval", default=float("nan"))
+    mean: float = field("Mean after the transient", default=float("nan"))
+    low: float = field("Lower end of its 95 % interval", default=float("nan"))
+    high: float = field("Upper end of its 95 % interval", default=float("nan"))
     # How much the rate rises over the part after the transient, by the regression line, as a share of its mean.
     drift_ratio: float = float("nan")
     drift_p: float = field("How likely a rate without drift shows as much", default=float("nan"))

@@ -100,8 +100,8 @@ class FlowOutcome:
     """What became of one flow."""
 
     number: int = field("Place of the flow in the load's flow set")
-    offered_pps: float = field("Frames per second")
-    forwarded_pps: float = field("Frames per second")
+    offered_pps: float = field("Frames per second that the flow offers")
+    forwarded_pps: float = field("Frames per second that come through")
     loss_ratio: float = field("Frames dropped over frames offered; 0 where none was offered")
 
 

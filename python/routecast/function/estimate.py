@@ -258,8 +258,8 @@ _NORMAL_95 = 1.959964
 class Estimate:
     """A function on a host."""
 
-    function: str = field("Names")
-    hardware: str = field("Names")
+    function: str = field("Name of the function")
+    hardware: str = field("Name of the host")
     direction: str | None = field("None: all directions, by their shares")
     frames: FrameMix
     popularity: Popularity

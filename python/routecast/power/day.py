@@ -47,8 +47,8 @@ class PowerDay:
     """Power over a day, and what it comes to."""
 
     step_s: float
-    l2_bps: tuple[float, ...] = field("Traffic and mean power of each step")
-    power_w: tuple[float, ...] = field("Traffic and mean power of each step")
+    l2_bps: tuple[float, ...] = field("Traffic of each step")
+    power_w: tuple[float, ...] = field("Mean power of each step")
     energy_j: float = field("Of a day: mean power times 24 h")
     mean_w: float
     peak_w: float
@@ -60,8 +60,8 @@ class PowerDay:
     proportional_j: float
     cost: float | None = field("In the currency of the price; None without a price")
     carbon_g: float | None = field("None without a carbon intensity")
-    scope: str = field("What the watts cover and where they come from")
-    source: str = field("What the watts cover and where they come from")
+    scope: str = field("What the watts cover")
+    source: str = field("Where the watts come from")
     profile: str = field("Where the traffic comes from")
     notes: tuple[str, ...] = ()
 

@@ -21,8 +21,8 @@ class Platform:
 
     name: str = field("As the paper calls it")
     cpu: str = field("Its processor")
-    sockets: Count = field("Of the machine")
-    cores: Count = field("Of the machine")
+    sockets: Count = field("Sockets of the machine")
+    cores: Count = field("Cores of the machine")
     frequency_hz: Frequency = field("Nominal clock, Hz")
     max_pps: FrameRate | None = field("Most of one core at that clock, frames/s", default=None, key="max_rate")
     machine_pps: FrameRate | None = field(
@@ -32,8 +32,8 @@ class Platform:
         "From where one core is never idle, frames/s", default=None, key="idle_zero_rate"
     )
     gain_of_two: Number | None = field("Throughput of two cores over that of one: gamma of eq. 10", default=None)
-    least_w: Power | None = field("Of the machine, W", default=None, key="least_power")
-    greatest_w: Power | None = field("Of the machine, W", default=None, key="greatest_power")
+    least_w: Power | None = field("Least power of the machine, W", default=None, key="least_power")
+    greatest_w: Power | None = field("Greatest power of the machine, W", default=None, key="greatest_power")
     source: str = field("Section; of a platform that was read, paper and section", key="where")
 
 

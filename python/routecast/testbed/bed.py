@@ -85,12 +85,12 @@ class TesterPort:
     name: str
     interface: str
     netns: str | None = field("Name of the interface's namespace")
-    mac: str = field("The tester's addresses; ``ipv6`` is empty where there is none")
-    ipv4: str = field("The tester's addresses; ``ipv6`` is empty where there is none")
-    ipv6: str = field("The tester's addresses; ``ipv6`` is empty where there is none")
+    mac: str = field("The tester's MAC address")
+    ipv4: str = field("The tester's IPv4 address")
+    ipv6: str = field("The tester's IPv6 address; empty where there is none")
     device_mac: str = field("The device's port at the other end of the wire")
-    networks_ipv4: tuple[str, ...] = field("Further networks that the device routes to this port")
-    networks_ipv6: tuple[str, ...] = field("Further networks that the device routes to this port")
+    networks_ipv4: tuple[str, ...] = field("Further IPv4 networks that the device routes to this port")
+    networks_ipv6: tuple[str, ...] = field("Further IPv6 networks that the device routes to this port")
     wire_bps: float = field("Rate of the wire")
     is_virtual: bool = field("The wire has no rate of its own: the tester keeps it")
     mtu: int = field("Longest IP packet, in bytes")

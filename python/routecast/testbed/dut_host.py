@@ -48,15 +48,13 @@ class DevicePort:
     ipv4: str
     ipv6: str = field("Its addresses with their prefix lengths")
     # It answers no ARP and no neighbour solicitation: a device that needs them sets static neighbours.
-    neighbour_mac: str = field("The tester's port at the other end, without prefix lengths")
-    neighbour_ipv4: str = field("The tester's port at the other end, without prefix lengths")
-    neighbour_ipv6: str = field("The tester's port at the other end, without prefix lengths")
+    neighbour_mac: str = field("MAC address of the tester's port at the other end")
+    neighbour_ipv4: str = field("Its IPv4 address without prefix length")
+    neighbour_ipv6: str = field("Its IPv6 address without prefix length")
     networks_ipv4: tuple[str, ...] = field(
-        "Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).", default=()
+        "Further IPv4 networks behind the neighbour, to be routed by it (RFC 2544 sec. 12)", default=()
     )
-    networks_ipv6: tuple[str, ...] = field(
-        "Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).", default=()
-    )
+    networks_ipv6: tuple[str, ...] = field("Further IPv6 networks behind the neighbour, to be routed by it", default=())
     neighbour_netns: str | None = field(
         "Namespace of the tester's port, where a routing neighbour may run", default=None
     )

@@ -52,8 +52,8 @@ class InMemory:
     cores: tuple[int, ...] = field("Processors, each with a ring and tables of its own", default=(0,))
     saturate: bool = field("Every trial tells the capacity, whatever the load's rate", default=False)
     pages: Literal["huge", "normal"] = field("Pages of tables and frames", default="huge")
-    queue_frames: int = field("Places in front of each core; buffers of each ring", default=4096)
-    frames_in_flight: int = field("Places in front of each core; buffers of each ring", default=4096)
+    queue_frames: int = field("Places in front of each core", default=4096)
+    frames_in_flight: int = field("Buffers of each ring", default=4096)
     seed: int = 1
     progress: Callable[[float], object] | None = field("Told the finished share of each trial, 0..1", default=None)
 

@@ -31,9 +31,9 @@ _CHILD = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1
 class PacketCounts:
     """What one packet takes on average."""
 
-    instructions: float = field("Executed instructions, and those of them that read or write memory")
-    reads: float = field("Executed instructions, and those of them that read or write memory")
-    writes: float = field("Executed instructions, and those of them that read or write memory")
+    instructions: float = field("Executed instructions")
+    reads: float = field("Executed instructions that read memory")
+    writes: float = field("Executed instructions that write memory")
     packets: int = field("Over how many the counts are a mean")
 
 

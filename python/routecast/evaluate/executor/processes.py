@@ -228,11 +228,10 @@ class Processes(Workers):
 
 @contextmanager
 def crew(workers: int | None = None) -> Iterator[Submit]:
-    """Open processes that calls can be given to; whatever ends the block early ends the processes at once.
+    """Open processes that run calls; whatever ends the block early ends the processes at once.
 
-    ``workers``: processes; as many as there are cores if not given. Yields a function that starts a call, which can be pickled, in a
-    process of its own; returns its Future. Raises EnvironmentProblem: a process was killed from outside, for want of
-    memory as a rule.
+    ``workers``: processes; as many as there are cores if not given. Yields a function that starts a call, which can
+    be pickled, in a process.
     """
     processes = Processes(workers)
 

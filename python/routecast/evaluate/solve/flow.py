@@ -36,15 +36,15 @@ class FlowGraph:
 
     tasks: tuple[TaskUnit, ...] = field("In topological order")
     ports: int
-    ingress: tuple[int, ...] = field("Port number of each stream")
-    egress: tuple[int, ...] = field("Port number of each stream")
+    ingress: tuple[int, ...] = field("Port number that each stream enters by")
+    egress: tuple[int, ...] = field("Port number that each stream leaves by")
     share: Vector = field("Share of the intended load of each stream")
     ingress_cap: Vector = field("Frames per second that each port can take in at line rate")
     entry: tuple[int, ...] = field("Node that each port's frames enter")
     edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("For each task unit, ``(node, fraction of each stream)``")
     exit: int = field("Node of frames that leave the router by no port")
-    ingress_index: Index = field("Port number of each stream, and the node that it enters")
-    entered: Index = field("Port number of each stream, and the node that it enters")
+    ingress_index: Index = field("Index of the port that each stream enters by")
+    entered: Index = field("Node that each stream enters")
 
     def by_port(self, rates: Vector) -> Vector:
         """Sum what the streams that enter by each port have."""

@@ -145,12 +145,8 @@ class Fluid:
     admitted_ratio: Vector = field("By node (task units, ports, exit): share of the arriving frames that is served")
     service_s: Vector = field("Seconds per frame by task unit, with contention, at this load")
     factor: Vector = field("Contention factor by task unit")
-    busy_units: dict[str, Vector] = field(
-        "By pool, mean units that each task unit keeps busy; with those held by polling"
-    )
-    active_units: dict[str, Vector] = field(
-        "By pool, mean units that each task unit keeps busy; with those held by polling"
-    )
+    busy_units: dict[str, Vector] = field("By pool, mean units that each task unit keeps busy")
+    active_units: dict[str, Vector] = field("The same with the units that polling holds")
     notes: tuple[str, ...]
     slowed: tuple[Slowed, ...] = field("Pools whose units slow each other", default=())
     windows: Windows | None = None

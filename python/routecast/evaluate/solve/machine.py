@@ -35,8 +35,8 @@ class Contended:
     units: Vector
     together: Vector = field("Units that the thread can occupy")
     least: Vector = field("Units of a grant")
-    sigma: Vector = field("Of the pool, by entry")
-    kappa: Vector = field("Of the pool, by entry")
+    sigma: Vector = field("Serial share of the pool, by entry")
+    kappa: Vector = field("Coherency cost of the pool, by entry")
     table: Vector = field(
         "Factors for 1, 2, … busy units by entry, the last step continued; shape (entries, most units + 2)"
     )

@@ -249,8 +249,8 @@ class Station:
 
     rate_pps: float
     mix: ServiceMix
-    servers: int = field("Frames in service at once; frames in all")
-    room: int = field("Frames in service at once; frames in all")
+    servers: int = field("Frames in service at once")
+    room: int = field("Frames in all")
     independent: bool = field(
         "Whether one frame's service time says nothing about the next one's: one size, or sizes drawn at random"
     )

@@ -67,8 +67,8 @@ _MOST_TERMS = 5000
 class Term:
     """One term of the model, over the rows of the design."""
 
-    name: str = field('``"AB"``, ``"packet size x queue manager"``')
-    label: str = field('``"AB"``, ``"packet size x queue manager"``')
+    name: str = field('Letters of the factors: ``"AB"``')
+    label: str = field('Names of the factors: ``"packet size x queue manager"``')
     letters: tuple[str, ...]
     columns: Floats
     levels: tuple[tuple[str, Floats], ...] = field(
@@ -449,8 +449,8 @@ class Fit:
     residuals: Floats
     leverages: Floats
     blocks: tuple[slice, ...] = field("Where the coefficients of each term stand")
-    sst: float = field("Zero where they are no more than rounding")
-    sse: float = field("Zero where they are no more than rounding")
+    sst: float = field("Total sum of squares; zero where it is no more than rounding")
+    sse: float = field("Sum of squared errors; zero where it is no more than rounding")
     error_df: int
     is_orthogonal: bool = field("Whether each effect is estimated as if it were alone")
     is_exact: bool = field(

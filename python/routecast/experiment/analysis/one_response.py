@@ -61,8 +61,8 @@ class Contrast:
 
     value: float
     standard_error: float | None = field("None where there is no noise")
-    low: float | None = field("None where there is no noise")
-    high: float | None = field("None where there is no noise")
+    low: float | None = field("Lower end of the interval; None where there is no noise")
+    high: float | None = field("Upper end of the interval; None where there is no noise")
     is_significant: bool | None = field("Whether its interval excludes zero")
 
 

@@ -68,8 +68,8 @@ class LevelEffect:
 
     label: str = field('Of the level, or of the levels of an interaction: ``"78 B, 4 threads"``')
     value: float
-    low: float | None = field("Its confidence interval", default=None)
-    high: float | None = field("Its confidence interval", default=None)
+    low: float | None = field("Lower end of its confidence interval", default=None)
+    high: float | None = field("Upper end of its confidence interval", default=None)
 
 
 @value
@@ -88,8 +88,8 @@ class Effect:
     )
     share_ratio: float | None = field("``ss`` over SST, Jain's percentage of variation explained")
     standard_error: float | None = None
-    low: float | None = field("Confidence interval of ``value``", default=None)
-    high: float | None = field("Confidence interval of ``value``", default=None)
+    low: float | None = field("Lower end of the confidence interval of ``value``", default=None)
+    high: float | None = field("Upper end of the confidence interval of ``value``", default=None)
     p_value: float | None = field("Of the test that there is no effect", default=None)
     is_significant: bool | None = field(
         "Whether it is told from noise; None where there is no noise to tell it from", default=None
@@ -109,8 +109,8 @@ class AnovaRow:
     df: int
     ss: float
     ms: float | None = field("``ss / df``", default=None)
-    f: float | None = field("Against the errors (lack of fit: against pure error)", default=None)
-    p_value: float | None = field("Against the errors (lack of fit: against pure error)", default=None)
+    f: float | None = field("Mean square over that of the errors (lack of fit: of pure error)", default=None)
+    p_value: float | None = field("Probability of a greater ``f`` by chance", default=None)
 
 
 @value
@@ -193,7 +193,7 @@ class LackOfFit:
     ss: float
     pure_ss: float
     f: float | None = field("None where the repetitions are identical")
-    p_value: float | None = field("None where the repetitions are identical")
+    p_value: float | None = field("Probability of a greater ``f`` by chance; None where the repetitions are identical")
     verdict: str
 
 
@@ -277,8 +277,8 @@ class Cell:
     values: tuple[float, ...] = field("Of the replications that answered, as analysed")
     mean: float | None = field("None where none answered")
     predicted: float | None = field("By the model")
-    low: float | None = field("Confidence interval of the predicted mean response", default=None)
-    high: float | None = field("Confidence interval of the predicted mean response", default=None)
+    low: float | None = field("Lower end of the confidence interval of the predicted mean response", default=None)
+    high: float | None = field("Upper end of the confidence interval of the predicted mean response", default=None)
 
 
 @value
@@ -340,8 +340,12 @@ class Analysis:
     # How much of the variation the model explains: as it is, with the number of its terms held against it, and for runs
     # that it was not fitted to (PRESS).
     r2_ratio: float | None = None
-    adjusted_r2_ratio: float | None = field("How much of the variation the model explains", default=None)
-    predicted_r2_ratio: float | None = field("How much of the variation the model explains", default=None)
+    adjusted_r2_ratio: float | None = field(
+        "Share of the variation that the model explains, adjusted for its terms", default=None
+    )
+    predicted_r2_ratio: float | None = field(
+        "Share of the variation of left-out runs that the model explains", default=None
+    )
     noise: str = field("Where the estimate of the noise comes from, or why there is none", default="")
     anova: tuple[AnovaRow, ...] = ()
     lenth: Lenth | None = field("Where there are no errors to compare with, and the evaluator has noise", default=None)

@@ -646,8 +646,8 @@ class Picture:
     """One picture of a report."""
 
     name: str = field("Stem of its file")
-    title: str = field("The caption says how to read it")
-    caption: str = field("The caption says how to read it")
+    title: str = field("What it shows")
+    caption: str = field("How to read it")
     is_finding: bool = field("Whether it shows what was found, or whether to trust it")
     drawn: Callable[..., str] = field("Returns the SVG; ``has_heading`` writes title and caption into it")
 

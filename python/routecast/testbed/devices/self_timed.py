@@ -18,7 +18,7 @@ class SelfTimedCounts:
     busy_s: float = field(
         "Of it, for how long the device had its core: what other tasks took of the core is not the device's cost"
     )
-    received_frames: int = field("Over all ports; what is received and not forwarded was dropped")
+    received_frames: int = field("Over all ports")
     forwarded_frames: int = field("Over all ports; what is received and not forwarded was dropped")
 
     @property

@@ -46,11 +46,11 @@ class Zone:
 class PowerSpan:
     """Mean power between two samples."""
 
-    from_s: float = field("On the monotonic clock")
-    to_s: float = field("On the monotonic clock")
+    from_s: float = field("Begin on the monotonic clock")
+    to_s: float = field("End on the monotonic clock")
     zones_w: Mapping[str, float] = field("Mean power by zone; all counted zones are there")
-    low_w: float = field("Least and most of the sum over the counted zones that was seen in the span")
-    high_w: float = field("Least and most of the sum over the counted zones that was seen in the span")
+    low_w: float = field("Least sum over the counted zones in the span")
+    high_w: float = field("Greatest sum over the counted zones in the span")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,9 @@ class PowerReading:
     meter: str = field("Which meter, as it is named on the command line")
     scope: str = field("What the figures cover")
     # A counter of energy shows no peaks within a sampling interval.
-    mean_w: float = field("Mean over the metered time, and the least and most that was seen")
-    min_w: float = field("Mean over the metered time, and the least and most that was seen")
-    max_w: float = field("Mean over the metered time, and the least and most that was seen")
+    mean_w: float = field("Mean over the metered time")
+    min_w: float = field("Least power that was seen")
+    max_w: float = field("Greatest power that was seen")
     energy_j: float = field("Energy in the metered time: ``mean_w * metered_s``")
     interval_s: float = field("Length of the interval that was asked for")
     metered_s: float = field(

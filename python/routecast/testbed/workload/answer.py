@@ -436,24 +436,23 @@ class Characterisation:
     )
     mean: OfSize = field("Over all packets traced")
     fit: LineFit = field("Instructions over the frame size")
-    packets: int = field("Packets traced, and whether these are all that were asked for")
-    complete: bool = field("Packets traced, and whether these are all that were asked for")
-    # Instructions executed at least once and their bytes; the fewest that make up 99 % and 90 % of all executed.
-    static_instructions: int
-    code_bytes: int = field("Instructions executed at least once and their bytes")
-    for_99_percent: int = field("Instructions executed at least once and their bytes")
-    for_90_percent: int = field("Instructions executed at least once and their bytes")
-    packet_lines: int = field("Lines of 64 B touched in all: the working set of the trace")
-    other_lines: int = field("Lines of 64 B touched in all: the working set of the trace")
-    data_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
-    other_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
-    instruction_accesses: float = field("Accesses to lines, per packet: what the misses are a part of")
+    packets: int = field("Packets traced")
+    complete: bool = field("Whether these are all that were asked for")
+    static_instructions: int = field("Instructions that ran at least once")
+    code_bytes: int = field("Bytes of the instructions that ran at least once")
+    for_99_percent: int = field("Fewest instructions that make up 99 % of those executed")
+    for_90_percent: int = field("Fewest instructions that make up 90 % of those executed")
+    packet_lines: int = field("Lines of 64 B of packets touched in all")
+    other_lines: int = field("Other lines of 64 B touched in all")
+    data_accesses: float = field("Accesses to lines of packets' data, per packet: what the misses are a part of")
+    other_accesses: float = field("Accesses to lines of other data, per packet")
+    instruction_accesses: float = field("Accesses to lines of instructions, per packet")
     cold_misses: float = field("Of ``data``, per packet: lines touched for the first time, which no cache holds")
     misses: tuple[Misses, ...]
     tempo: Tempo | None
     held: int = field("Packets that the kernel goes round")
-    skipped: int = field("Packets of the capture left out (not IPv4), and those that it holds in part")
-    cut: int = field("Packets of the capture left out (not IPv4), and those that it holds in part")
+    skipped: int = field("Packets of the capture left out (not IPv4)")
+    cut: int = field("Packets that the capture holds in part")
     more: bool = field("Whether the capture has more packets than were taken")
 
     def instructions(self, frame_bytes: float) -> float:
