@@ -38,7 +38,7 @@ def test_every_option_is_documented_in_its_class_and_in_its_messages(name: str) 
     documented = "".join(one.__doc__ or "" for one in kind.__mro__)
     for declared in fields(kind):
         assert declared.metadata["text"]
-        assert f"{declared.name} : " in documented or f", {declared.name} : " in documented
+        assert f"``{declared.name}``" in documented
 
 
 @pytest.mark.parametrize("name", NAMES)

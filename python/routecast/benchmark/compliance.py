@@ -147,9 +147,6 @@ def _listed(values: Iterable[int]) -> str:
     return ", ".join(str(value) for value in sorted(set(values)))
 
 
-# RFC 2544 sec. 11: conditions under which the tests are repeated, and why some of them are not run.
-
-
 _MODIFIERS = (
     ("11.1", "tests repeated with 1 % broadcast frames in the stream"),
     ("11.2", "tests repeated with a management query as the first frame of each second"),
@@ -163,7 +160,10 @@ _LEFT_OUT = (
 
 
 def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
-    """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate."""
+    """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate.
+
+    RFC 2544 sec. 11: conditions under which the tests are repeated, and why some of them are not run.
+    """
     ran = {SECTIONS[stream.modifier] for stream in streams if stream.modifier in SECTIONS}
     modifiers = [
         NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why)

@@ -46,14 +46,14 @@ def write_report(result: BenchmarkResult, folder: Path) -> Path:
     return folder / "report.html"
 
 
-# All facts of router and tester, nested as they are, as names and values (RFC 2544 sec. 7).
-
-
 _LONGEST_LINE = 80
 
 
 def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
-    """Return router, tester, media and streams, and the profile's values."""
+    """Return router, tester, media and streams, and the profile's values.
+
+    All facts of router and tester, nested as they are, as names and values (RFC 2544 sec. 7).
+    """
     setup = result.setup
     streams = "\n".join(
         f"{stream.name}: UDP over {stream.protocol}, {'both ways' if stream.bidirectional else 'one way'}, "

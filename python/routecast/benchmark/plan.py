@@ -120,9 +120,6 @@ def plan_of(
     )
 
 
-# How long a benchmark takes: before it starts, from its profile; while it runs, from what it has done.
-
-
 TRIAL_OVERHEAD_S = 0.12
 """What a trial on the wire takes beyond its phases: arming, reading counters."""
 

@@ -261,15 +261,14 @@ def medium_of(link_bps: tuple[float, ...], *, virtual: bool) -> str:
     return f"Ethernet, {rates}" + (" (virtual)" if virtual else "")
 
 
-# A model with a reset of stated length: the router goes down, loses what it holds, and comes up again (RFC 6201).
-#
-# The reset procedure can so be run on a model. It must give the stated outage back, plus what the model adds: the
-# frames that waited in its queues when it went down, and those that arrive while it fills again.
-
-
 @value
 class Outage:
     """An evaluator whose router can be reset.
+
+    A model with a reset of stated length: the router goes down, loses what it holds, and comes up again (RFC 6201).
+
+    The reset procedure can so be run on a model. It must give the stated outage back, plus what the model adds: the
+    frames that waited in its queues when it went down, and those that arrive while it fills again.
 
     ::
 

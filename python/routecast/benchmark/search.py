@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["Bounds", "Burst", "Probe", "binary_search", "longest_burst", "mlr_search", "verified"]
 
 
-# What a search asks and what it finds. Loads are frames per second of one port, as MLRsearch has them.
-
-
 Probe = Callable[[float, float, str], Counts]
 """``probe(per_port_pps, duration_s, purpose)`` offers a load for so long and counts all ports' frames."""
 
@@ -42,17 +39,16 @@ class Bounds:
     )
 
 
-# Loss verification (ETSI GS NFV-TST009 clause 12.3.3; RFC 9004 sec. 6): a trial with a little loss is run again.
-#
-# A software router on a machine with other work loses frames now and then for reasons of the machine. Where most trials
-# of a rate have no loss, the loss of the others is taken to be such a disturbance. One lucky trial does not decide: the
-# median does. This is a deviation from RFC 2544 sec. 26.1, where every loss counts.
-
-
 def verified(
     probe: Probe, *, repeats: int, below_ratio: float, enough_ratio: float = 0.0, slice_s: float = 0.0
 ) -> Probe:
     """Return a probe that verifies losses, and cuts long trials into slices.
+
+    Loss verification (ETSI GS NFV-TST009 clause 12.3.3; RFC 9004 sec. 6): a trial with a little loss is run again.
+
+    A software router on a machine with other work loses frames now and then for reasons of the machine. Where most
+    trials of a rate have no loss, the loss of the others is taken to be such a disturbance. One lucky trial does not
+    decide: the median does. This is a deviation from RFC 2544 sec. 26.1, where every loss counts.
 
     ``repeats``: max(r): how often a trial with loss is run again. The median of all ``1 + repeats`` counts; of an even
     number the greater loss of the two in the middle, so that most trials have no more; ``below_ratio``: z: a greater
@@ -85,9 +81,6 @@ def verified(
     return sliced
 
 
-# Plain binary search, as RFC 2544 sec. 26.1 suggests it and most testers do it.
-
-
 _MOST_TRIALS = 200
 
 
@@ -103,6 +96,8 @@ def binary_search(
     doubts: int = 0,
 ) -> Bounds:
     """Halve the interval between a load that meets the goal and one that misses it until it is narrow enough.
+
+    Plain binary search, as RFC 2544 sec. 26.1 suggests it and most testers do it.
 
     Trials have the goal's initial length until the interval is narrow, then its final one: RFC 2544 sec. 24 allows
     shorter trials in a search and wants the last determination at full length. A lower bound that fails at full length
@@ -217,19 +212,18 @@ class _Search:
         )
 
 
-# MLRsearch (RFC 9971) by its reference library, over any evaluator.
-#
-# Conversions, which RFC 9971 wants stated: the library's load is that of **one port**, its counts are of **all ports**
-# together; the ratio of loss is the same either way. Frames that the tester could not send count as lost. The library
-# measures its own time by the wall clock, so its limit is set far beyond any run: how long a search takes is the
-# business of the profile. There is no warm-up trial: the stage before it has sent at the maximum rate already.
-
-
 _NO_TIME_LIMIT_S = 1e9
 
 
 def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float) -> tuple[Bounds, ...]:
     """Search for all goals at once.
+
+    MLRsearch (RFC 9971) by its reference library, over any evaluator.
+
+    Conversions, which RFC 9971 wants stated: the library's load is that of **one port**, its counts are of **all
+    ports** together; the ratio of loss is the same either way. Frames that the tester could not send count as lost. The
+    library measures its own time by the wall clock, so its limit is set far beyond any run: how long a search takes is
+    the business of the profile. There is no warm-up trial: the stage before it has sent at the maximum rate already.
 
     ``least_pps`` and ``most_pps``: ends of the search, per port. The result is in the order of the goals.
     """
@@ -302,12 +296,11 @@ def _bounds(result: Any) -> Bounds:
     )
 
 
-# The longest burst without loss: TST009 binary search with loss verification (RFC 9004 sec. 6).
-
-
 @value
 class Burst:
     """Longest burst without loss in frames, all ports; 0 if even the shortest lost.
+
+    The longest burst without loss: TST009 binary search with loss verification (RFC 9004 sec. 6).
 
     ``outcome`` is ``"limit"`` where the longest that may be sent had none.
     """

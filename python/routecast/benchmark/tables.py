@@ -164,9 +164,6 @@ def trials_table(result: BenchmarkResult) -> Table:
     return known(table)
 
 
-# Trials that a tool has made, as a table.
-
-
 def records_table(file: str, records: Sequence[Record]) -> Table:
     """Return the trials of a file: goal, frame, rates, loss, latency."""
     sources = ", ".join(dict.fromkeys(record.source for record in records))

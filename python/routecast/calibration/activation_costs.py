@@ -34,26 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["ActivationCosts", "FittedActivation", "PollCosts", "PollManner", "fit_activation_costs", "fit_poll_costs"]
 
 
-# Costs per packet and per poll from two rates: the greatest, and the one from which the core is never idle.
-#
-# A router that polls saturates before its maximum. From some rate on the next frame is there before a poll of a single
-# frame is over: the core is never idle any more, though it forwards still more, for then a poll takes several frames
-# and its own cost is shared. At constant bit rate, with ``c`` seconds for a frame and ``P`` for a poll of at most
-# ``B``
-# frames,
-#
-# ::
-#
-#     c + P/B = 1 / maximum rate          full polls, one after the other
-#     c + P   = 1 / saturation rate       polls of one frame, one after the other
-#
-# if a poll that finds frames is followed by another one, without interrupt (``until_empty``: the driver enables
-# interrupts when a poll finds nothing). If interrupts are enabled after each short poll (``until_short``), or a poll
-# takes what comes while it is under way (``exhaustive``), each frame alone brings its interrupt, ``C`` seconds, as
-# well:
-# ``C + c + P = 1 / saturation rate``. In Bolla et al. 2009 (sec. IV-B) the rates are 1040 and 700 kpps.
-
-
 PollManner = Literal["until_empty", "until_short", "exhaustive"]
 
 AT_ONCE_S = 1e-12
@@ -64,7 +44,25 @@ NEVER_LIMITS_BPS = 1e15
 
 @value
 class PollCosts:
-    """What a frame, a poll and an interrupt cost one core, in seconds, and how it polls."""
+    """What a frame, a poll and an interrupt cost one core, in seconds, and how it polls.
+
+    Costs per packet and per poll from two rates: the greatest, and the one from which the core is never idle.
+
+    A router that polls saturates before its maximum. From some rate on the next frame is there before a poll of a
+    single frame is over: the core is never idle any more, though it forwards still more, for then a poll takes several
+    frames and its own cost is shared. At constant bit rate, with ``c`` seconds for a frame and ``P`` for a poll of at
+    most ``B`` frames,
+
+    ::
+
+        c + P/B = 1 / maximum rate          full polls, one after the other
+        c + P   = 1 / saturation rate       polls of one frame, one after the other
+
+    if a poll that finds frames is followed by another one, without interrupt (``until_empty``: the driver enables
+    interrupts when a poll finds nothing). If interrupts are enabled after each short poll (``until_short``), or a poll
+    takes what comes while it is under way (``exhaustive``), each frame alone brings its interrupt, ``C`` seconds, as
+    well: ``C + c + P = 1 / saturation rate``. In Bolla et al. 2009 (sec. IV-B) the rates are 1040 and 700 kpps.
+    """
 
     per_packet_s: float
     per_poll_s: float

@@ -53,22 +53,6 @@ __all__ = [
 ]
 
 
-# What the series of one test bed share: they are fitted with one cost of polling a further queue.
-#
-# How much a frame costs more on a core that polls several ports (:mod:`routecast.evaluate.points`) is a property of
-# the
-# poll loop, not of the function under test. A single series cannot tell it from contention: two cores that pass 2.0
-# times
-# the rate of one may poll cheaply, or gain 5 % by polling less and lose them to each other. Many series can. The cost
-# is
-# therefore estimated from the calibration points of all series of a test bed together by its marginal likelihood
-# (empirical Bayes, Robbins 1956; Carlin and Louis 2000, ch. 3)::
-#
-#     p(cost | points) ∝ N(cost; prior) · Π_series Σ_laws w_law Z_law(series | cost)
-#
-# and its mean and standard deviation make the prior with which each series is then fitted by itself.
-
-
 _GRID = tuple(float(cost) for cost in np.linspace(-0.1, 0.2, 16))
 _FIXED_SD = 1e-6
 _FINEST_SD = 0.005
@@ -78,6 +62,18 @@ def shared_poll(
     series: Sequence[Sequence[Point]], *, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> Shape:
     """Return the cost of polling that the calibration points of all series support, as a prior for each.
+
+    What the series of one test bed share: they are fitted with one cost of polling a further queue.
+
+    How much a frame costs more on a core that polls several ports (:mod:`routecast.evaluate.points`) is a property of
+    the poll loop, not of the function under test. A single series cannot tell it from contention: two cores that pass
+    2.0 times the rate of one may poll cheaply, or gain 5 % by polling less and lose them to each other. Many series
+    can. The cost is therefore estimated from the calibration points of all series of a test bed together by its
+    marginal likelihood (empirical Bayes, Robbins 1956; Carlin and Louis 2000, ch. 3)::
+
+        p(cost | points) ∝ N(cost; prior) · Π_series Σ_laws w_law Z_law(series | cost)
+
+    and its mean and standard deviation make the prior with which each series is then fitted by itself.
 
     Where no series has points with different numbers of queues, it is the usual prior.
     """
@@ -103,22 +99,6 @@ def shared_poll(
     return replace(POLL_SHAPE, mean=mean, sd=max(sd, _FINEST_SD))
 
 
-# A chain of network functions under CPU quotas.
-#
-# ::
-#
-#     in ─► function 1 ─► function 2 ─► … ─► out        each may use the share q_i of a core
-#
-# A function with quota q gets the core for q of every period and loses the share q0 to being stopped and started again
-# (caches refilled, batches cut short), so it passes ``r·(q - q0)`` bytes a second; q0 is common to the functions of a
-# machine. The slowest function limits the chain, and near a tie the random order of stops costs a little more: ``X =
-# (Σ x_i^-p + C^-p)^(-1/p)`` with the ceiling C of what feeds the chain.
-#
-# The posterior is sampled as for a router (:mod:`routecast.calibration.posterior`). Priors: each r is free; q0 about
-# 2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control), a factor of 2
-# either way; C about three times what one core passes, a factor of 3 either way; p about 12.
-
-
 _DRAWS = 1000
 _NOISE_COPIES = 8
 _LEAST_SHARE = 1e-3
@@ -136,6 +116,21 @@ _STRUCTURE_SD = 0.01
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPoint:
     """Measured throughput of a chain, and the share of a core that each function may use.
+
+    A chain of network functions under CPU quotas.
+
+    ::
+
+        in ─► function 1 ─► function 2 ─► … ─► out        each may use the share q_i of a core
+
+    A function with quota q gets the core for q of every period and loses the share q0 to being stopped and started
+    again (caches refilled, batches cut short), so it passes ``r·(q - q0)`` bytes a second; q0 is common to the
+    functions of a machine. The slowest function limits the chain, and near a tie the random order of stops costs a
+    little more: ``X = (Σ x_i^-p + C^-p)^(-1/p)`` with the ceiling C of what feeds the chain.
+
+    The posterior is sampled as for a router (:mod:`routecast.calibration.posterior`). Priors: each r is free; q0 about
+    2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control), a factor of 2
+    either way; C about three times what one core passes, a factor of 3 either way; p about 12.
 
     ``standard_error_ratio`` is that of the throughput where it was repeated; 0: unknown.
     """

@@ -36,20 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["REPEATABILITY_RATIO", "Discrepancy", "Repeated", "Scales", "Sites", "is_capped"]
 
 
-# How well a measurement repeats: from repetitions where there are some, from published ones where not.
-#
-# The standard deviation of the logarithm of a repeated rate is pooled over all conditions that were repeated, with the
-# published one as four further degrees of freedom (a conjugate prior: Gelman et al., Bayesian Data Analysis, sec.
-# 2.6)::
-#
-#     σ² = (4·σ0² + Σ (ln x - mean)²) / (4 + repetitions - conditions)
-#
-# Repetitions of one condition count as one point, their mean, whose standard deviation is σ/√n. A further measurement
-# is
-# taken to stray normally, or, where forty repetitions and more tell it, as they do: a machine that is shared is often
-# fast or slow and seldom between.
-
-
 REPEATABILITY_RATIO = 0.01
 """One standard deviation of repeated maximum throughputs: medians of published repetitions are 0.3-0.9 %, 90th
 percentiles 5-14 %; searches that stop at steps are coarser."""
@@ -61,6 +47,18 @@ _ENOUGH_REPETITIONS = 40
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Repeated:
     """Points with repetitions joined, and how well each is known.
+
+    How well a measurement repeats: from repetitions where there are some, from published ones where not.
+
+    The standard deviation of the logarithm of a repeated rate is pooled over all conditions that were repeated, with
+    the published one as four further degrees of freedom (a conjugate prior: Gelman et al., Bayesian Data Analysis, sec.
+    2.6)::
+
+        σ² = (4·σ0² + Σ (ln x - mean)²) / (4 + repetitions - conditions)
+
+    Repetitions of one condition count as one point, their mean, whose standard deviation is σ/√n. A further measurement
+    is taken to stray normally, or, where forty repetitions and more tell it, as they do: a machine that is shared is
+    often fast or slow and seldom between.
 
     ``points``: one for each condition, at the geometric mean of its repetitions; ``noise``: standard deviation of the
     logarithm of each; ``one_ratio``: the same of a single measurement; ``strays``: how repetitions strayed, in

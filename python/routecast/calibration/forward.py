@@ -42,29 +42,28 @@ __all__ = [
 ]
 
 
-# Throughput under overload: cores, links and cards together (bottleneck law, Meyer et al. 2014 eq. 1 per flow).
-#
-# ::
-#
-#     port 0 ═ flows 0, 2, … ═╗  each offers its share of all links, as far as its own link carries it
-#     port 1 ═ flows 1, 3, … ═╩═► core of the flow, at most 1/x(k̄) frames/s, k̄ = busy cores on average
-#
-# The load is what all links together carry, spread evenly over the flows (Meyer 2014, sec. VI-A: 20 Gbit/s by F flows).
-# A
-# flow gets ``min(its share, its part of its link, rate of its core)``: of three flows on two links, two share one
-# link,
-# and the third offers two thirds of the other. Contention makes a core slower the more other cores are busy,
-# and a core whose flow is limited by its link is busy only part of the time, so the rate solves ``k̄ = Σ min(1,
-# share·x(k̄))``. The sum has one solution because both sides are monotone, and a few steps of bisection find it.
-
-
 _BISECTIONS = 40
 _BINDS = 1.0 - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturated:
-    """Throughput under overload, busy cores on average, and the limiting resource."""
+    """Throughput under overload, busy cores on average, and the limiting resource.
+
+    Throughput under overload: cores, links and cards together (bottleneck law, Meyer et al. 2014 eq. 1 per flow).
+
+    ::
+
+        port 0 ═ flows 0, 2, … ═╗  each offers its share of all links, as far as its own link carries it
+        port 1 ═ flows 1, 3, … ═╩═► core of the flow, at most 1/x(k̄) frames/s, k̄ = busy cores on average
+
+    The load is what all links together carry, spread evenly over the flows (Meyer 2014, sec. VI-A: 20 Gbit/s by F
+    flows). A flow gets ``min(its share, its part of its link, rate of its core)``: of three flows on two links, two
+    share one link, and the third offers two thirds of the other. Contention makes a core slower the more other cores
+    are busy, and a core whose flow is limited by its link is busy only part of the time, so the rate solves ``k̄ = Σ
+    min(1, share·x(k̄))``. The sum has one solution because both sides are monotone, and a few steps of bisection find
+    it.
+    """
 
     throughput_pps: float
     busy_cores: float

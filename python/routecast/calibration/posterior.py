@@ -34,19 +34,17 @@ if TYPE_CHECKING:
 __all__ = ["Posterior", "average_of_medians", "law_weights", "log_evidence", "sample_posterior", "weighted_quantiles"]
 
 
-# Bayesian model averaging: one weighted set of samples from the posteriors of several laws.
-#
-# The weight of a law is its prior weight times its evidence (Hoeting, Madigan, Raftery and Volinsky 1999, Statistical
-# Science 14). A point prediction is the weighted average of the medians of the laws (quantile averaging: Lichtendahl,
-# Grushka-Cockayne and Winkler 2013, Management Science 59). The median of the mixture would jump from one law to
-# another
-# where they disagree, its mean would follow the long tails of laws that the points leave open. Intervals are quantiles
-# of
-# the mixture.
-
-
 def law_weights(log_evidence: Sequence[float], prior_weight: Sequence[float]) -> Floats:
-    """Posterior weights of laws, summing up to 1."""
+    """Posterior weights of laws, summing up to 1.
+
+    Bayesian model averaging: one weighted set of samples from the posteriors of several laws.
+
+    The weight of a law is its prior weight times its evidence (Hoeting, Madigan, Raftery and Volinsky 1999, Statistical
+    Science 14). A point prediction is the weighted average of the medians of the laws (quantile averaging: Lichtendahl,
+    Grushka-Cockayne and Winkler 2013, Management Science 59). The median of the mixture would jump from one law to
+    another where they disagree, its mean would follow the long tails of laws that the points leave open. Intervals are
+    quantiles of the mixture.
+    """
     scores = np.asarray(log_evidence, dtype=float) + np.log(np.asarray(prior_weight, dtype=float))
     weights = np.exp(scores - scores.max())
     normalised: Floats = weights / weights.sum()

@@ -102,9 +102,6 @@ def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else math.nan
 
 
-# A predicted maximum throughput with its interval and what limits it.
-
-
 Limit = Literal["cpu", "link", "nic", "shared", "link and cpu"]
 """``cpu``: the cores; ``link``: the ports; ``nic``: a known packet rate of the cards; ``shared``: a limit common to all
 cores that the calibration found (PCIe, memory, a virtual machine behind the router); ``link and cpu``: some flows fill

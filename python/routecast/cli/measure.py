@@ -252,9 +252,9 @@ def measure(
     """Answer by sending frames through a real router: throughput, loss by place, latency, and whether it is a result.
 
     Without --load, find the maximum forwarding rate: what the device forwards in overload. Where the tester reaches no
-    overload the rate is a lower bound, printed with ≥, and the command leaves with 1.
-    An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
-    With --until many are made, each where it is expected to tell most; it leaves with 1 where too few were allowed.
+    overload the rate is a lower bound, printed with ≥, and the command leaves with 1. An invalid trial is run again and
+    then printed with the reasons why it is no result; the command leaves with 1. With --until many are made, each where
+    it is expected to tell most; it leaves with 1 where too few were allowed.
     """
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
     from routecast.evaluate.ramp import Climb, Ramp

@@ -477,9 +477,6 @@ def _points(time: MixedTime) -> tuple[list[float], list[float]]:
     return [time_s for time_s, _ in points], list(accumulate(chance for _, chance in points))
 
 
-# A queue whose server is interrupted while it works: the backlogs that interruptions leave.
-
-
 _INTERRUPTED_POINTS = 4096
 
 
@@ -665,11 +662,11 @@ class MG1(Queue):
 class MD1(Queue):
     """M/D/1: Poisson arrivals, one constant service time D, unlimited queue. Exact for rho < 1.
 
-    With k the whole number for which (k-1)D <= t < kD,
-    ``P(W <= t) = e^{-λ(kD-t)} Σ_{j<k} Q_{k-1-j} (λ(kD-t))^j/j!``, where ``Q_m`` is the probability of at most m waiting
-    frames: a sum of positive terms, stable for every load, unlike Crommelin's and Erlang's alternating series. Source:
-    Franx, Operations Research Letters 29(5), 2001, for M/D/c. The state probabilities come from the embedded chain by
-    balancing crossings of each level, positive terms only (Ramaswami, Stochastic Models 4, 1988).
+    With k the whole number for which (k-1)D <= t < kD, ``P(W <= t) = e^{-λ(kD-t)} Σ_{j<k} Q_{k-1-j} (λ(kD-t))^j/j!``,
+    where ``Q_m`` is the probability of at most m waiting frames: a sum of positive terms, stable for every load, unlike
+    Crommelin's and Erlang's alternating series. Source: Franx, Operations Research Letters 29(5), 2001, for M/D/c. The
+    state probabilities come from the embedded chain by balancing crossings of each level, positive terms only
+    (Ramaswami, Stochastic Models 4, 1988).
     """
 
     arrival_pps: float
@@ -1213,12 +1210,12 @@ _CLOSE_TO_ONE = 1e-7
 class GIGc(Queue):
     """GI/G/1 and GI/G/c by two moments: an approximation.
 
-    One server: Krämer and Langenbach-Belz, ``W ≈ rho/(1-rho)·E[S]·(c_a² + c_s²)/2·g`` with
-    ``g = exp(-2(1-rho)(1-c_a²)²/(3·rho·(c_a²+c_s²)))`` for c_a² <= 1 and ``g = exp(-(1-rho)(c_a²-1)/(c_a²+4c_s²))``
-    above; exact for M/G/1, usually within 10 % for c_a² and c_s² up to about 2 and rho above 0.3 (8th
-    International Teletraffic Congress, 1976). Several servers: Allen and Cunneen, ``W ≈ W_{M/M/c}·(c_a² +
-    c_s²)/2`` (Allen, "Probability, Statistics and Queueing Theory", 2nd edition, 1990), exact for M/M/c.
-    Arrival gaps must be independent. rho < 1.
+    One server: Krämer and Langenbach-Belz, ``W ≈ rho/(1-rho)·E[S]·(c_a² + c_s²)/2·g`` with ``g =
+    exp(-2(1-rho)(1-c_a²)²/(3·rho·(c_a²+c_s²)))`` for c_a² <= 1 and ``g = exp(-(1-rho)(c_a²-1)/(c_a²+4c_s²))`` above;
+    exact for M/G/1, usually within 10 % for c_a² and c_s² up to about 2 and rho above 0.3 (8th International
+    Teletraffic Congress, 1976). Several servers: Allen and Cunneen, ``W ≈ W_{M/M/c}·(c_a² + c_s²)/2`` (Allen,
+    "Probability, Statistics and Queueing Theory", 2nd edition, 1990), exact for M/M/c. Arrival gaps must be
+    independent. rho < 1.
     """
 
     arrival_pps: float

@@ -1,9 +1,8 @@
 """Is a rate steady, from when on, and what is it then? A verdict in place of somebody's eye.
 
 Four questions, in this order. Are there frames enough to say anything? Does the transient end within the first half of
-the trial (MSER-5)? Does what is left drift (regression on batch means)? Has
-it one level, or two? A series that passes has a mean with a 95 % interval; one
-that does not has a reason.
+the trial (MSER-5)? Does what is left drift (regression on batch means)? Has it one level, or two? A series that passes
+has a mean with a 95 % interval; one that does not has a reason.
 
 ::
 
@@ -45,9 +44,6 @@ __all__ = [
     "steadiness",
     "steadiness_of",
 ]
-
-
-# Batch means: how sure a mean is, and whether a series drifts, where neighbouring values resemble each other (S10).
 
 
 BATCHES = 20
@@ -179,20 +175,19 @@ def _p_of(slope: float, times: np.ndarray, residuals: np.ndarray, mean: float) -
     return 2.0 * float(stdtr(freedom, -abs(slope / error)))
 
 
-# Where the transient of a series ends: MSER-5 (semantics S10).
-#
-# This is ``mser5`` of ``crates/sim/src/steady.rs``, for series from anywhere else;
-# ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike. Latencies have
-# bursts, which rates have not: those the simulator cuts only where a test of ranks finds besides that what the rule
-# leaves out differs from the rest.
-
-
 FIVE = 5
 FEWEST_VALUES = 4 * FIVE
 
 
 def mser5(series: Sequence[float]) -> int | None:
     """Return how many leading values are the transient; None where the series has not settled.
+
+    Where the transient of a series ends: MSER-5 (semantics S10).
+
+    This is ``mser5`` of ``crates/sim/src/steady.rs``, for series from anywhere else;
+    ``tests/evaluate/test_steadiness.py`` holds the series of that file's tests too: both must cut alike. Latencies have
+    bursts, which rates have not: those the simulator cuts only where a test of ranks finds besides that what the rule
+    leaves out differs from the rest.
 
     MSER-5 (White 1997, *Simulation* 69(6), 323-334; with means of five: White, Cobb and Spratt 2000, Proc. Winter
     Simulation Conf., 755-760) takes the cut d that minimises the squared standard error of the mean of what is left,

@@ -356,9 +356,6 @@ def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...
     return tuple(rows)
 
 
-# From what a file says about the levels of a factor to coded levels.
-
-
 def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseModel] | None) -> Factor:
     """Return the factor of a table of the file.
 

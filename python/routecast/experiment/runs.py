@@ -24,15 +24,14 @@ from routecast.quantity.bounded_file import open_file
 __all__ = ["documents", "levels_of_row", "runs_of", "wire_order"]
 
 
-# The order in which the runs of an experiment go over the wire.
-#
-# What drifts meanwhile must not look like a factor, so the order is random (Montgomery, Design and Analysis of
-# Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed: the analysis knows which run came after
-# which.
-
-
 def wire_order(seed: int, count: int) -> list[int]:
     """Return the positions of ``count`` runs in the order in which they are made.
+
+    The order in which the runs of an experiment go over the wire.
+
+    What drifts meanwhile must not look like a factor, so the order is random (Montgomery, Design and Analysis of
+    Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed: the analysis knows which run came after
+    which.
 
     ``seed``: of the experiment.
     """

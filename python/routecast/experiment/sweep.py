@@ -221,9 +221,6 @@ def _remedy(runs: Sequence[Run], missing: Sequence[Run], counts: set[int]) -> st
     return f"start these again with the same folder: --shard {', '.join(wanted)}; or run all without --shard"
 
 
-# How long a sweep still takes, from how it has gone lately.
-
-
 LOOKS_BACK_S = 60.0
 """Runs of a design differ, as does what else the machine does: what is long past tells little."""
 
@@ -281,9 +278,6 @@ def remaining(time_s: float) -> str:
         return f"{minutes // 60} h {minutes % 60} min left"
     hours = -(-seconds // 3600)
     return f"{hours // 24} d {hours % 24} h left"
-
-
-# Answers as they come in: in memory, and in a folder within half a second.
 
 
 WRITES_AFTER_S = 0.2

@@ -35,9 +35,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["Estimate", "chosen_directions", "counted_steps", "estimate", "memory_channels", "operations_without_cost"]
 
 
-# The tables of a function in the sizes of the case, and whether the host's memory holds them.
-
-
 def table_sizes(function: NetworkFunction, entries_by_table: Mapping[str, int]) -> tuple[TableSize, ...]:
     """Return the function's tables; those in ``entries_by_table`` have so many entries.
 
@@ -89,9 +86,6 @@ def check_memory(
 def _gigabytes(size_bytes: float) -> str:
     size = size_bytes / 2**30
     return f"{size:,.0f} GiB" if size >= 1000.0 else f"{size:.3g} GiB"
-
-
-# What limits the frames per second of a machine: its cores, memory, network cards, links, buses.
 
 
 Resource = Literal["core", "memory", "nic", "link", "pcie"]
@@ -183,9 +177,6 @@ def _pcie_bytes(frame_bytes: float) -> float:
     return data + packets * _TLP_OVERHEAD_BYTES + _DESCRIPTOR_BYTES + _TLP_OVERHEAD_BYTES
 
 
-# Which directions of a function are computed, and what frames reach them.
-
-
 def chosen_directions(function: NetworkFunction, direction: str | None) -> dict[int, float]:
     """Return the numbers of the directions with their shares of the packets, which sum up to 1.
 
@@ -212,9 +203,6 @@ def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> di
             )
         frames[max(size, least)] = frames.get(max(size, least), 0.0) + share
     return frames
-
-
-# Which of a function's steps count on a host: those of the paper's model, or those of the function that runs.
 
 
 def counted_steps(function: NetworkFunction, hardware: Hardware) -> NetworkFunction:

@@ -25,9 +25,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["ASSUMED", "OPERATIONS", "Parameter", "assumption_notes", "cost_on", "mapping_problems"]
 
 
-# Costs that are assumed where a host's file gives none: of counted instructions alone.
-
-
 ASSUMED = {
     "instructions": OperationCost(
         operation="instructions",
@@ -233,9 +230,6 @@ _ALL = (
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.name: operation for operation in _ALL})
 """Every elementary operation by its name."""
-
-
-# Costs of a host that no function can use: of unknown operations, or by parameters that an operation does not have.
 
 
 def mapping_problems(hardware: Hardware) -> list[Problem]:

@@ -14,15 +14,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["StepEstimate", "level_shares", "step_estimate"]
 
 
-# Where the lines that a function touches are found: L1, L2, L3 or DRAM.
-#
-# On a host whose cores wait for every line (``stalls = "added"``) the shares follow from the sizes of the tables, the
-# popularity of the flows and the frames in flight (:mod:`routecast.hardware.residency`). On a host described as in
-# Baldi & Sapio 2018 (``stalls = "separate"``) a table that fits into L1 and L2 together (288 KB on their processor,
-# sec. 2.2) costs no access, and every access to a larger one goes to DRAM; where the traffic
-# states the number of flows, the share that reaches DRAM is computed as on other hosts.
-
-
 Shares = Mapping[str, Mapping[LevelName, float]]
 """Share of a stream's lines found in each level."""
 
@@ -33,6 +24,14 @@ def level_shares(
     works: Sequence[tuple[float, StepWork]], hardware: Hardware, popularity: Popularity, flows: int | None = None
 ) -> Shares:
     """Return the share of every stream's lines found in each level.
+
+    Where the lines that a function touches are found: L1, L2, L3 or DRAM.
+
+    On a host whose cores wait for every line (``stalls = "added"``) the shares follow from the sizes of the tables, the
+    popularity of the flows and the frames in flight (:mod:`routecast.hardware.residency`). On a host described as in
+    Baldi & Sapio 2018 (``stalls = "separate"``) a table that fits into L1 and L2 together (288 KB on their processor,
+    sec. 2.2) costs no access, and every access to a larger one goes to DRAM; where the traffic states the number of
+    flows, the share that reaches DRAM is computed as on other hosts.
 
     ``works``: steps with the share of packets that they are done for; ``popularity``: which flow a packet is of;
     ``flows``: number of flows where ``popularity`` has none.

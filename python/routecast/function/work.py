@@ -14,9 +14,6 @@ from routecast.quantity.did_you_mean import did_you_mean
 __all__ = ["LINE_BYTES", "StepWork", "Touch", "direction_work", "step_problems"]
 
 
-# The values of a step's parameters for a frame and tables, held to what the operation allows.
-
-
 ETHERNET_BYTES = 18
 """Ethernet header and FCS: what a frame is longer than its payload."""
 

@@ -47,12 +47,6 @@ __all__ = [
 ]
 
 
-# From a :class:`Hardware` to the text of its file, which reads back as the same value.
-
-
-# The keys of a ``*.hardware.toml``: the values of :mod:`routecast.hardware.model`, and those that only files have.
-
-
 _Table = extended(
     Cost,
     [
@@ -118,9 +112,6 @@ class _File:
     facts: dict[str, Any] = field("What else is known of the host", default_factory=dict)
 
 
-# From the text of a ``*.hardware.toml`` to a :class:`Hardware`: every fault at once, each with its place.
-
-
 PARAMETERS = frozenset({"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules", "tuples", "burst", "n", "lines"})
 """Names that the formulas of operations may have: the parameters of all elementary operations."""
 
@@ -129,6 +120,8 @@ _LEVELS = ("L1", "L2", "L3", "DRAM")
 
 def parse_hardware(text: str, subject: str = "hardware file") -> Hardware:
     """Read a host from the text of its file; ``subject`` is what messages call it.
+
+    From the text of a ``*.hardware.toml`` to a :class:`Hardware`: every fault at once, each with its place.
 
     Raises FileProblem: the text is not TOML, or contains faults; the error lists each with its place.
     """

@@ -44,18 +44,17 @@ __all__ = [
 ]
 
 
-# What a row of repeated measurements says: a typical value that disturbances do not move, and how far they scatter.
-#
-# Interrupts, neighbours and other processes only ever add time, so the lower quartile is closer to the undisturbed
-# cost
-# than mean or median are, and one lucky repeat does not decide it as it would the minimum.
-
-
 _TYPICAL = 0.25
 
 
 def typical(repeats: Sequence[float]) -> float:
-    """Return the lower quartile."""
+    """Return the lower quartile.
+
+    What a row of repeated measurements says: a typical value that disturbances do not move, and how far they scatter.
+
+    Interrupts, neighbours and other processes only ever add time, so the lower quartile is closer to the undisturbed
+    cost than mean or median are, and one lucky repeat does not decide it as it would the minimum.
+    """
     return quantile(repeats, _TYPICAL)
 
 
@@ -69,9 +68,6 @@ def scatter_ratio(repeats: Sequence[float]) -> float:
     """
     middle = quantile(repeats, 0.5)
     return (middle - min(repeats)) / middle if len(repeats) >= 3 and middle > 0.0 else math.nan
-
-
-# Was the host quiet enough while it was probed? Repeats, steal time, interruptions and clock decide.
 
 
 @value
@@ -152,20 +148,6 @@ def _repeats(outcome: Mapping[str, Any]) -> Iterator[list[float]]:
         yield [1.0 / rate for rate in point["bytes_per_s"] if rate > 0.0]
 
 
-# From measured cycles of an operation to the coefficients of its formula.
-#
-# ``data/hardware/shapes.toml`` says which terms the cycles of each operation are made of, and which lines of memory it
-# touches (the tables of ``crates/probe``). The probe brings samples; the coefficients are least squares of the
-# *relative*
-# errors, none negative (Lawson & Hanson's NNLS)::
-#
-#     cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ w ((fit − measured) / max(measured, 1))²,  c ≥ 0
-#
-# Now and then a sample is far off for a reason that is its own, such as arrays that happen to lie a multiple of 4 KiB
-# apart: errors e beyond 10 % get the weight w = 10 % / |e| (Huber 1964), so that they do not bend the formula; the
-# residual that is told has them in full.
-
-
 BADLY_RATIO = 0.10
 """A formula that misses its samples by more (root mean square) is told as a doubt."""
 
@@ -179,6 +161,19 @@ _LEAST_CYCLES = 1.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostShape:
     """How the cost of an operation is made up: terms of its cycles, and the lines that it touches.
+
+    From measured cycles of an operation to the coefficients of its formula.
+
+    ``data/hardware/shapes.toml`` says which terms the cycles of each operation are made of, and which lines of memory
+    it touches (the tables of ``crates/probe``). The probe brings samples; the coefficients are least squares of the
+    *relative*
+    errors, none negative (Lawson & Hanson's NNLS)::
+
+        cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ w ((fit − measured) / max(measured, 1))²,  c ≥ 0
+
+    Now and then a sample is far off for a reason that is its own, such as arrays that happen to lie a multiple of 4 KiB
+    apart: errors e beyond 10 % get the weight w = 10 % / |e| (Huber 1964), so that they do not bend the formula; the
+    residual that is told has them in full.
 
     Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
     ``in_use`` holds texts that stand for parameters in the formula that comes of the fit.
@@ -337,27 +332,6 @@ def _is_one_call(text: str) -> bool:
     return False
 
 
-# From access times over working sets of growing size to the sizes and costs of the memory's levels.
-#
-# ::
-#
-#     cycles                          ┌────── DRAM        cycles(W) = c0 + d2·m1(W) + d3·m2(W) + d4·m3(W)
-#                      ┌──────────────┘ L3
-#            ┌─────────┘ L2                               ml(W) = 1 − min(1, Cl / W): share not found within capacity
-# Cl
-#     ───────┘ L1
-#            C1        C2             C3         W
-#
-# Random lines of a working set of W bytes are found within a capacity C with probability min(1, C/W). L1 and L2 belong
-# to
-# the core, so C1 and C2 are what the system says. The last level is shared, and a virtual machine or a busy host gets
-# a
-# part of it: C3 is fitted, with the system's figure as its bound, to the times of batched lines, because that is how
-# operations ask for them. The steps d are least-squares and not negative
-# (Lawson & Hanson's NNLS), so a level never costs less than the one before. Costs stand on top of L1's, which is 0 by
-# definition: the operations' cycles were taken with their data in L1.
-
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -376,7 +350,26 @@ _PATTERNS = {"dependent": "latency", "batched": "batched", "streamed": "streamed
 
 @value
 class LevelFit:
-    """The fitted levels."""
+    """The fitted levels.
+
+    From access times over working sets of growing size to the sizes and costs of the memory's levels.
+
+    ::
+
+        cycles                          ┌────── DRAM        cycles(W) = c0 + d2·m1(W) + d3·m2(W) + d4·m3(W)
+                         ┌──────────────┘ L3
+               ┌─────────┘ L2                               ml(W) = 1 − min(1, Cl / W): share not found within capacity
+    Cl
+        ───────┘ L1
+               C1        C2             C3         W
+
+    Random lines of a working set of W bytes are found within a capacity C with probability min(1, C/W). L1 and L2
+    belong to the core, so C1 and C2 are what the system says. The last level is shared, and a virtual machine or a busy
+    host gets a part of it: C3 is fitted, with the system's figure as its bound, to the times of batched lines, because
+    that is how operations ask for them. The steps d are least-squares and not negative (Lawson & Hanson's NNLS), so a
+    level never costs less than the one before. Costs stand on top of L1's, which is 0 by definition: the operations'
+    cycles were taken with their data in L1.
+    """
 
     levels: tuple[MemoryLevel, ...] = field("L1, L2, L3, DRAM; L3 is missing where the host has none")
     residual_ratio: Mapping[str, float] = field("Root mean square of the relative residuals, by pattern")

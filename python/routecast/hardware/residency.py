@@ -30,20 +30,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["LINE_BYTES", "Stream", "batch_waiting_cycles", "distinct_lines", "residency"]
 
 
-# How long a core waits for a batch of lines that were asked for together.
-#
-# One line far away makes the whole batch wait for it; others that are as far arrive meanwhile, one after the other::
-#
-#     all n lines in level l     n · batched(l)  =  first(l) + (n − 1) · next(l),     first(l) = dependent(l) at most
-#     mixed levels               Σ_l  P(l is the farthest with a line) · first(l)  +  (lines in l beyond one) · next(l)
-#
-# ``batched`` and ``dependent`` are what a probe measures with all lines in one level (:class:`MemoryLevel`), in
-# batches
-# of n lines. A mean over the levels, Σ shares · batched, would let a tenth of the lines in DRAM cost a tenth; they
-# cost
-# a whole latency to nearly every batch.
-
-
 def batch_waiting_cycles(
     levels: Sequence[MemoryLevel],
     shares: Mapping[LevelName, float],
@@ -53,6 +39,17 @@ def batch_waiting_cycles(
     frequency_hz: float,
 ) -> Mapping[LevelName, float]:
     """Return the cycles that a packet waits for its lines, by the level where they are found.
+
+    How long a core waits for a batch of lines that were asked for together.
+
+    One line far away makes the whole batch wait for it; others that are as far arrive meanwhile, one after the other::
+
+        all n lines in level l     n · batched(l)  =  first(l) + (n − 1) · next(l),     first(l) = dependent(l) at most
+        mixed levels               Σ_l  P(l is the farthest with a line) · first(l) + (lines in l beyond one) · next(l)
+
+    ``batched`` and ``dependent`` are what a probe measures with all lines in one level (:class:`MemoryLevel`), in
+    batches of n lines. A mean over the levels, Σ shares · batched, would let a tenth of the lines in DRAM cost a tenth;
+    they cost a whole latency to nearly every batch.
 
     ``levels``: the fastest first; ``shares``: share of the lines found in each level; ``lines``: lines per packet;
     ``batch_frames`` packets ask for one each together, and again for the next one; ``batch_frames``: also of the probe;

@@ -175,9 +175,6 @@ def read_capture(path: str | Path) -> Arrivals:
     )
 
 
-# Reading a recorded trace: a CSV file with one frame per line.
-
-
 _COLUMNS = ("time_s", "frame_bytes", "flow")
 _SHOWN_PROBLEMS = 20
 _LARGEST_BYTES = 500_000_000

@@ -14,12 +14,6 @@ from routecast.errors import ModelProblem, Problem
 __all__ = ["MICROSOFT_KEY", "SYMMETRIC_KEY", "Flow", "FlowSet", "rss_hash", "rss_index", "toeplitz"]
 
 
-# The Toeplitz hash of receive-side scaling (RSS), as NICs compute it over a frame's addresses and ports.
-#
-# Source: Microsoft, "RSS hashing functions" and "Verifying the RSS hash calculation" (Windows driver
-# documentation); the key and the test vectors there are what the tests hold this against.
-
-
 MICROSOFT_KEY: Final = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
 """Microsoft's example key of 40 bytes; the default of many drivers."""
 
@@ -29,6 +23,11 @@ SYMMETRIC_KEY: Final = bytes.fromhex("6d5a" * 20)
 
 def toeplitz(data: bytes, key: bytes = MICROSOFT_KEY) -> int:
     """Return the 32-bit Toeplitz hash of ``data``.
+
+    The Toeplitz hash of receive-side scaling (RSS), as NICs compute it over a frame's addresses and ports.
+
+    Source: Microsoft, "RSS hashing functions" and "Verifying the RSS hash calculation" (Windows driver documentation);
+    the key and the test vectors there are what the tests hold this against.
 
     Every set bit of the data, from the left, adds (modulo 2) the 32 bits of the key that start at its
     position.

@@ -575,15 +575,15 @@ def _of_simulation(file: NocFile) -> Iterator[Problem]:
         yield Problem("simulation.iterations", 'goes with allocator = "islip" only')
 
 
-# The traffic that ``[traffic]`` of a file describes, before it is normalised.
-
-
 # Only proportions mean anything without a link rate, so that rates in bit/s are welcome; beyond, sums overflow.
 _LARGEST = 1e18
 
 
 def node_at(topology: Topology, place: tuple[int, ...]) -> int:
-    """Return the number of the node at ``(x, y)`` or ``(x, y, k)``."""
+    """Return the number of the node at ``(x, y)`` or ``(x, y, k)``.
+
+    The traffic that ``[traffic]`` of a file describes, before it is normalised.
+    """
     x, y, *rest = place
     return topology.router_at(x, y) * topology.concentration + (rest[0] if rest else 0)
 

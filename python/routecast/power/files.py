@@ -52,9 +52,6 @@ def _table(kind: str) -> type:
     return extended(_KINDS[kind], fields)
 
 
-# From power models to the text of their files, which reads back as the same value.
-
-
 SUFFIXES = (".toml", ".json", ".yaml", ".yml")
 """Endings of power model files; the last two are NetPowerBench's, for ports only."""
 

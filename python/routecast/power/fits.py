@@ -40,9 +40,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["TERMS", "DeviceFit", "Fitted", "fit_file", "fit_ports", "fit_router", "model_for"]
 
 
-# The software router's power model from samples: Phi_idle(f), Phi_active(f), r_max(f), gains, and the form.
-
-
 FormKind = Literal["published", "monotone", "polynomial"]
 
 
@@ -166,12 +163,6 @@ def _form(device: str, samples: Sequence[LoadSample], alone: Mapping[float, floa
         raise FitProblem(device, problem.message) from problem
 
 
-# Port models from samples, by weighted robust least squares over all experiments of a class of ports at once.
-#
-# NetPowerBench fits in steps (base, idle, ports, transceivers, then a line per packet size, then a line through their
-# slopes), each on the remainder of the last. One regression uses every sample for every term and gives intervals.
-
-
 TERMS = ("base_w", "trx_in_w", "port_w", "trx_up_w", "offset_w", "bit_j", "packet_j")
 """Terms of the model, in the order in which they are taken in: one that adds nothing new is left out."""
 
@@ -184,7 +175,13 @@ Array = NDArray[np.float64]
 
 @value
 class FittedPorts:
-    """What was found for one class of ports."""
+    """What was found for one class of ports.
+
+    Port models from samples, by weighted robust least squares over all experiments of a class of ports at once.
+
+    NetPowerBench fits in steps (base, idle, ports, transceivers, then a line per packet size, then a line through their
+    slopes), each on the remainder of the last. One regression uses every sample for every term and gives intervals.
+    """
 
     model: PortClass
     interval: Mapping[str, tuple[float, float]] = field(

@@ -36,12 +36,6 @@ __all__ = [
 ]
 
 
-# Form functions from samples: the paper's polynomial by least squares, and a monotone spline that cannot overshoot.
-#
-# Why a spline with rising coefficients and not isotonic regression with PCHIP through its steps: it is smooth, one
-# constrained least-squares problem with one optimum, its bounds hold everywhere, and noise makes no plateaus.
-
-
 PAPER_ORDER = 7
 """The least order with which the paper found its accuracy acceptable (sec. V-A)."""
 
@@ -54,6 +48,11 @@ Array = NDArray[np.float64]
 
 def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = PAPER_ORDER) -> PolynomialForm:
     """Fit a polynomial with a_0 = 0 by least squares, as the paper does (eq. 4).
+
+    Form functions from samples: the paper's polynomial by least squares, and a monotone spline that cannot overshoot.
+
+    Why a spline with rising coefficients and not isotonic regression with PCHIP through its steps: it is smooth, one
+    constrained least-squares problem with one optimum, its bounds hold everywhere, and noise makes no plateaus.
 
     ``t`` and ``x``: normalised throughput, and power shifted by idle power and normalised. Raises FitProblem: fewer
     different throughputs above 0 than coefficients.
@@ -122,9 +121,6 @@ def _samples(t: Sequence[float], x: Sequence[float]) -> tuple[Array, Array]:
     if places.min() < 0.0 or places.max() > 1.0 + 1e-9:
         raise FitProblem("", "throughputs of a form function are normalised: they lie in 0..1")
     return np.minimum(places, 1.0), values
-
-
-# How far a model is from samples that it was not fitted to: median, 90th percentile, greatest.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

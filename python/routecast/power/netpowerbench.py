@@ -238,17 +238,16 @@ def _only(
             problems.append(Problem(where, f"is no key that is known here: {did_you_mean(str(key), known)}"))
 
 
-# NetPowerBench's own table of measurements (``devices/*/power_data.yml``) as rows of a table of samples.
-#
-# Its keys, one below the other, are the steps of a path (devices/README.md there); at the end stand the medians of the
-# measurements in ``power`` and their times in ``ts``.
-
-
 _DEEPEST = 8
 
 
 def read_power_data(path: str | Path) -> CsvFile:
     """Return the measurements of a file as rows with the columns device, path, n and mean_w.
+
+    NetPowerBench's own table of measurements (``devices/*/power_data.yml``) as rows of a table of samples.
+
+    Its keys, one below the other, are the steps of a path (devices/README.md there); at the end stand the medians of
+    the measurements in ``power`` and their times in ``ts``.
 
     Raises FileProblem: it cannot be read, is no YAML, or holds no measurements; all faults with their places.
     """

@@ -34,9 +34,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["FoundThroughput", "PowerTable", "PowerTableSettings", "power_table"]
 
 
-# What the power benchmark finds: a line for each state, and the metrics over them.
-
-
 @value
 class PowerTableRow:
     """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured."""

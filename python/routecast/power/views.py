@@ -132,9 +132,6 @@ def _error_row(name: str, fitted: int, errors: Sequence[float]) -> tuple[str, in
     return name, fitted, summary.count, summary.median_ratio, summary.p90_ratio, summary.max_ratio
 
 
-# The figure of ``routecast power fit``: samples beside the model.
-
-
 GREY = "#7a7f87"
 _DRAWN_DEVICES = 7
 _STEPS = 100
@@ -142,6 +139,8 @@ _STEPS = 100
 
 def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
     """Return samples and model: watts over load, or for ports and routers modelled over measured watts.
+
+    The figure of ``routecast power fit``: samples beside the model.
 
     Filled points are those that the model rests on, open ones those that it was not shown.
     """
@@ -372,15 +371,15 @@ def _staircase(course: Course, step_s: float, colour: str, *, dashed: bool) -> L
     )
 
 
-# Tables of ``routecast power``.
-
-
 SHOWN_METRICS = ("eer", "eer_unweighted", "ecr", "epi")
 _SHOWN_SETTINGS = 12
 
 
 def scope_of(machine: TunableRouter) -> str:
-    """Return what the watts of a machine cover."""
+    """Return what the watts of a machine cover.
+
+    Tables of ``routecast power``.
+    """
     power = machine.model.pool(machine.choices.pool).power
     return power.scope if power else "package"
 
@@ -629,7 +628,7 @@ def platforms_table(platforms: Iterable[Platform]) -> Table:
         Column("Clock", "GHz", ".3g", lambda row: row.frequency_hz / 1e9),
         kpps("One core", "max_pps"),
         kpps("Never idle from", "idle_zero_pps"),
-        kpps("TunableRouter", "machine_pps"),
+        kpps("Machine", "machine_pps"),
         Column("2 cores", "x one", ".3g", "gain_of_two"),
         Column("From", "W", ".3g", "least_w"),
         Column("To", "W", ".3g", "greatest_w"),

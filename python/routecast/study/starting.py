@@ -25,9 +25,9 @@ _ROOM = 1.2
 """A link that no row comes nearer to does not limit what was measured."""
 
 _TEXT = """\
-# Written by `routecast init --measurements`, of {source}.
-# `routecast study {name}.study.toml` calibrates, predicts every scenario, and writes {name}/report.html.
-# Values marked "guess" the table does not say: correct them. All keys: docs/cli.md, `routecast schema study`.
+# Written by `routecast init --measurements`, of {source}. `routecast study {name}.study.toml` calibrates, predicts
+# every scenario, and writes {name}/report.html. Values marked "guess" the table does not say: correct them. All keys:
+# docs/cli.md, `routecast schema study`.
 
 name = {name_text}
 title = {title}

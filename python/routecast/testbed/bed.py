@@ -32,20 +32,19 @@ SHARE_CORES = "ROUTECAST_SHARE_CORES"
 """Environment variable that allows beds to measure on the same cores, as ``--share-cores`` does for a bed."""
 
 
-# What idle cores do while a test bed is up: sleep, as ever, or poll, so that they work at once.
-#
-# A core that sleeps takes microseconds to wake up, a virtual one tens of them, and who wakes it is held up as well:
-# the
-# tester's own core. The kernel keeps cores out of their sleep states for as long as a process holds
-# ``/dev/cpu_dma_latency`` open with a latency of 0 (PM QoS, Documentation/power/pm_qos_interface.rst); it forgets that
-# when the process ends, however it ends.
-
-
 _DEVICE = Path("/dev/cpu_dma_latency")
 
 
 class IdlePolling:
-    """Keeps idle cores polling from :meth:`begin` to :meth:`end`."""
+    """Keeps idle cores polling from :meth:`begin` to :meth:`end`.
+
+    What idle cores do while a test bed is up: sleep, as ever, or poll, so that they work at once.
+
+    A core that sleeps takes microseconds to wake up, a virtual one tens of them, and who wakes it is held up as well:
+    the tester's own core. The kernel keeps cores out of their sleep states for as long as a process holds
+    ``/dev/cpu_dma_latency`` open with a latency of 0 (PM QoS, Documentation/power/pm_qos_interface.rst); it forgets
+    that when the process ends, however it ends.
+    """
 
     def __init__(self, device: Path = _DEVICE) -> None:
         self._device = device

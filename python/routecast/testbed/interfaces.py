@@ -22,9 +22,6 @@ from routecast.testbed.state import BedState
 __all__ = ["Interfaces", "inspect_ports"]
 
 
-# Is it safe to send here? What an interface must be before frames of a test leave by it (RFC 6815: in a lab only).
-
-
 OVERRIDE = "--i-own-this-network"
 """The option with which a user takes the responsibility."""
 
@@ -35,7 +32,10 @@ _UNKNOWN_SPEEDS = (-1, 0, 65_535, 4_294_967_295)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortFacts:
-    """What an interface is."""
+    """What an interface is.
+
+    Is it safe to send here? What an interface must be before frames of a test leave by it (RFC 6815: in a lab only).
+    """
 
     interface: str
     netns: str | None

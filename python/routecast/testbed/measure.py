@@ -33,12 +33,12 @@ from routecast.testbed.watch import MachineSnapshot, Watch
 __all__ = ["Measure", "Phases"]
 
 
-# The phases of a trial (RFC 2544 sec. 23).
-
-
 @value
 class Phases:
-    """The phases of a trial around the counted frames (RFC 2544 sec. 23)."""
+    """The phases of a trial around the counted frames (RFC 2544 sec. 23).
+
+    The phases of a trial (RFC 2544 sec. 23).
+    """
 
     # Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
     learning_frames: int = 4
@@ -64,9 +64,6 @@ class Phases:
     def rfc2544(cls) -> Phases:
         """Pauses as RFC 2544 sec. 23 has them: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
         return cls(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)
-
-
-# The tester of a bed while it is open: what is asked of it, what is read beside it, what the device has learnt.
 
 
 _LEARNING_PPS = 5_000.0

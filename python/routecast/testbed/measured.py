@@ -16,9 +16,6 @@ from routecast.testbed.watch import Core
 __all__ = ["over_time_of", "trial_of"]
 
 
-# How a measured trial went over time: the parts of the tester's outcomes as moments of the trial.
-
-
 _RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
 
 

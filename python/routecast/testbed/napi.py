@@ -19,9 +19,6 @@ from routecast.testbed.netns import inside
 __all__ = ["DUMP", "REQUEST", "ROUTE", "answers", "attributes", "message", "open_netlink"]
 
 
-# Netlink: questions to the kernel and its answers, as bytes.
-
-
 ROUTE = 0
 """NETLINK_ROUTE."""
 

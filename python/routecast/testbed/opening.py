@@ -21,9 +21,6 @@ from routecast.testbed.timed import measure_of
 __all__ = ["make_bed", "open_testbed", "pairs"]
 
 
-# Options of a device under test as people write them on a command line.
-
-
 def pairs(texts: Sequence[str]) -> dict[str, str]:
     """Split what people write after ``--dut-option``.
 

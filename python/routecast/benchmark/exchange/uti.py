@@ -258,14 +258,6 @@ def _frame_bytes(name: str) -> float:
     return _IMIX_V4_1_BYTES if _IMIX.search(name) else NAN
 
 
-# CSIT UTI JSON, model 1.5.1: written.
-#
-# A test case is all records of one title and frame size. With both bounds of an NDR and a PDR it becomes an ``ndrpdr``
-# result; otherwise what came back, one rate a trial, becomes ``mrr``, which is what a list of trials at a load is. The
-# limit of a tester is no upper bound, so it is an ``mrr`` as well, which says so.
-# Invalid trials are left out; a test that has none but invalid ones is a failed one, as the model wants it.
-
-
 Json = dict[str, object]
 
 _UNKNOWN = "unknown"
@@ -275,6 +267,13 @@ _LIMIT_TAG = "limit:"
 
 def uti_documents(records: Sequence[Record], *, name: str = "records", now: datetime | None = None) -> dict[str, Json]:
     """Return one document a test case, by a name that may be a file's stem.
+
+    CSIT UTI JSON, model 1.5.1: written.
+
+    A test case is all records of one title and frame size. With both bounds of an NDR and a PDR it becomes an
+    ``ndrpdr`` result; otherwise what came back, one rate a trial, becomes ``mrr``, which is what a list of trials at a
+    load is. The limit of a tester is no upper bound, so it is an ``mrr`` as well, which says so. Invalid trials are
+    left out; a test that has none but invalid ones is a failed one, as the model wants it.
 
     ``name``: of the source, for messages; ``now``: time of the export, which stands for start and end where the records
     do not bring them. Raises FileProblem: no record gives a rate that the model knows.

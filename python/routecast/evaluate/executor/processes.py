@@ -22,14 +22,6 @@ from routecast.evaluate.executor.workers import Workers, cores, ctrl_c_waits
 __all__ = ["Processes", "Submit", "crew", "shared_out"]
 
 
-# One process that answers calls, at the other end of a pipe of its own.
-#
-# The pools of the standard library share two pipes among all processes. One that is killed while it writes leaves half
-# a
-# message there, and who reads waits for the other half for ever. Here nothing is shared: a pipe whose process is gone
-# has an end, which is read as such.
-
-
 ENDS_WITHIN_S = 5.0
 """How long a process that has nothing to do may take to end by itself."""
 
@@ -38,6 +30,12 @@ _LOST = "a process ended abruptly while it was at work"
 
 class WorkerProcess:
     """A process that is started with the object; used by one thread, but ended by any.
+
+    One process that answers calls, at the other end of a pipe of its own.
+
+    The pools of the standard library share two pipes among all processes. One that is killed while it writes leaves
+    half a message there, and who reads waits for the other half for ever. Here nothing is shared: a pipe whose process
+    is gone has an end, which is read as such.
 
     It has the signal mask of the thread that starts it, even while it is still importing.
     """

@@ -28,9 +28,6 @@ from routecast.router.window import windows_of
 __all__ = ["FrameFate", "Message", "Simulate", "Trace"]
 
 
-# What limits a router in a trial: the fullest resource, and in windows what their frames wait for.
-
-
 _BUSY_MARGIN: Final = 0.02
 _NOTABLE_DROPS: Final = 0.1
 _ALL: Final = 1.0 - 1e-3
@@ -166,9 +163,6 @@ def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -
     return first, busiest
 
 
-# What the units of each pool and each task unit did, from the compiled core's outcome.
-
-
 def used_units(
     model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, float]]:
@@ -244,9 +238,6 @@ def _grants(task: TaskUnit, model: RouterModel) -> int:
     if task.request == "frame" and task.needs:
         return len(task.pin) or model.pool(task.needs[0].pool).units
     return task.parallel
-
-
-# The compiled core's outcome as a trial: names for indices.
 
 
 _ROUNDING = 1e-12

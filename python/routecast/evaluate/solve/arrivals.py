@@ -22,21 +22,20 @@ from routecast.router.model import Route
 __all__ = ["Arriving", "NobodyMeets", "depart", "enter", "merge", "split"]
 
 
-# How far apart frames are that one link or one server let through: what is spaced enough waits for nothing.
-#
-# A link lets frames follow each other no closer than they last on it (S1), a server of constant times no closer than
-# those. While all that happens to them is a constant
-# delay, their least gap stays, even over parallel stations that delay alike. A station whose longest service is
-# shorter
-# than that gap has no queue, whatever the arrival process: two frames never meet.
-
-
 _ROUNDING = 1.0 + 1e-9
 
 
 @value
 class Spacing:
-    """Frames of one link or server, delayed by a constant time since then."""
+    """Frames of one link or server, delayed by a constant time since then.
+
+    How far apart frames are that one link or one server let through: what is spaced enough waits for nothing.
+
+    A link lets frames follow each other no closer than they last on it (S1), a server of constant times no closer than
+    those. While all that happens to them is a constant delay, their least gap stays, even over parallel stations that
+    delay alike. A station whose longest service is shorter than that gap has no queue, whatever the arrival process:
+    two frames never meet.
+    """
 
     # Number of the port that they came in by; ``-1 - index`` for the task unit that served them last, one by one.
     origin: int

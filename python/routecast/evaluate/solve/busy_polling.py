@@ -1,11 +1,10 @@
 """Polling threads that share a unit: each has its turns whether it needs them or not, and its rings wait meanwhile.
 
 A polling thread never blocks, so under Linux's fair scheduler ``n`` of them on one unit get ``1/n`` of it each, in
-turns of a quantum q. A thread of the share f is away for ``T = q·max(1, (1 - f)/f)`` at a time (equal weights: for
-the quanta of all the others), once in ``T/(1 - f)``. While it is away only its ring of K frames takes what comes.
-So of frames that come at the rate λ, a part ``a`` of them while it is away, it serves at most
-``λ·(1 - a) + K·(1 - f)/T``, and loses none up to ``K·(1 - f)/(a·T)``: with ``a = 1 - f``, where frames come at any
-time, up to ``K/T``.
+turns of a quantum q. A thread of the share f is away for ``T = q·max(1, (1 - f)/f)`` at a time (equal weights: for the
+quanta of all the others), once in ``T/(1 - f)``. While it is away only its ring of K frames takes what comes. So of
+frames that come at the rate λ, a part ``a`` of them while it is away, it serves at most ``λ·(1 - a) + K·(1 - f)/T``,
+and loses none up to ``K·(1 - f)/(a·T)``: with ``a = 1 - f``, where frames come at any time, up to ``K/T``.
 
 Frames that come only from threads that spin on the same unit come while it is away (``a = 1``), those of its own thread
 never do. Those that went through other threads with turns come in bursts; as nobody knows how their turns lie, they are

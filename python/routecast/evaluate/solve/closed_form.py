@@ -35,11 +35,10 @@ from routecast.router.model import ResourcePool, RouterModel
 __all__ = ["Solve", "capacity_pps", "lossless_pps"]
 
 
-# Which resource limits: what each could carry alone, and how far the others are from it (Meyer et al. 2014, eq. 1).
-
-
 def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
+
+    Which resource limits: what each could carry alone, and how far the others are from it (Meyer et al. 2014, eq. 1).
 
     The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
     else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities. With
@@ -154,9 +153,6 @@ def _full_at(
             new_factor = [0.5 * (old + new) for old, new in zip(factor, new_factor, strict=True)]
         factor = new_factor
     return rate, fullest, load
-
-
-# The fluid steady state of any router: of task units that share pools, or of threads.
 
 
 def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
@@ -310,9 +306,6 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
 def _named(names: list[str]) -> str:
     """Give the first name, and say how many more there are."""
     return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-
-
-# What the units of each pool and each task unit do at a load, in closed form.
 
 
 _FULL = 1.0 - 1e-9

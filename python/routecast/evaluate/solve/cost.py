@@ -12,17 +12,6 @@ from routecast.router.model import RouterModel, TaskUnit
 __all__ = ["Cost", "Cycle", "Rested", "costs_of", "rest_at_random"]
 
 
-# Cycles of a server: how long it works, spins, sleeps and wakes between one beginning of work and the next.
-#
-# ::
-#
-#     last frame ── linger ──► released ── after ──► asleep ── frame ──► (wake-up) ──► waking ──► interrupt, work …
-#     |<------------------------- idle time ------------------------>|<------ set-up ------>|<-- busy period -->|
-#
-# With Poisson arrivals the idle time is exponential whatever happened before, so the chances of lingering to the end
-# (``e^{-λ·linger}``) and of being found in a sleep state follow at once; with equal gaps it is a known length.
-
-
 Rest = Sequence[tuple[float, float]]
 
 _WARM_UP = 16
@@ -31,7 +20,18 @@ _AVERAGED = 48
 
 @value
 class Rested:
-    """What a server does between the end of its work and the next one, on average over idle times."""
+    """What a server does between the end of its work and the next one, on average over idle times.
+
+    Cycles of a server: how long it works, spins, sleeps and wakes between one beginning of work and the next.
+
+    ::
+
+        last frame ── linger ──► released ── after ──► asleep ── frame ──► (wake-up) ──► waking ──► interrupt, work …
+        |<------------------------- idle time ------------------------>|<------ set-up ------>|<-- busy period -->|
+
+    With Poisson arrivals the idle time is exponential whatever happened before, so the chances of lingering to the end
+    (``e^{-λ·linger}``) and of being found in a sleep state follow at once; with equal gaps it is a known length.
+    """
 
     released: float = field("Chance that it gives its unit back: the idle time outlasts the lingering", default=1.0)
     spin_s: float = field("Lingering, polling without frames", default=0.0)

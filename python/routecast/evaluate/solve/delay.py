@@ -61,9 +61,6 @@ from routecast.router.model import RandomTime, TaskUnit
 __all__ = ["DelayAnswer", "delays"]
 
 
-# Task units on a shared machine: services that interruptions lengthen, servers that sleep between busy periods.
-
-
 _RARE = 1e-6
 _RARE_LOSS = 1e-3
 _LITTLE = 5e-3
@@ -171,9 +168,6 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
     return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"
 
 
-# Service times of each task unit's frames by size, found once for task units that are alike.
-
-
 class ServiceTimes:
     """Service times under the contention of a fluid state."""
 
@@ -215,9 +209,6 @@ class ServiceTimes:
             law=law if law in {"deterministic", "exponential", "gamma"} else "other",
         )
         return completed(mix, cost)
-
-
-# Delays of stations put together to the latency of a frame: means add up, percentiles where theory has them.
 
 
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)

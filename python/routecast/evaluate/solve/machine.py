@@ -20,15 +20,15 @@ from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 __all__ = ["ThreadMachine", "has_threads", "machine_of"]
 
 
-# Contention factors of all threads of a router at once (S5): :func:`share.mean_contention` in arrays.
-
-
 Index = NDArray[np.intp]
 
 
 @value
 class Contended:
-    """Who slows whom: one entry for each thread and each of its pools whose units slow each other."""
+    """Who slows whom: one entry for each thread and each of its pools whose units slow each other.
+
+    Contention factors of all threads of a router at once (S5): :func:`share.mean_contention` in arrays.
+    """
 
     thread: Index
     pool: Index
@@ -99,9 +99,6 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
         has_table=np.array([not pool.contention.is_usl for pool in used], dtype=bool),
         threads=len(firsts),
     )
-
-
-# Who shares units with whom, who comes first, and who feeds whom, among the threads of a router.
 
 
 @value

@@ -24,10 +24,9 @@ class SharedUnits:
     """Units that several task units visit in order of request, as one queue of all their frames.
 
     With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
-    Palacios, Journal of the ACM 22(2), 1975), exactly where every
-    frame asks for itself, else up to the order in which the task units' frames are served; otherwise it
-    is M/G/c with the frames of all. Units are not ``plain`` where other things come in: another policy, switch costs,
-    batches, several units at once, sleep.
+    Palacios, Journal of the ACM 22(2), 1975), exactly where every frame asks for itself, else up to the order in which
+    the task units' frames are served; otherwise it is M/G/c with the frames of all. Units are not ``plain`` where other
+    things come in: another policy, switch costs, batches, several units at once, sleep.
 
     ``service``: service times by the number of a task unit.
     """
@@ -229,9 +228,6 @@ class BehindLink(Queue):
     def sojourn_mean_s(self) -> float:
         """Waiting and service."""
         return self.queue.sojourn_mean_s - self._spared_s
-
-
-# Which queueing result a station is: by what arrives, how service varies, and how much room there is.
 
 
 OVERLOADED = 1.02

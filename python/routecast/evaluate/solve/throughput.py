@@ -26,9 +26,6 @@ from routecast.router.model import RouterModel
 __all__ = ["Lossless", "Steady", "lossless_of", "steady_state", "throughput"]
 
 
-# What each thread gets of full units against others of its level: its weight, or how long its turns are.
-
-
 _AS_LONG_AS_IT_LIKES = 1e15
 
 
@@ -36,9 +33,9 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
     """Return each thread's weight: what it gets of full units, against others of its level.
 
     Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
-    Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so
-    ``Σ queue·work/(1 - load)``; one that never runs out leaves nothing to its equals. What comes only while others
-    of its level work does not come meanwhile. NAPI gives its unit back after each budget, so its equals have turns.
+    Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so ``Σ queue·work/(1 -
+    load)``; one that never runs out leaves nothing to its equals. What comes only while others of its level work does
+    not come meanwhile. NAPI gives its unit back after each budget, so its equals have turns.
 
     ``work_s``: seconds per frame by node; ``wanted``: frames per second that each node would serve; ``demand``: units
     that each thread wants.
@@ -56,25 +53,6 @@ def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vect
     return np.where(turns, np.maximum(chosen, 1e-300), weight)
 
 
-# How often threads wake, and what waking and switching cost.
-#
-# A thread that wakes pays its start (interrupt, notification, switch of the unit), serves what waits and comes
-# meanwhile,
-# and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a thread with units of
-# its
-# own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with set-up, exact), and
-# ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts fill what work leaves.
-#
-# Where threads share units, one that has used less than the one that runs revokes it and is served at once, frame by
-# frame; the one that has used most, and threads of which none can revoke another, wait while more comes: their starts
-# take no more than work of the same and more urgent levels leaves of every set of units, so batches grow with the load
-# (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems, 1986), at most until a queue
-# is
-# full.
-#
-# These are means for pinned threads; for threads that are free to move, how often they do is a guess.
-
-
 _LEAST = 1e-300
 _EVEN = 1e-9
 _SLOPE = 5.0
@@ -84,7 +62,23 @@ _NOW_AND_THEN = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wakes:
-    """By thread: wakes per second, units spent on starts, and the part of that which no load makes go away."""
+    """By thread: wakes per second, units spent on starts, and the part of that which no load makes go away.
+
+    How often threads wake, and what waking and switching cost.
+
+    A thread that wakes pays its start (interrupt, notification, switch of the unit), serves what waits and comes
+    meanwhile, and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a thread with
+    units of its own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with set-up, exact),
+    and ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts fill what work leaves.
+
+    Where threads share units, one that has used less than the one that runs revokes it and is served at once, frame by
+    frame; the one that has used most, and threads of which none can revoke another, wait while more comes: their starts
+    take no more than work of the same and more urgent levels leaves of every set of units, so batches grow with the
+    load (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems, 1986), at most until a
+    queue is full.
+
+    These are means for pinned threads; for threads that are free to move, how often they do is a guess.
+    """
 
     per_s: Vector
     start: Vector
@@ -181,8 +175,8 @@ def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vec
     """
     used = np.divide(busy, machine.weight, out=np.zeros_like(busy), where=machine.fair)
     both = used[:, None] + used[None, :]
-    # Continuous where two have used alike, as the fixed point needs.
-    # Where a lead must be more than the granularity, two that have used alike revoke each other only now and then.
+    # Continuous where two have used alike, as the fixed point needs. Where a lead must be more than the granularity,
+    # two that have used alike revoke each other only now and then.
     alike = np.where(machine.granularity_s > 0.0, _NOW_AND_THEN, 1.0)[:, None]
     behind = np.clip(alike + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(both, _LEAST), 0.0, 1.0)
     behind *= machine.rivals

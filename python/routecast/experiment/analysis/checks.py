@@ -31,9 +31,6 @@ __all__ = [
 ]
 
 
-# What to do next: a transform of the response, more runs, runs in another order.
-
-
 _LARGE_RATIO = 10.0
 """Jain calls y_max/y_min large without a number (sec. 17.6, box 21.1); an order of magnitude is our reading."""
 
@@ -128,13 +125,6 @@ def box_cox(y: Floats, columns: Sequence[Floats], confidence: float) -> tuple[fl
     return float(_GRID[best]), float(inside.min()), float(inside.max())
 
 
-# Do the residuals look as the analysis assumes: normal, of constant spread, independent?
-#
-# Jain names these assumptions and checks them by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small
-# p
-# value says that residuals this far off would be rare if the assumption held. Few residuals can contradict nothing.
-
-
 _FEWEST_RESIDUALS = 4
 _MOST_FOR_SHAPIRO_WILK = 5000
 _FEWEST_REPLICATIONS = 3
@@ -142,6 +132,11 @@ _FEWEST_REPLICATIONS = 3
 
 def residuals_of(seen: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
     """Return the residuals of a fit with their checks.
+
+    Do the residuals look as the analysis assumes: normal, of constant spread, independent?
+
+    Jain names these assumptions and checks them by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small
+    p value says that residuals this far off would be rare if the assumption held. Few residuals can contradict nothing.
 
     ``model``: its columns, the mean's among them; ``confidence``: 1 minus the p value below which an assumption is
     called doubtful.

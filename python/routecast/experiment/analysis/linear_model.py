@@ -206,14 +206,6 @@ def _level_rows(parts: Sequence[_Part]) -> tuple[tuple[str, Floats], ...]:
     return tuple(rows)
 
 
-# Which effects the runs that answered can tell apart.
-#
-# Two effects whose columns are the same up to the sign are aliases: only their sum (or difference) shows, and the
-# lower
-# order lends it its name (Jain, sec. 19.4). A column that is a mixture of several others, as happens when runs are
-# missing, is left out and taken as zero; what it would shift if it is not is said.
-
-
 _DEPENDENT = 1e-8
 _ORTHOGONAL = 1e-13
 _MOST_NAMED = 6
@@ -221,7 +213,14 @@ _MOST_NAMED = 6
 
 @value
 class Estimable:
-    """The terms that can be estimated, and what was left out."""
+    """The terms that can be estimated, and what was left out.
+
+    Which effects the runs that answered can tell apart.
+
+    Two effects whose columns are the same up to the sign are aliases: only their sum (or difference) shows, and the
+    lower order lends it its name (Jain, sec. 19.4). A column that is a mixture of several others, as happens when runs
+    are missing, is left out and taken as zero; what it would shift if it is not is said.
+    """
 
     terms: tuple[Term, ...] = field("Linearly independent of each other and of the mean")
     aliases: dict[str, tuple[str, ...]] = field("By term: what cannot be told from it, with signs")
@@ -586,9 +585,6 @@ def lenth(values: Sequence[float], confidence: float) -> Lenth | None:
     )
 
 
-# Mean responses at each level and each pair of levels: what main-effect and interaction plots show.
-
-
 _MOST_LEVELS = 12
 """In a sample of ranges, a factor with more coded values than this has no levels."""
 _MOST_POINTS = 400
@@ -640,11 +636,10 @@ def _means(seen: Observations, coded: Floats, columns: tuple[int, ...], half: fl
     return Means(letters=tuple(seen.factors[column].letter for column in columns), points=tuple(points))
 
 
-# The table of the analysis of variance (Jain, sec. 20.5), with lack of fit where runs were repeated.
-
-
 def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
     """Return the sum of squares of repeated runs about their means, and its degrees of freedom.
+
+    The table of the analysis of variance (Jain, sec. 20.5), with lack of fit where runs were repeated.
 
     ``points``: coded levels of each run.
     """

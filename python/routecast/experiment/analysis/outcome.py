@@ -28,9 +28,6 @@ __all__ = [
 ]
 
 
-# Residuals and what they say about the assumptions of an analysis, as values.
-
-
 @value
 class AssumptionCheck:
     """One assumption of the analysis, tested on the residuals."""
@@ -57,9 +54,6 @@ class Residuals:
     checks: tuple[AssumptionCheck, ...] = field(
         "Empty where the evaluator has no noise: what is left over is then no error"
     )
-
-
-# An effect and how it is told from noise, as values.
 
 
 @value
@@ -126,9 +120,6 @@ class Lenth:
     simultaneous_margin: float = field("SME: an effect beyond it stands out among all m")
 
 
-# Which factors matter, as values.
-
-
 @value
 class Screened:
     """How much one factor matters; intervals are bootstrap percentiles."""
@@ -166,9 +157,6 @@ class Screening:
         "Q2: the share of the variance of left-out runs that the model behind the indices predicts", default=None
     )
     notes: tuple[str, ...] = ()
-
-
-# A response surface, as values.
 
 
 @value
@@ -260,16 +248,16 @@ class Surface:
         return row
 
 
-# What the analysis of a designed experiment says, as values.
-#
-# Everything is in the units of the analysed response: those of the response itself, or those of its logarithm or
-# reciprocal where it was transformed. Shares are 0..1. What does not exist is None: an interval without an estimate of
-# the noise, a share of a variation that is zero.
-
-
 @value
 class Cell:
-    """One combination of levels with what its runs answered."""
+    """One combination of levels with what its runs answered.
+
+    What the analysis of a designed experiment says, as values.
+
+    Everything is in the units of the analysed response: those of the response itself, or those of its logarithm or
+    reciprocal where it was transformed. Shares are 0..1. What does not exist is None: an interval without an estimate
+    of the noise, a share of a variation that is zero.
+    """
 
     row: int = field("Of ``Design.coded``")
     coded: tuple[float, ...]

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["fit_chaos", "indices", "screen_factorial", "screen_sample"]
 
 
-# Sobol's indices from a sample that was not made for them, by polynomial chaos.
-#
-# A polynomial in orthonormal functions of the factors is fitted to the runs; the squares of its coefficients then
-# divide
-# its variance among the factors and their interactions (B. Sudret, "Global sensitivity analysis using polynomial chaos
-# expansions", Reliability Engineering and System Safety 93, 2008). The degree is the one that best predicts runs that
-# are
-# left out. Quantities are taken as uniform between their levels, as Latin hypercubes and Sobol sequences are; other
-# factors as they occur in the sample.
-
-
 _HIGHEST_DEGREE = 12
 _MOST_TERMS = 220
 _RUNS_PER_TERM = 2
@@ -49,7 +38,16 @@ _ENOUGH_TO_CHOOSE = 2000
 
 @value
 class Chaos:
-    """A fitted expansion."""
+    """A fitted expansion.
+
+    Sobol's indices from a sample that was not made for them, by polynomial chaos.
+
+    A polynomial in orthonormal functions of the factors is fitted to the runs; the squares of its coefficients then
+    divide its variance among the factors and their interactions (B. Sudret, "Global sensitivity analysis using
+    polynomial chaos expansions", Reliability Engineering and System Safety 93, 2008). The degree is the one that best
+    predicts runs that are left out. Quantities are taken as uniform between their levels, as Latin hypercubes and Sobol
+    sequences are; other factors as they occur in the sample.
+    """
 
     degrees: Integers = field("Degree of each term in each factor; the first is the constant")
     coefficients: Floats
@@ -195,15 +193,6 @@ def _powers(size: int, degree: int, norm: float, spent: float = 0.0) -> Iterator
             yield (power, *rest)
 
 
-# Rank the factors of an experiment by how much they matter.
-#
-# Two-level and other factorial designs are ranked by the shares of the variation. A sample of ranges (Latin hypercube,
-# Sobol sequence) is ranked by Sobol's indices where a polynomial predicts left-out runs well enough, else by how far
-# the
-# mean response moves over bins of each factor; standardised regression coefficients, of values and of ranks, say the
-# direction.
-
-
 _RESAMPLES = 200
 _GOOD_ENOUGH = 0.7
 """Q2 from which the indices of the polynomial are trusted; below it 30 % of the variance would be guesswork. Ours."""
@@ -213,6 +202,13 @@ _MANY_RUNS = 2000
 
 def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
     """Rank by the shares of the variation: alone, and with all interactions that a factor is in.
+
+    Rank the factors of an experiment by how much they matter.
+
+    Two-level and other factorial designs are ranked by the shares of the variation. A sample of ranges (Latin
+    hypercube, Sobol sequence) is ranked by Sobol's indices where a polynomial predicts left-out runs well enough, else
+    by how far the mean response moves over bins of each factor; standardised regression coefficients, of values and of
+    ranks, say the direction.
 
     ``shares``: share of each effect by its letters; ``has_aliases``: whether effects stand for others as well.
     """

@@ -48,15 +48,6 @@ from routecast.study.result import Criterion, StudyResult, criteria_of
 __all__ = ["ExperimentsResult", "FactCheck", "answer", "series"]
 
 
-# Values of router documents set so that stated facts are met, all at once.
-#
-# The misses of the facts, each over its stated value, are made small by least squares over the logarithms of the
-# values
-# (SciPy's trust region within the bounds); every trial runs only the experiments that the facts are read from. There
-# may
-# be more facts than values: then they are met as well as they can be. A whole number is tried as the one next to it.
-
-
 Setting = dict[str, dict[str, object]]
 """Calibrated values by path, for each router document."""
 
@@ -69,7 +60,15 @@ Ask = Callable[[Sequence[Fact], Setting], list[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A value that was calibrated: paths, value, the fact that names it, and all the facts that it was fitted to."""
+    """A value that was calibrated: paths, value, the fact that names it, and all the facts that it was fitted to.
+
+    Values of router documents set so that stated facts are met, all at once.
+
+    The misses of the facts, each over its stated value, are made small by least squares over the logarithms of the
+    values (SciPy's trust region within the bounds); every trial runs only the experiments that the facts are read from.
+    There may be more facts than values: then they are met as well as they can be. A whole number is tried as the one
+    next to it.
+    """
 
     paths: tuple[str, ...]
     value: float
@@ -152,9 +151,6 @@ def calibrate(study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]) ->
     ), setting
 
 
-# Throughput over time of a router of the study: from when on it is steady, and what a look had said.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
     """How a trial went: rates over time, the verdict on them, and what looks at some instants had said."""
@@ -217,9 +213,6 @@ def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
         )
         for group in groups
     )
-
-
-# What a study of designed experiments found, as values.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,9 +278,6 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
             ],
             **pick(self, "over_time=courses", "facts", "expectations=judged", "arithmetic=calculated"),
         }
-
-
-# A stated fact, found: an effect, a share of the variation, or a value of an experiment's response.
 
 
 def found(fact: Fact, results: Results) -> float:
@@ -367,9 +357,6 @@ def series(results: Results, response: str, factor: str, at: Mapping[str, str]) 
             raise RoutecastError(message) from None
         points.append((x, mean(cells(results, response, {**at, factor: level.label}))))
     return tuple(points)
-
-
-# Facts, expectations and calculations of a source beside what is found.
 
 
 def facts_found(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[FactCheck, ...]:

@@ -21,9 +21,6 @@ from routecast.study.result import TerminalSummary
 __all__ = ["facts_table", "page", "terminal_summary"]
 
 
-# The tables of a study of designed experiments, for the terminal and for the report alike.
-
-
 def _number(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
@@ -82,7 +79,7 @@ def facts_table(result: ExperimentsResult) -> Table:
         Column.text("Fact", says, wrap=True),
         Column.text("Experiment", "fact.experiment", wide=True),
         Column("Stated", getter=lambda row: _stated(row)[0]),
-        Column("FactCheck", getter=lambda row: _stated(row)[1]),
+        Column("Found", getter=lambda row: _stated(row)[1]),
         Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
         Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
@@ -102,7 +99,7 @@ def expectations_table(result: ExperimentsResult) -> Table:
         Column.text("Expectation", "expectation.says", wrap=True),
         Column.text("Where", "expectation.place", wrap=True, wide=True),
         Column.text("Model", lambda row: "confirms" if row.holds else "refutes"),
-        Column.text("FactCheck", "here", wrap=True),
+        Column.text("Found", "here", wrap=True),
         name="expectations",
         title="Expected, confirmed or refuted",
         caption="What the source expects or claims, and what the model says.",
@@ -118,9 +115,6 @@ def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
         arithmetic_table(result.calculated),
         closing=result.criteria_met,
     )
-
-
-# The figures of a study of designed experiments: responses over a factor.
 
 
 GREY = "#7a7f87"

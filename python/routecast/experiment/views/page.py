@@ -772,9 +772,6 @@ def _made(results: Results, command: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in rows if value)
 
 
-# The report of an experiment as files.
-
-
 def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = "") -> None:
     """Write ``report.html`` and ``figures/*.svg`` to a folder, which is made if missing.
 

@@ -353,11 +353,10 @@ def bars_svg(bars: Sequence[Bar], *, title: str, caption: str = "", has_heading:
     )
 
 
-# The half-normal plot (Daniel 1959): which effects stand out where no run is repeated, with Lenth's margins.
-
-
 def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
     """Return sizes of effects over what noise alone would spread them to; None without Lenth's margins.
+
+    The half-normal plot (Daniel 1959): which effects stand out where no run is repeated, with Lenth's margins.
 
     An effect's score is the half-normal quantile of (i - 1/2)/m, i its rank among m (Daniel 1959, *Technometrics* 1,
     311-341). Were all of them noise, they would lie on the line through 0 whose slope is 1 over the pseudo standard
@@ -419,9 +418,6 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
         marks=tuple(marks),
         height_px=330,
     )
-
-
-# What the analysis leaves unexplained, four ways: a check by eye beside the tests.
 
 
 MOST_POINTS = 1000
@@ -545,9 +541,6 @@ def _unit(scale: Scale, unit: str) -> str:
     if scale.transform == "none":
         return f" [{unit}]" if unit else ""
     return f" of {scale.analysed_axis}"
-
-
-# A sample of a space (Latin hypercube, Sobol): the response against each factor, one dot a run.
 
 
 _PARTS = 10

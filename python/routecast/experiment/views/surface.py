@@ -14,9 +14,6 @@ from routecast.show.ticks import nice_step
 __all__ = ["contour_lines", "held_at", "surface_figure"]
 
 
-# Lines of equal height of a function of two coordinates, by marching squares.
-
-
 Point = tuple[float, float]
 Edge = tuple[int, int, bool]
 """Row and column of where an edge of the grid begins, and whether it runs along x."""

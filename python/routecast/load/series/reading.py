@@ -10,8 +10,8 @@ of files in its XML or its native format; each says in its meta section when it 
     META ( granularity = 5min   time = 20040301-0010   unit = MBITPERSEC )
     DEMANDS ( ATLAM5_ATLAng ( ATLAM5 ATLAng ) 1 0.375261 UNLIMITED … )
 
-``#`` begins a comment of the native format. XML is read without document types and
-entities, which no file of SNDlib has.
+``#`` begins a comment of the native format. XML is read without document types and entities, which no file of SNDlib
+has.
 """
 
 from __future__ import annotations
@@ -370,9 +370,6 @@ def oddities(start: datetime, step_s: float, l2_bps: Sequence[float]) -> list[st
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-# Amounts between two instants spread over equal steps: counter differences, flow records, samples of uneven steps.
 
 
 _LONG = 2.5

@@ -155,9 +155,9 @@ class SeriesTable:
 def read_series_table(path: Path) -> SeriesTable:
     """Read a CSV file (comma, semicolon or tab) or a Parquet file.
 
-    Lines that begin with ``#`` are skipped; what follows ``# note:`` is kept for the reader.
-    Trailing empty columns are left out. Where the header has more commas than the rows, the surplus belongs to the
-    name of the last column: some archives do not quote their titles.
+    Lines that begin with ``#`` are skipped; what follows ``# note:`` is kept for the reader. Trailing empty columns are
+    left out. Where the header has more commas than the rows, the surplus belongs to the name of the last column: some
+    archives do not quote their titles.
 
     Raises FileProblem: the file cannot be read, is empty, has no rows, or rows of different lengths.
     """

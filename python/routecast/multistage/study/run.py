@@ -294,9 +294,6 @@ def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> Mul
     return replace(result, criteria=_criteria(result))
 
 
-# What is measured, and in which order.
-
-
 def _setting(study: MultistageStudy, routers: int, **other: int) -> RouterSetting:
     return RouterSetting(routers=routers, cap_pps=round(study.routers.cap), **other)
 
@@ -436,9 +433,6 @@ def _course(moments: Sequence[Moment], part_s: float) -> tuple[tuple[float, floa
         (part[0].time_s + len(part) * moment_s / 2.0, math.fsum(moment.forwarded_pps for moment in part) / len(part))
         for part in parts
     )
-
-
-# What is predicted, before any of it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -583,9 +577,6 @@ def _write(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-# What was measured, beside it.
 
 
 def _measured(rows: Iterable[Row], name: str) -> Measured:

@@ -21,15 +21,14 @@ from routecast.noc.routing.model import Routes
 __all__ = ["SEARCH", "PowerAnswer", "PowerRow", "case_json", "power_answer"]
 
 
-# Watts of planes by a file's table of router power (Li 2012, eq. 7.14).
-
-
 Watts = tuple[float, float]
 """The least and the greatest power; equal where the table states all that eq. 7.14 needs."""
 
 
 def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watts:
     """Return what planes draw, each at the slowest clock that carries its traffic.
+
+    Watts of planes by a file's table of router power (Li 2012, eq. 7.14).
 
     Raises RoutecastError: a plane is over capacity, or the table states too little.
     """

@@ -46,9 +46,6 @@ from routecast.quantity.schema import value
 __all__ = ["Cells", "Fan", "PlaneProgram", "Priced", "Pricing", "Symmetry", "optimum_of_planes"]
 
 
-# Small ranges of clocks, in which less power than wanted is not ruled out yet.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cells:
     """Boxes of clocks b = 1/alpha.
@@ -111,21 +108,19 @@ class Symmetry:
         return parts.where(held)
 
 
-# What link prices prove about the least cost of planes, for all clocks at once.
-#
-# Let ``cost(b, c)`` be the least of sum over planes of c[p] * hop flow[p] over flows whose links carry at most
-# w[p] * b[p]. Prices w[p, l] >= 0 prove, by linear programming duality,
-#
-#     cost(b, c) >= sum over flows of demand * (least over planes of the shortest way with links of length c[p] +
-# price)
-#                   - sum over planes of b[p] * width[p] * (sum of the plane's prices),
-#
-# whatever the solver did to find them, since a flow stays on one plane: at given costs c the bound is linear in b.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
     """Prices that a program found, and the costs of a hop that it found them at.
+
+    What link prices prove about the least cost of planes, for all clocks at once.
+
+    Let ``cost(b, c)`` be the least of sum over planes of c[p] * hop flow[p] over flows whose links carry at most w[p] *
+    b[p]. Prices w[p, l] >= 0 prove, by linear programming duality,
+
+    cost(b, c) >= sum over flows of demand * (least over planes of the shortest way with links of length c[p] + price) -
+    sum over planes of b[p] * width[p] * (sum of the plane's prices),
+
+    whatever the solver did to find them, since a flow stays on one plane: at given costs c the bound is linear in b.
 
     ``costs``: shape (planes,); ``prices``: shape (planes, links).
     """
@@ -212,30 +207,28 @@ class Pricing:
             way = shorter
 
 
-# What is proven about the power at any clocks, from the costs along a few rays.
-#
-# At clocks b the power is ``cost(b, b^2)`` (:mod:`routecast.noc.optimum.planes`). For given b, ``cost(b, c)`` is
-# concave
-# in the costs c and grows in proportion to them, so that in a cone of cost vectors it is nowhere below its
-# interpolation over the rays::
-#
-#     c = sum over rays k of  part_k * ray_k,  part_k >= 0:
-#     cost(b, c) >= sum over rays k of  part_k * cost(b, ray_k)
-#
-# Each ``cost(., ray_k)`` falls in b, and prices bound it from below by tangents. Hence for all b from a to z
-#
-#     cost(b, b^2) >= cost(z, a^2) >= sum over rays k of  part_k(a^2) * (best tangent of ray k at z),
-#
-# with the cone that a^2 lies in. Where this is too low although the rays' costs are known well, the cone is split at
-# a^2.
-
-
 # A ray that takes less part in a vector than this has no say: it lies on the cone's other side.
 _SLIGHT = 1e-9
 
 
 class Fan:
     """Cones that together hold the costs of all clocks.
+
+    What is proven about the power at any clocks, from the costs along a few rays.
+
+    At clocks b the power is ``cost(b, b^2)`` (:mod:`routecast.noc.optimum.planes`). For given b, ``cost(b, c)`` is
+    concave in the costs c and grows in proportion to them, so that in a cone of cost vectors it is nowhere below its
+    interpolation over the rays::
+
+        c = sum over rays k of  part_k * ray_k,  part_k >= 0:
+        cost(b, c) >= sum over rays k of  part_k * cost(b, ray_k)
+
+    Each ``cost(., ray_k)`` falls in b, and prices bound it from below by tangents. Hence for all b from a to z
+
+        cost(b, b^2) >= cost(z, a^2) >= sum over rays k of  part_k(a^2) * (best tangent of ray k at z),
+
+    with the cone that a^2 lies in. Where this is too low although the rays' costs are known well, the cone is split at
+    a^2.
 
     ``pricing``: bounds along the rays; ``slowest``: the least clock of each plane; ``symmetry``: clocks that are never
     asked for.
@@ -296,21 +289,6 @@ class Fan:
         return place, np.maximum(0.0, every[place, np.arange(len(costs))])
 
 
-# The linear program of eqs. 7.7-7.12 for given clocks and costs, on HiGHS.
-#
-# With b = 1/alpha the clock of each plane, c its cost of a flit-hop (b^2 in Li (2012)) and w its width::
-#
-#     minimise  sum over planes of  c[p] * (sum of f[p, t, l])  +  penalty[p] * z[p]
-#
-#     0 <= out of u - into u of f[p, t]  <= demand[u, t]       what enters plane p at u and goes to t
-#     sum over planes of that             = demand[u, t]
-#     sum of f[p, t, l] over t           <= w[p] * (b[p] + z[p])    for every link l
-#
-# What enters a plane stays on it, so that no flit changes planes on its way: the first line is eq. 7.12 without
-# variables of its own. The overload z keeps the program solvable at every b; its penalty is steeper than what any
-# plane's power can gain from a slower clock.
-
-
 # Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
 _SIMPLEX_COLUMNS = 1200
 
@@ -318,6 +296,20 @@ _SIMPLEX_COLUMNS = 1200
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SolvedPlanes:
     """The solver's answer, as exact as its tolerances.
+
+    The linear program of eqs. 7.7-7.12 for given clocks and costs, on HiGHS.
+
+    With b = 1/alpha the clock of each plane, c its cost of a flit-hop (b^2 in Li (2012)) and w its width::
+
+        minimise  sum over planes of  c[p] * (sum of f[p, t, l])  +  penalty[p] * z[p]
+
+        0 <= out of u - into u of f[p, t]  <= demand[u, t]       what enters plane p at u and goes to t
+        sum over planes of that             = demand[u, t]
+        sum of f[p, t, l] over t           <= w[p] * (b[p] + z[p])    for every link l
+
+    What enters a plane stays on it, so that no flit changes planes on its way: the first line is eq. 7.12 without
+    variables of its own. The overload z keeps the program solvable at every b; its penalty is steeper than what any
+    plane's power can gain from a slower clock.
 
     ``flow``: shape (planes, routers, links): traffic to router t on link l; ``prices``: shape (planes, links): what a
     little more capacity of a link would save; not negative.

@@ -319,9 +319,6 @@ def solution(solver: highspy.Highs) -> highspy.HighsSolution:
     return values
 
 
-# Flows that conserve exactly, made of a solver's flows that do so only within its tolerances.
-
-
 def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way: Floats) -> Floats:
     """Return flows of which exactly the demand arrives, split at every router as the given ones.
 

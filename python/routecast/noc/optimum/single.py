@@ -41,9 +41,6 @@ from routecast.quantity.schema import value
 __all__ = ["Overload", "optimum"]
 
 
-# What to say when no routing carries the traffic.
-
-
 _NAMED = 12
 # Nearer to 1 a factor is told by its distance from 1.
 _NEAR = 1e-4
@@ -89,21 +86,21 @@ def _factor(value: float) -> str:
     return f"(1 {'+' if away > 0 else '-'} {abs(away):.2e})"
 
 
-# The line of least hop flow H over the greatest link load b, from below by tangents and from above by routings.
-#
-# Link prices w >= 0 prove, for every routing whose links carry at most b,
-#
-#     H >= sum over flows of demand * (shortest way with links of length 1 + w)  -  b * sum of w,
-#
-# because each flow pays at least its shortest way, and the links together take at most b * sum of w in prices. So a
-# tangent holds whatever the solver did to find its prices. H is convex; the power at b is b^2 H (eq. 6.4 with
-# b = 1/alpha). Along a line H = p - q b with q >= 0 it rises and then falls, hence between two points it is least at
-# one of them: the least power that the tangents allow is where two of them meet, or at an end of the range.
-
-
 @value
 class Tangent:
-    """H >= level - slope * b for all b."""
+    """H >= level - slope * b for all b.
+
+    The line of least hop flow H over the greatest link load b, from below by tangents and from above by routings.
+
+    Link prices w >= 0 prove, for every routing whose links carry at most b,
+
+    H >= sum over flows of demand * (shortest way with links of length 1 + w) - b * sum of w,
+
+    because each flow pays at least its shortest way, and the links together take at most b * sum of w in prices. So a
+    tangent holds whatever the solver did to find its prices. H is convex; the power at b is b^2 H (eq. 6.4 with b =
+    1/alpha). Along a line H = p - q b with q >= 0 it rises and then falls, hence between two points it is least at one
+    of them: the least power that the tangents allow is where two of them meet, or at an end of the range.
+    """
 
     level: float
     slope: float

@@ -28,9 +28,6 @@ __all__ = [
 ]
 
 
-# The flows of a demand as whole numbers, so that loads add and subtract without rounding.
-
-
 # A load of one capacity. Sums of rates in these units are exact, so that equal loads compare equal whatever the order
 # of the moves that led to them; the rounding of a rate is below 1e-12 capacities.
 UNIT = 1 << 40
@@ -227,9 +224,6 @@ def minimal_paths(topology: Topology, source: int, target: int, *, most: int | N
             number = numbers[router, direction]
             open_paths.append((every[number].target, (*path, number)))
     return paths
-
-
-# How freely a flow may be placed.
 
 
 class Freedom(StrEnum):

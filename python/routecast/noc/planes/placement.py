@@ -179,14 +179,13 @@ class FlowPlacement:
         )
 
 
-# Every single move of a placement at once, and what it does to the power.
-#
-# A move takes one flow to another of its places. All C places are looked at in O(P) array operations, where P is the
-# sum of their path lengths (a few microseconds per thousand), instead of one by one.
-
-
 class Neighbourhood:
     """The places of all flows laid out link by link.
+
+    Every single move of a placement at once, and what it does to the power.
+
+    A move takes one flow to another of its places. All C places are looked at in O(P) array operations, where P is the
+    sum of their path lengths (a few microseconds per thousand), instead of one by one.
 
     ``widths``: of each plane's links.
     """

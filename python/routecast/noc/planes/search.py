@@ -231,9 +231,6 @@ def descend(state: FlowPlacement, around: Neighbourhood) -> int:
     return moves
 
 
-# Paths round full links: the shortest where a full link is long.
-
-
 # How much longer than an empty link a full one is, and the power of its load by which it is. A way round a link takes
 # two more.
 _LONGER = (4.0, 1.0)
@@ -288,9 +285,6 @@ def _leaving(topology: Topology) -> NDArray[np.int64]:
         out[link.source].append(number)
     most = max(len(link) for link in out)
     return np.array([link + [len(every)] * (most - len(link)) for link in out], dtype=np.int64)
-
-
-# Which clocks to aim at: those at which the splittable problem needs little power.
 
 
 Target = tuple[float, NDArray[np.float64], list[Share]]
@@ -364,18 +358,17 @@ def _ratios(planes: int, slowest: NDArray[np.float64], identical: bool) -> list[
     return list({tuple(np.maximum(ratios, slowest).tolist()): ratios for ratios in grid}.values())
 
 
-# What single moves do to the overloads over given clocks, kept up to date from move to move.
-#
-# A move changes the loads of the few links on the old and the new path. Only places over these links look different
-# afterwards, so that with T links on all C places and K links in the grid's planes a step costs O(T h / K + C) for
-# paths of h links, instead of O(T).
-
-
 Floats = NDArray[np.float64]
 
 
 class Overloads:
     """The sum of squared overloads over a target, each at its link's price, and what each single move changes of it.
+
+    What single moves do to the overloads over given clocks, kept up to date from move to move.
+
+    A move changes the loads of the few links on the old and the new path. Only places over these links look different
+    afterwards, so that with T links on all C places and K links in the grid's planes a step costs O(T h / K + C) for
+    paths of h links, instead of O(T).
 
     ``state``: moved by :meth:`move` alone from now on; ``target``: relative load of a plane's links from which on it is
     an overload. ``come``: what the links of each place add if its flow comes there. Where a link is on the flow's path
@@ -430,17 +423,6 @@ class Overloads:
         return terms
 
 
-# Tabu search for a placement that keeps to given clocks at little power.
-#
-# The power has plateaus: as long as one of several full links stays, no move off the others is seen. With the clocks
-# given as targets, every overload counts, squared, beside the power that the flows would need at these clocks. Each
-# step takes the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while
-# there
-# are some and falls while there are none, so that the search swings about the border of what the clocks carry. Links
-# that
-# stay overloaded come to count more than others, so that it does not swing about one valley.
-
-
 # Steps for which a flow stays where it was put: at least, and up to so many more.
 _REST = (4, 12)
 # By how much, and after how many moves each time, links count more that are overloaded then.
@@ -454,6 +436,14 @@ def tabu_search(
     state: FlowPlacement, around: Neighbourhood, target: NDArray[np.float64], *, steps: int, random: np.random.Generator
 ) -> tuple[float, NDArray[np.int64]]:
     """Return the least true power that was passed, and the choice that has it; the state ends elsewhere.
+
+    Tabu search for a placement that keeps to given clocks at little power.
+
+    The power has plateaus: as long as one of several full links stays, no move off the others is seen. With the clocks
+    given as targets, every overload counts, squared, beside the power that the flows would need at these clocks. Each
+    step takes the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while
+    there are some and falls while there are none, so that the search swings about the border of what the clocks carry.
+    Links that stay overloaded come to count more than others, so that it does not swing about one valley.
 
     ``state``: where to begin; changed; ``target``: relative load that each plane's links should keep to: its 1/alpha;
     ``steps``: moves to make; ``random``: of the rest that flows have.

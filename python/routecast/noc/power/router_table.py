@@ -232,9 +232,6 @@ def _faults_of(point: RouterPoint, place: str) -> list[Problem]:
     return problems
 
 
-# Tables of router power from files: those that ship, ``*.nocpower.toml`` and CSV of people's own.
-
-
 ROUTER_TABLES = ("intel-48-core", "intel-80-core")
 """Names of the tables that ship. Neither states all that eq. 7.14 needs; ``RouterTable.missing`` says what is not."""
 
@@ -242,6 +239,7 @@ _SUFFIX = ".nocpower.toml"
 _COLUMNS = ("frequency_hz", "voltage_v", "idle_w", "full_w", "static_w")
 
 
+# Tables of router power from files: those that ship, ``*.nocpower.toml`` and CSV of people's own.
 class _PointTable(FileModel):
     frequency: Frequency = Field(description='the clock, such as "2 GHz"')
     voltage: Voltage | None = Field(default=None, description='the least supply voltage at that clock, such as "1.1 V"')

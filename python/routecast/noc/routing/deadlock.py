@@ -215,15 +215,15 @@ def _back_to(start: int, after: dict[int, list[int]], below: int) -> list[int] |
     return None
 
 
-# Virtual-channel classes for any paths, so that they cannot deadlock.
-#
-# Every path stays in one class, and the dependencies of each class have no cycle (layered shortest-path routing, LASH:
-# Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). The least number of classes is hard to find, so this is a
-# heuristic: first fit, path by path, in several orders, the one with the fewest classes wins.
-
-
 class _Class:
-    """The dependencies of one class, kept in a topological order (Pearce and Kelly 2007) so that most cost nothing."""
+    """The dependencies of one class, kept in a topological order (Pearce and Kelly 2007) so that most cost nothing.
+
+    Virtual-channel classes for any paths, so that they cannot deadlock.
+
+    Every path stays in one class, and the dependencies of each class have no cycle (layered shortest-path routing,
+    LASH: Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). The least number of classes is hard to find, so this
+    is a heuristic: first fit, path by path, in several orders, the one with the fewest classes wins.
+    """
 
     def __init__(self, channels: int) -> None:
         self.known: set[tuple[int, int]] = set()

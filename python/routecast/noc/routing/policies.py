@@ -15,9 +15,6 @@ from routecast.quantity.did_you_mean import did_you_mean
 __all__ = ["POLICIES", "routes"]
 
 
-# Li's Adaptive routing: flow after flow over the shortest path that is least loaded so far.
-
-
 class GreedyPaths(LazyPaths):
     """One shortest path for each flow, chosen from the largest flow to the smallest (Li 2012, sec. 6.5).
 

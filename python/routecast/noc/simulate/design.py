@@ -19,9 +19,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["AdaptiveRouting", "Allocator", "Bernoulli", "Injection", "OnOff", "Packets", "RouterDesign"]
 
 
-# Adaptive routing at the flit level: every hop chooses among the links that a turn model allows.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AdaptiveRouting:
     """What a packet may choose: the link with the most free buffers ahead is taken.

@@ -72,9 +72,9 @@ def overload_throughput(
 ) -> MeanEstimate:
     """Return what a fabric accepts of twice what its busiest link or node carries, in flits per node and node cycle.
 
-    Or of as much as nodes make, which is a packet in a cycle, where that is less.
-    The mean over nodes: flows that meet no full link still get all of theirs through, so that under uneven traffic
-    this is more than the load at which latency becomes unbounded (:func:`saturation`).
+    Or of as much as nodes make, which is a packet in a cycle, where that is less. The mean over nodes: flows that meet
+    no full link still get all of theirs through, so that under uneven traffic this is more than the load at which
+    latency becomes unbounded (:func:`saturation`).
 
     Raises ModelProblem: as :func:`routecast.noc.simulate.simulate`, or no traffic.
     """

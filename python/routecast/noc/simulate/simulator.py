@@ -27,9 +27,6 @@ from routecast.noc.traffic.model import Traffic
 __all__ = ["Progress", "scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
 
 
-# Signs that a plane gets more than it carries, so that its latency is unbounded.
-
-
 _TOLERATED = 0.01
 """Less than this part of the offered flits is what happens to be on the way when the measurement begins and ends."""
 
@@ -103,12 +100,6 @@ def _rises(outcomes: Sequence[dict[str, Any]]) -> list[float]:
     return rises
 
 
-# A plane of a fabric as the scenario of the compiled simulator (``crates/noc/src/scenario.rs``), in JSON.
-#
-# The text is put together from parts that are written once: all loads of a sweep share network and routing, all
-# replications everything but the run.
-
-
 # Queues on one side of a router, the bits of a word (crates/noc/src/network.rs).
 _MOST_QUEUES = 64
 
@@ -118,7 +109,13 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RoutingText:
-    """A checked routing as text, and between which routers it has paths; None if between all."""
+    """A checked routing as text, and between which routers it has paths; None if between all.
+
+    A plane of a fabric as the scenario of the compiled simulator (``crates/noc/src/scenario.rs``), in JSON.
+
+    The text is put together from parts that are written once: all loads of a sweep share network and routing, all
+    replications everything but the run.
+    """
 
     text: str
     joined: NDArray[np.bool_] | None
@@ -345,9 +342,6 @@ def _numbers(values: Sequence[int]) -> str:
     return f"[{','.join(map(str, values))}]"
 
 
-# Outcomes of the compiled simulator (``crates/noc/src/outcome.rs``) as results with intervals, in node cycles.
-
-
 Outcome = dict[str, Any]
 
 _OUTCOME_ROUNDING = 1e-9
@@ -356,6 +350,8 @@ _PACKET, _NETWORK, _FLIT = "packet_latency", "network_latency", "flit_latency"
 
 def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome], *, load: float) -> Simulated:
     """Return the result of one load.
+
+    Outcomes of the compiled simulator (``crates/noc/src/outcome.rs``) as results with intervals, in node cycles.
 
     ``fabric`` and ``run``: what was simulated; ``outcomes``: as many as
     :func:`routecast.noc.simulate.simulator.scenario_texts` gives, in that order; ``load``: what the load is called.

@@ -48,9 +48,6 @@ __all__ = [
 ]
 
 
-# One point of a curve: a traffic matrix at a load under one policy.
-
-
 NO_DVFS = "no_dvfs"
 """XY routing on one plane at full voltage: power grows in proportion to the load."""
 
@@ -94,9 +91,6 @@ class PowerPoint:
     relative_power: float
     alphas: tuple[float, ...]
     gap: float = 0.0
-
-
-# What a study of a network on chip found, as values.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +209,6 @@ class NocResult(StudyResult[NocStudy]):
         return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "own", "statements")}
 
 
-# Stated values beside found ones, and the criteria of a study of a network on chip.
-
-
 ROUNDING = 1e-9
 
 
@@ -280,9 +271,6 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
             if {OURS, BEFORE, BOUND} <= set(case.curves)
         ]
     return criteria_of(*limits)
-
-
-# Every curve of one traffic matrix, and the maps of its link loads.
 
 
 def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[PowerPoint]:
@@ -356,9 +344,6 @@ def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
     routing = routing.model_copy(update={"seed": routing.seed + matrix})
     changed = case.model_copy(update={"traffic": traffic, "routing": routing})
     return noc_case(changed, subject=case.name, folder=folder)
-
-
-# What the source says in words of the curves, beside what is found.
 
 
 def statements(result: NocResult) -> tuple[Statement, ...]:

@@ -18,9 +18,6 @@ from routecast.study.result import TerminalSummary, statements_section, statemen
 __all__ = ["page", "terminal_summary"]
 
 
-# The tables of a study of a network on chip, for the terminal and for the report alike.
-
-
 def power_table(result: NocResult) -> Table:
     """Return the relative power of every policy at the highest load of every case."""
     return Table.of(
@@ -96,10 +93,10 @@ def compared_table(result: NocResult) -> Table:
         result.compared,
         Column.text("Traffic", "case"),
         Column.text("Policy", lambda row: curve_name(row.stated.curve) + (", at most" if row.stated.at_most else "")),
-        Column("StatedPower", "", ".3f", "stated.relative_power"),
+        Column("Stated", "", ".3f", "stated.relative_power"),
         Column("Found", "", ".3f", "found"),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column("StatedPower", "times", ".2f", lambda row: row.stated.load / row.stated.relative_power),
+        Column("Stated", "times", ".2f", lambda row: row.stated.load / row.stated.relative_power),
         Column("Found", "times", ".2f", lambda row: row.stated.load / row.found),
         Column.text("Where", "stated.place", wrap=True, wide=True),
         name="compared",
@@ -155,9 +152,6 @@ def terminal_summary(result: NocResult) -> TerminalSummary:
         flits_table(result),
         statements_table(result.statements, caption=result.study.source),
     )
-
-
-# The figures of a study of a network on chip: power against load (figs. 6.4-6.6, 7.4-7.6).
 
 
 GREY = "#7a7f87"
@@ -299,9 +293,6 @@ def flit_figure(result: NocResult) -> Figure:
             ),
         ),
     )
-
-
-# What the names in the tables and figures of a study of a network on chip mean.
 
 
 ALWAYS = (

@@ -47,11 +47,11 @@ class Traffic:
         return demand
 
 
-# The normalised load of Li (2012): how much the most loaded link carries (eqs. 6.7 and 7.13).
-
-
 def bottleneck(traffic: Traffic, routings: Sequence[Routes]) -> float:
-    """Return the load of the most loaded link over all the routings, in capacities (Li 2012, definition 2)."""
+    """Return the load of the most loaded link over all the routings, in capacities (Li 2012, definition 2).
+
+    The normalised load of Li (2012): how much the most loaded link carries (eqs. 6.7 and 7.13).
+    """
     return max(
         (float(link_loads(routes, traffic.between_routers(routes.topology)).max(initial=0.0)) for routes in routings),
         default=0.0,

@@ -33,9 +33,6 @@ __all__ = [
 ]
 
 
-# An application as a task graph: who sends how much to whom.
-
-
 @value
 class Flow:
     """What one task sends to another."""
@@ -98,9 +95,6 @@ class TaskGraph:
         for flow in self.flows:
             rates[number[flow.source], number[flow.target]] = flow.rate_bytes_per_s
         return rates
-
-
-# A good place for every task: the least sum of rate times hops that a local search finds.
 
 
 # A gain by rounding alone is none.
@@ -176,9 +170,6 @@ def _hops(topology: Topology) -> NDArray[np.float64]:
         [[topology.distance(topology.router_of(a), topology.router_of(b)) for b in nodes] for a in nodes],
         dtype=np.float64,
     )
-
-
-# On which node each task of a graph stands, and the traffic that makes.
 
 
 def mapped(

@@ -29,9 +29,6 @@ __all__ = [
 ]
 
 
-# The figures of a network on chip: power against load, latency against load.
-
-
 GREY = "#7a7f87"
 COLOURS = {
     "no_dvfs": GREY,

@@ -32,9 +32,6 @@ from routecast.show.tables import percent
 __all__ = ["write_comparison"]
 
 
-# The page of a comparison: what to choose, how far it is from the optimum, and whether latency holds.
-
-
 def comparison_page(answer: NocComparison) -> Page:
     """Return the page of a comparison."""
     case = answer.case

@@ -39,21 +39,20 @@ __all__ = [
 ]
 
 
-# When to switch: the cheapest path through the settings of a day, with a price and a least time between switchings.
-#
-# ::
-#
-#     step        0     1     2     3   …    a step costs its energy in the setting,
-#     setting A   ●─────●     ○     ●        a change of the setting costs its own,
-#                       └─────┐     │        and after one the setting stays for
-#     setting B   ○     ○     ●─────┘        the dwell at least: hysteresis
-
-
 Costs = NDArray[np.float64]
 
 
 def cheapest_path(costs: Costs, *, switch_cost: float, dwell_steps: int = 1) -> tuple[int, ...]:
     """Return the setting of each step whose costs add up to the least; empty if every path costs infinitely much.
+
+    When to switch: the cheapest path through the settings of a day, with a price and a least time between switchings.
+
+    ::
+
+        step        0     1     2     3   …    a step costs its energy in the setting,
+        setting A   ●─────●     ○     ●        a change of the setting costs its own,
+                          └─────┐     │        and after one the setting stays for
+        setting B   ○     ○     ●─────┘        the dwell at least: hysteresis
 
     Dynamic programming over settings and the steps since the last switching; the first setting may be left at once,
     as it may have stood long before.

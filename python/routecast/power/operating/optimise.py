@@ -34,9 +34,6 @@ from routecast.router.model import RouterModel
 __all__ = ["Effort", "TunableRouter", "machine_of", "operating_point", "optimise_day", "why_none", "with_no_loss"]
 
 
-# Why no setting meets the targets, and how near the nearest comes.
-
-
 def why_none(point: SearchResult, rate_pps: float) -> str:
     """Say which targets nothing meets, what is the best reachable, and what comes nearest to all of them."""
     if not point.judged:

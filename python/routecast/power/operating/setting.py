@@ -217,12 +217,6 @@ def _activated(task: TaskUnit, pool: str, setting: Setting) -> TaskUnit:
     return replace(task, activation=replace(given, kind=kind, linger_s=0.0, wakeup=None))
 
 
-# Choices: which settings a router file offers, and what it lacks for others.
-
-
-# Power states that no machine is likely to have: watts or times that may have been exchanged.
-
-
 def odd_states(pool: str, power: PowerDraw) -> list[str]:
     """Return a note for each P-state and C-state that is worse than the next one in what it should be better in.
 

@@ -53,9 +53,6 @@ from routecast.study.result import Criterion, Statement, StudyResult, criteria_o
 __all__ = ["CurveResult", "FigureResult", "answer"]
 
 
-# What a study of curves found, as values.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """A stated rate and the one found."""
@@ -150,9 +147,6 @@ class CurveResult(StudyResult[CurveStudy]):
         names = ("left_out", "patterns")
         requested = tuple(name for name in names if getattr(self, name))
         return pick(self, "calibrated", "figures", "stated=compared", *requested, "passing=passed", "statements")
-
-
-# What a source states (values, orders, shapes, bottlenecks) beside what is found, and the criteria of the study.
 
 
 SIDES = {"about": "", "at_least": "at least ", "at_most": "at most "}

@@ -59,9 +59,6 @@ __all__ = [
 ]
 
 
-# From a curve of the study to a router and the loads that are offered to it.
-
-
 Setting = Mapping[str, Mapping[str, object]]
 """Calibrated values by path, for each router document."""
 
@@ -110,9 +107,6 @@ def _flows(traffic: Traffic) -> FlowSet:
         for number, share in enumerate(shares)
     )
     return FlowSet(name=f"{len(flows)} flow{'s' if len(flows) != 1 else ''}", flows=flows)
-
-
-# One point of a curve: what is forwarded at an offered load, where the rest is lost, which thread is busiest.
 
 
 @value

@@ -16,9 +16,6 @@ from routecast.study.result import TerminalSummary, statements_section, statemen
 __all__ = ["page", "terminal_summary"]
 
 
-# The tables of a study of curves, for the terminal and for the report alike.
-
-
 _kpps = scaled(1e-3, ".0f")
 _points = scaled(100.0, ".1f")
 
@@ -180,9 +177,6 @@ def terminal_summary(result: CurveResult) -> TerminalSummary:
         statements_table(result.statements, caption=result.study.source),
         closing=result.criteria_met,
     )
-
-
-# The figures of a study of curves: forwarded against offered load.
 
 
 GREY = "#7a7f87"

@@ -26,9 +26,6 @@ from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteri
 __all__ = ["FunctionPoint", "FunctionResult", "FunctionRow", "FunctionRun", "LocalBench", "answer", "points"]
 
 
-# The points of a study of functions: each is estimated, run, and run again.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionPoint:
     """One function, one size of its tables, one frame size, one traffic."""
@@ -83,9 +80,6 @@ def points(study: FunctionStudy) -> Iterator[FunctionPoint]:
                         traffic=traffic,
                         refines=frame_bytes == series.frames[0] and (size, traffic) in refining,
                     )
-
-
-# What a study of functions found, as values: estimates beside the functions themselves.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

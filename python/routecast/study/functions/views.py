@@ -14,9 +14,6 @@ from routecast.study.result import ErrorSummary, TerminalSummary
 __all__ = ["function_table", "hand_table", "page", "summary_table", "terminal_summary"]
 
 
-# The tables of a study of functions, for the terminal and for the report alike.
-
-
 _whole_percent = scaled(100.0, "+.0f")
 _mpps = scaled(1e-6, ".2f")
 
@@ -106,9 +103,6 @@ def terminal_summary(result: FunctionResult) -> TerminalSummary:
         summary_table(result),
         notes=result.notes or (),
     )
-
-
-# The figures of a study of functions.
 
 
 MOST_TICKS = 8

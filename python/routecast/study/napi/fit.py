@@ -43,9 +43,6 @@ __all__ = [
 ]
 
 
-# What the simulator sees of one core at one load.
-
-
 ArrivalKind = Literal["cbr", "poisson"]
 
 CORE = "core 0"
@@ -81,11 +78,6 @@ def observe(router: RouterModel, rate_pps: float, *, arrivals: ArrivalKind, fram
     )
 
 
-# Other dynamics of activation, each fitted to the same idle curve by the simulator itself.
-#
-# Which mechanism a curve speaks for is told by what the others miss with as many costs.
-
-
 FEWEST_FRAMES, TRIES = 5_000, 90
 """Frames of a trial and trials of a point while the costs are searched."""
 
@@ -93,6 +85,10 @@ FEWEST_FRAMES, TRIES = 5_000, 90
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics:
     """How a core is activated, with costs per packet and per interrupt, and perhaps a time between interrupts.
+
+    Other dynamics of activation, each fitted to the same idle curve by the simulator itself.
+
+    Which mechanism a curve speaks for is told by what the others miss with as many costs.
 
     ``third`` is the third cost: a ``wakeup`` delays every interrupt of a sleeping core, ``moderation`` keeps interrupts
     apart, ``none`` leaves two costs.
@@ -180,9 +176,6 @@ def fit_alternative(
     )
     costs = costs_of(solution.x)
     return Alternative(dynamics=dynamics, costs=costs, rmse=error(costs, frames))
-
-
-# An idle curve explained: three costs, the simulator's answer with them, and points that were left out.
 
 
 Pairs = tuple[tuple[float, float], ...]
@@ -302,9 +295,6 @@ def _refit(pairs: list[tuple[float, float]]) -> FittedActivation | None:
         return fit_activation_costs([rate for rate, _ in pairs], [share for _, share in pairs])
     except FitProblem:
         return None
-
-
-# A polling router from two known rates: its inside view against load, and its busy time beside the form function.
 
 
 LOADS = 44

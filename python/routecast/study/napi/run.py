@@ -30,9 +30,6 @@ from routecast.study.result import Criterion, StudyResult, criteria_of
 __all__ = ["NapiResult", "answer", "read_idle", "read_samples"]
 
 
-# What a study of activation found, as values.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NapiResult(StudyResult[NapiStudy]):
     """All that a study of activation found."""

@@ -24,9 +24,6 @@ from routecast.study.result import TerminalSummary
 __all__ = ["page", "terminal_summary"]
 
 
-# The tables of a study of activation, for the terminal and for the report alike.
-
-
 WAYS = {"until_empty": "until empty", "until_short": "until short", "exhaustive": "exhaustive"}
 ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 

@@ -54,9 +54,6 @@ __all__ = [
 ]
 
 
-# What a study found, as values.
-
-
 class Conditions(NamedTuple):
     """The conditions of a prediction, without its frames.
 
@@ -453,9 +450,6 @@ def _trial_cells(trial: Trial) -> Row:
         "bottleneck": trial.bottleneck.name,
         "bottleneck_reason": trial.bottleneck.reason,
     }
-
-
-# The laws that a study calibrates: routecast's own, and the baseline to compare it with.
 
 
 NEXT_POINTS = 3

@@ -38,9 +38,6 @@ __all__ = [
 ]
 
 
-# The tables of a study, for the terminal and for the report alike.
-
-
 _LIMITED_BY = {"shared": "bus or memory that the cores share", "link and cpu": "links and the cores"}
 
 _FLOWS = Column("Flows", "", "d")
@@ -224,7 +221,7 @@ def parameter_table(result: TablesResult) -> Table:
 
     return Table.of(
         result.parameters,
-        Column.text("ParameterRow", "name"),
+        Column.text("Parameter", "name"),
         Column("Value", "", ".4g", lambda row: row.value * scale(row)),
         Column("95 % interval", getter=interval),
         Column.text("Unit", unit),
@@ -315,9 +312,6 @@ def terminal_summary(result: TablesResult) -> TerminalSummary:
         closing=f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.",
         notes=result.notes or (),
     )
-
-
-# The figures of a study: throughput over frame size, and the errors.
 
 
 Unit = Literal["pps", "l1_bps"]
@@ -586,9 +580,6 @@ def _gain(estimates: list[PredictedWorkload]) -> str:
     if low.busy_cores == 1:
         return f"{k} cores forward {gain:.2f} times what 1 does{why}"
     return f"throughput grows {gain:.2f} times from {low.busy_cores} to {k} cores{why}"
-
-
-# A picture of the measured router: links, the NIC's hash, a queue for each core, the cores.
 
 
 WIDTH_PX = 760

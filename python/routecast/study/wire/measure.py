@@ -36,9 +36,6 @@ __all__ = [
 ]
 
 
-# Where a wire study measures: something that sets a device up and answers trials.
-
-
 Option = str | int | float | bool
 
 
@@ -63,9 +60,6 @@ class TestbedBench:
         from routecast.testbed.opening import open_testbed
 
         return open_testbed(self._file, device=name, options=options)
-
-
-# The points of a wire study: what is measured, in which order, and the row that a trial becomes.
 
 
 Kind = Literal["throughput", "loss", "latency"]

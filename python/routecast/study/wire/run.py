@@ -40,9 +40,6 @@ from routecast.study.wire.measure import (
 __all__ = ["LatencyCurve", "LossCurve", "Series", "WireResult", "answer"]
 
 
-# What a wire study found, as values: what was measured, what was predicted for it, and how far apart they are.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesRow:
     """Forwarding rate in overload at one value of the factor, frames per second."""

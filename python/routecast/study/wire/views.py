@@ -14,9 +14,6 @@ from routecast.study.wire.run import LatencyCurve, LossCurve, Series, WireResult
 __all__ = ["page", "terminal_summary"]
 
 
-# The tables of a wire study, for the terminal and for the report alike.
-
-
 FACTORS = {
     "slowdown": ("Slow-down", "iterations"),
     "rules": ("Rules", ""),
@@ -129,9 +126,6 @@ def terminal_summary(result: WireResult) -> TerminalSummary:
         *map(latency_table, result.latency),
         error_table(result),
     )
-
-
-# The figures of a wire study.
 
 
 MEASURED, PREDICTED, SIMULATED = palette(3, ordered=False)

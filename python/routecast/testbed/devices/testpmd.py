@@ -22,9 +22,6 @@ from routecast.testbed.devices.processes import Processes, check_socket_path, ma
 from routecast.testbed.devices.self_timed import SelfTimedCounts
 from routecast.testbed.dut_host import DeviceSite, Missing
 
-# Counters of a DPDK process, over the telemetry socket that each has: JSON in place of a command line's text.
-
-
 _LONGEST_ANSWER_BYTES = 16_384
 _TIMEOUT_S = 5.0
 

@@ -20,9 +20,6 @@ from routecast.quantity.schema import field, value
 __all__ = ["ExaminedMachine", "Finding", "State", "cores_of"]
 
 
-# What a check found.
-
-
 class State(StrEnum):
     """How it stands with what a check looked at."""
 

@@ -25,9 +25,6 @@ __all__ = [
 ]
 
 
-# What a meter found: power over stretches of time, by zone, and sums over them.
-
-
 _EDGE_S = 1e-6
 """Instants that are closer are the same: they come from one clock, at different moments of one call."""
 

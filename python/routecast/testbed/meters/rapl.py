@@ -30,9 +30,6 @@ __all__ = [
 ]
 
 
-# What the sum of RAPL's counters covers, whichever way they are read.
-
-
 RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
 """What the sum may cover; ``package`` if not told."""
 
@@ -69,19 +66,6 @@ class RaplCover:
         return frozenset(f"rapl:{part}" for part in self.covers.split("+"))
 
 
-# The tree of RAPL zones under ``/sys/class/powercap``, and what lies within what.
-#
-# ::
-#
-#     psys ⊃ package-0 ⊃ core, uncore          watts of a zone hold those of the zones within it
-#            package-1 ⊃ …                     packages stand side by side and add up
-#            dram                              listed below its package, but its watts are its own
-#
-# In sysfs, psys stands beside the packages that it contains, and dram below a package that does not contain it, so the
-# tree of folders says nothing about sums: the names do (Documentation/power/powercap/powercap.rst and
-# drivers/powercap/intel_rapl_common.c of Linux). AMD's processors have the same tree.
-
-
 POWERCAP: Final = "sys/class/powercap"
 
 _FOLDER = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)*")
@@ -98,7 +82,20 @@ _COUNTER_STEPS = 2**32 - 1
 
 @value
 class RaplZone:
-    """A zone that counts energy."""
+    """A zone that counts energy.
+
+    The tree of RAPL zones under ``/sys/class/powercap``, and what lies within what.
+
+    ::
+
+        psys ⊃ package-0 ⊃ core, uncore          watts of a zone hold those of the zones within it
+               package-1 ⊃ …                     packages stand side by side and add up
+               dram                              listed below its package, but its watts are its own
+
+    In sysfs, psys stands beside the packages that it contains, and dram below a package that does not contain it, so
+    the tree of folders says nothing about sums: the names do (Documentation/power/powercap/powercap.rst and
+    drivers/powercap/intel_rapl_common.c of Linux). AMD's processors have the same tree.
+    """
 
     folder: Path
     name: str = field('Its name, with that of its package before it where it lies below one: ``"package-0/dram"``')

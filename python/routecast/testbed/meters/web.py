@@ -28,9 +28,6 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 __all__ = ["Credentials", "NotThere", "Web", "credentials_for", "masked"]
 
 
-# Who asks: user and password, or a token, from the environment or a netrc file; never from a command line.
-
-
 ENVIRONMENT = ("ROUTECAST_POWER_USER", "ROUTECAST_POWER_PASSWORD", "ROUTECAST_POWER_TOKEN")
 """User, password and token of a power meter."""
 
