@@ -5,11 +5,11 @@
 //!                          └── Table, health ┘
 //! ```
 //!
-//! [`table`] says which back-end router takes which flow, as a pure function; [`plane`] writes it, with what else the eBPF
+//! [`table`] says which back-end router takes which flow, as a pure function; `plane` writes it, with what else the eBPF
 //! programs need, into their maps and reads what they counted.
 
-pub mod flow;
-pub mod plane;
+mod flow;
+mod plane;
 pub mod table;
 
 pub use flow::Flow;

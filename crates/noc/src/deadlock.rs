@@ -9,13 +9,13 @@ impl Engine {
     /// Whether flits wait that only wait for each other. Everything that can move, or will once others that can move
     /// have moved, is marked until nothing more can be; a flit that waits in an unmarked channel waits for ever.
     pub(crate) fn is_deadlocked(&self) -> bool {
-        let tables = &self.tables;
+        let tables = &self.setup.tables;
         let mut live = vec![0_u64; tables.routers];
         let mut mark = |index: usize| live[index >> tables.shift] |= 1 << (index & tables.low);
-        self.arrivals.iter().filter(|(end, _)| end & NODE == 0).for_each(|&(end, _)| mark(end as usize));
-        self.heads.iter().for_each(|&index| mark(index as usize));
-        for &end in self.credits.iter().filter(|&&end| end & NODE == 0) {
-            let owner = self.output[end as usize].owner;
+        self.flight.arrivals.iter().filter(|(end, _)| end & NODE == 0).for_each(|&(end, _)| mark(end as usize));
+        self.flight.heads.iter().for_each(|&index| mark(index as usize));
+        for &end in self.flight.credits.iter().filter(|&&end| end & NODE == 0) {
+            let owner = self.channels.output[end as usize].owner;
             if owner != NOBODY {
                 mark((end as usize & !tables.low) + usize::from(owner));
             }
@@ -32,14 +32,14 @@ impl Engine {
                 }
             }
         }
-        self.work.iter().zip(&live).any(|(work, live)| work.waiting & !live != 0)
+        self.routers.work.iter().zip(&live).any(|(work, live)| work.waiting & !live != 0)
     }
 
     fn can_move(&self, live: &[u64], router: usize, bit: usize) -> bool {
-        let tables = &self.tables;
+        let tables = &self.setup.tables;
         let is_live = |index: usize| live[index >> tables.shift] >> (index & tables.low) & 1 == 1;
         let base = router << tables.shift;
-        let input = &self.input[base + bit];
+        let input = &self.channels.input[base + bit];
         if input.packet == NONE {
             return false;
         }
@@ -48,33 +48,33 @@ impl Engine {
         }
         if input.waiting == 0 {
             // The rest of its packet is behind it; a node sends, because there is room.
-            let owner = if input.up & NODE == 0 { self.output[input.up as usize].owner } else { return true };
+            let owner = if input.up & NODE == 0 { self.channels.output[input.up as usize].owner } else { return true };
             return owner != NOBODY && is_live((input.up as usize & !tables.low) + usize::from(owner));
         }
-        let output = &self.output[base + usize::from(input.out)];
+        let output = &self.channels.output[base + usize::from(input.out)];
         output.credits > 0 || output.down & NODE != 0 || is_live(output.down as usize)
     }
 
     /// Whether a packet can have an output virtual channel, now or when its owner has moved on.
     fn can_have(&self, live: &[u64], router: usize, bit: usize) -> bool {
-        let tables = &self.tables;
+        let tables = &self.setup.tables;
         let index = (router << tables.shift) + bit;
-        let packet = self.slab.get(self.input[index].packet);
+        let packet = self.flight.slab.get(self.channels.input[index].packet);
         let arrival = tables.arrival[router * tables.ports + usize::from(tables.port_of[bit])];
-        let chosen = [self.port[index]];
-        let ports: &[u8] = if !self.routes.is_adaptive() || tables.output_queues {
+        let chosen = [self.channels.port[index]];
+        let ports: &[u8] = if !self.setup.routes.is_adaptive() || tables.output_queues {
             &chosen
         } else if packet.target as usize == router {
             &[packet.eject_port]
         } else {
-            self.routes.choices(tables, arrival, packet.target)
+            self.setup.routes.choices(tables, arrival, packet.target)
         };
         ports.iter().any(|&port| {
-            let mut channels = self.allowed[index] << (usize::from(port) * tables.vcs);
+            let mut channels = self.channels.allowed[index] << (usize::from(port) * tables.vcs);
             while channels != 0 {
                 let channel = channels.trailing_zeros() as usize;
                 channels &= channels - 1;
-                let owner = self.output[(router << tables.shift) + channel].owner;
+                let owner = self.channels.output[(router << tables.shift) + channel].owner;
                 if owner == NOBODY || live[router] >> owner & 1 == 1 {
                     return true;
                 }

@@ -39,44 +39,69 @@ pub struct Work {
 
 /// State of a plane.
 pub struct Engine {
+    pub(crate) setup: Setup,
+    pub(crate) channels: Channels,
+    pub(crate) routers: Routers,
+    pub(crate) flight: Flight,
+    pub(crate) sources: Sources,
+    pub(crate) statistics: Statistics,
+    pub(crate) now: u64,
+}
+
+/// What does not change while a plane runs.
+pub struct Setup {
     pub(crate) tables: Tables,
     pub(crate) routes: Routes,
     pub(crate) allocator: Allocator,
     pub(crate) mixture: Mixture,
     pub(crate) run: Run,
-    pub(crate) now: u64,
     /// Whether a virtual channel and the switch may be granted in one cycle.
     pub(crate) same_cycle: bool,
+}
+
+/// Virtual channels at the inputs and outputs of all routers, and at the nodes.
+pub struct Channels {
     pub(crate) input: Vec<Input>,
     pub(crate) output: Vec<Output>,
     pub(crate) behind: Behind,
     /// By input: virtual channels that its packet may get on its output.
     pub(crate) allowed: Vec<u64>,
-    pub(crate) work: Vec<Work>,
-    pub(crate) ports: Vec<Port>,
     /// By input: output port of its packet.
     pub(crate) port: Vec<u8>,
     /// By output port: inputs that wait for one of its virtual channels.
     pub(crate) parked: Vec<u64>,
+    /// Packet that each virtual channel of each node's end receives.
+    pub(crate) sinks: Vec<u32>,
+}
+
+/// What the routers have to do, and what they grant.
+pub struct Routers {
+    pub(crate) work: Vec<Work>,
+    pub(crate) ports: Vec<Port>,
     pub(crate) busy: ActiveSet,
+    /// Empty between two uses: requests by output port, grants by input port.
+    pub(crate) requests: [u64; MOST],
+    pub(crate) grants: [u64; MOST],
+}
+
+/// Packets under way, and what arrives on wires.
+pub struct Flight {
     pub(crate) slab: Slab,
     pub(crate) arrivals: Wheel<Arrival>,
     pub(crate) credits: Wheel<u32>,
     pub(crate) heads: Wheel<u32>,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) sending: ActiveSet,
-    pub(crate) waking: BinaryHeap<Reverse<(u64, u32)>>,
-    pub(crate) path_streams: Vec<Stream>,
-    /// Packet that each virtual channel of each node's end receives.
-    pub(crate) sinks: Vec<u32>,
-    pub(crate) statistics: Statistics,
-    /// Empty between two uses: requests by output port, grants by input port.
-    pub(crate) requests: [u64; MOST],
-    pub(crate) grants: [u64; MOST],
     /// Flits inside routers and on wires.
     pub(crate) inside: u64,
     /// Whether anything moved in this cycle.
     pub(crate) moved: bool,
+}
+
+/// Nodes that make packets, and when.
+pub struct Sources {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) sending: ActiveSet,
+    pub(crate) waking: BinaryHeap<Reverse<(u64, u32)>>,
+    pub(crate) path_streams: Vec<Stream>,
 }
 
 impl Engine {
@@ -92,40 +117,50 @@ impl Engine {
         let all = tables.ports * tables.vcs;
         let free = if all >= 64 { u64::MAX } else { (1 << all) - 1 };
         let mut engine = Self {
-            input: inputs(&tables),
-            output: outputs(&tables, scenario.router.buffer_flits),
-            behind: Behind::new(slots, scenario.router.buffer_flits.div_ceil(shortest) as usize + 1),
-            allowed: vec![0; slots],
-            work: vec![Work { free, ..Work::default() }; tables.routers],
-            ports: ports(&tables),
-            port: vec![0; slots],
-            parked: vec![0; tables.routers * tables.ports],
-            busy: ActiveSet::new(tables.routers),
-            arrivals: Wheel::new(longest),
-            credits: Wheel::new(longest),
-            heads: Wheel::new(longest),
-            nodes: (0..tables.nodes).map(|node| Node::new(scenario, node, tables.vcs)).collect(),
-            sending: ActiveSet::new(tables.nodes),
-            waking: BinaryHeap::new(),
-            path_streams: (0..tables.nodes)
-                .map(|node| stream(run.seed, run.replication, "noc paths", node as u64))
-                .collect(),
-            sinks: vec![NONE; tables.nodes << tables.node_shift],
+            channels: Channels {
+                input: inputs(&tables),
+                output: outputs(&tables, scenario.router.buffer_flits),
+                behind: Behind::new(slots, scenario.router.buffer_flits.div_ceil(shortest) as usize + 1),
+                allowed: vec![0; slots],
+                port: vec![0; slots],
+                parked: vec![0; tables.routers * tables.ports],
+                sinks: vec![NONE; tables.nodes << tables.node_shift],
+            },
+            routers: Routers {
+                work: vec![Work { free, ..Work::default() }; tables.routers],
+                ports: ports(&tables),
+                busy: ActiveSet::new(tables.routers),
+                requests: [0; MOST],
+                grants: [0; MOST],
+            },
+            flight: Flight {
+                slab: Slab::default(),
+                arrivals: Wheel::new(longest),
+                credits: Wheel::new(longest),
+                heads: Wheel::new(longest),
+                inside: 0,
+                moved: false,
+            },
+            sources: Sources {
+                nodes: (0..tables.nodes).map(|node| Node::new(scenario, node, tables.vcs)).collect(),
+                sending: ActiveSet::new(tables.nodes),
+                waking: BinaryHeap::new(),
+                path_streams: (0..tables.nodes)
+                    .map(|node| stream(run.seed, run.replication, "noc paths", node as u64))
+                    .collect(),
+            },
             statistics: Statistics::new(scenario),
-            slab: Slab::default(),
-            requests: [0; MOST],
-            grants: [0; MOST],
-            inside: 0,
-            moved: false,
             now: 0,
-            same_cycle: scenario.router.vc_allocation_cycles == 0,
-            allocator: scenario.router.allocator,
-            mixture: Mixture::new(load),
-            run,
-            routes,
-            tables,
+            setup: Setup {
+                same_cycle: scenario.router.vc_allocation_cycles == 0,
+                allocator: scenario.router.allocator,
+                mixture: Mixture::new(load),
+                run,
+                routes,
+                tables,
+            },
         };
-        for node in 0..engine.tables.nodes {
+        for node in 0..engine.setup.tables.nodes {
             engine.expect(node);
         }
         engine
@@ -133,38 +168,38 @@ impl Engine {
 
     /// One cycle.
     pub(crate) fn step(&mut self) {
-        self.moved = false;
+        self.flight.moved = false;
         let now = self.now;
-        let list = self.credits.take(now, 0);
+        let list = self.flight.credits.take(now, 0);
         for &output in &list {
             self.credit(output as usize);
         }
-        self.credits.give_back(now, 0, list);
-        let list = self.credits.take(now, 1);
+        self.flight.credits.give_back(now, 0, list);
+        let list = self.flight.credits.take(now, 1);
         for &end in &list {
             self.node_credit((end ^ NODE) as usize);
         }
-        self.credits.give_back(now, 1, list);
-        let list = self.arrivals.take(now, 0);
+        self.flight.credits.give_back(now, 1, list);
+        let list = self.flight.arrivals.take(now, 0);
         for &(input, head) in &list {
             self.arrive(input as usize, head);
         }
-        self.arrivals.give_back(now, 0, list);
-        let list = self.arrivals.take(now, 1);
+        self.flight.arrivals.give_back(now, 0, list);
+        let list = self.flight.arrivals.take(now, 1);
         for &(end, head) in &list {
             self.eject((end ^ NODE) as usize, head);
         }
-        self.arrivals.give_back(now, 1, list);
-        if !self.heads.is_empty() {
-            let list = self.heads.take(now, 0);
+        self.flight.arrivals.give_back(now, 1, list);
+        if !self.flight.heads.is_empty() {
+            let list = self.flight.heads.take(now, 0);
             for &input in &list {
                 self.try_from_now(input as usize);
             }
-            self.heads.give_back(now, 0, list);
+            self.flight.heads.give_back(now, 0, list);
         }
         self.send_from_nodes();
         let mut from = 0;
-        while let Some((word, mut routers)) = self.busy.word(from) {
+        while let Some((word, mut routers)) = self.routers.busy.word(from) {
             while routers != 0 {
                 self.route(64 * word + routers.trailing_zeros() as usize);
                 routers &= routers - 1;
@@ -175,33 +210,33 @@ impl Engine {
 
     /// One cycle of a router.
     fn route(&mut self, router: usize) {
-        let fresh = if self.work[router].trying == 0 { 0 } else { self.allocate_channels(router) };
-        if self.same_cycle {
+        let fresh = if self.routers.work[router].trying == 0 { 0 } else { self.allocate_channels(router) };
+        if self.setup.same_cycle {
             self.enable(router, fresh);
         }
-        let ready = self.work[router].waiting & self.work[router].able;
+        let ready = self.routers.work[router].waiting & self.routers.work[router].able;
         if ready != 0 {
-            self.moved = true;
+            self.flight.moved = true;
             self.allocate_switch(router, ready);
         }
-        if !self.same_cycle {
+        if !self.setup.same_cycle {
             self.enable(router, fresh);
         }
-        let work = &self.work[router];
+        let work = &self.routers.work[router];
         if work.waiting & work.able | work.trying == 0 {
-            self.busy.remove(router);
+            self.routers.busy.remove(router);
         }
     }
 
     /// Inputs that got a virtual channel want the switch, if there is room ahead.
     fn enable(&mut self, router: usize, mut fresh: u64) {
-        let base = router << self.tables.shift;
+        let base = router << self.setup.tables.shift;
         while fresh != 0 {
             let bit = fresh.trailing_zeros() as usize;
             fresh &= fresh - 1;
-            let out = usize::from(self.input[base + bit].out);
-            if self.output[base + out].credits > 0 {
-                self.work[router].able |= 1 << bit;
+            let out = usize::from(self.channels.input[base + bit].out);
+            if self.channels.output[base + out].credits > 0 {
+                self.routers.work[router].able |= 1 << bit;
             }
         }
     }
@@ -209,33 +244,33 @@ impl Engine {
     /// Room ahead of an output.
     #[inline]
     fn credit(&mut self, at: usize) {
-        let output = &mut self.output[at];
+        let output = &mut self.channels.output[at];
         output.credits += 1;
         if output.credits == 1 && output.owner != NOBODY {
-            let router = at >> self.tables.shift;
+            let router = at >> self.setup.tables.shift;
             let bit = 1 << (output.owner & 63);
-            let work = &mut self.work[router];
+            let work = &mut self.routers.work[router];
             work.able |= bit;
-            self.busy.insert_if(work.waiting & bit != 0, router);
+            self.routers.busy.insert_if(work.waiting & bit != 0, router);
         }
     }
 
     /// A flit arrives at a router.
     #[inline]
     fn arrive(&mut self, index: usize, head: u32) {
-        let input = &mut self.input[index];
+        let input = &mut self.channels.input[index];
         input.waiting += 1;
         let front = input.packet;
-        let router = index >> self.tables.shift;
-        let bit = 1 << (index & self.tables.low);
-        let work = &mut self.work[router];
+        let router = index >> self.setup.tables.shift;
+        let bit = 1 << (index & self.setup.tables.low);
+        let work = &mut self.routers.work[router];
         work.waiting |= bit;
-        self.busy.insert_if(work.able & bit != 0, router);
+        self.routers.busy.insert_if(work.able & bit != 0, router);
         if head != NONE {
             if front == NONE {
                 self.begin(index, head, self.now);
             } else {
-                self.behind.push(index, head);
+                self.channels.behind.push(index, head);
             }
         }
     }

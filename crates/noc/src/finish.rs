@@ -11,21 +11,21 @@ impl Engine {
 
     /// Flits that wait at a node: packets made before `cycle` whose flits have not left.
     fn waiting_at(&self, node: usize, cycle: u64) -> u64 {
-        let this = &self.nodes[node];
+        let this = &self.sources.nodes[node];
         let mut flits = u64::from(this.left);
         let Some(mut source) = this.source.clone() else { return flits };
         // While flits of a packet leave, the one after it is not foreseen yet.
-        let mut made = this.next.unwrap_or_else(|| source.next(&self.mixture));
+        let mut made = this.next.unwrap_or_else(|| source.next(&self.setup.mixture));
         while made.cycle < cycle {
             flits += u64::from(made.length);
-            made = source.next(&self.mixture);
+            made = source.next(&self.setup.mixture);
         }
         flits
     }
 
     /// Begin or end of the measurement: nothing has happened yet in `cycle`.
     pub(crate) fn snapshot(&mut self, cycle: u64) {
-        let waiting = (0..self.tables.nodes).map(|node| self.waiting_at(node, cycle)).sum();
+        let waiting = (0..self.setup.tables.nodes).map(|node| self.waiting_at(node, cycle)).sum();
         let crossed = self.crossed();
         let statistics = &mut self.statistics;
         statistics.source_flits[statistics.snapshots] = waiting;
@@ -41,7 +41,7 @@ impl Engine {
 
     /// Flits over each output since the beginning, by `router * ports + port`.
     fn crossed(&self) -> Vec<u64> {
-        self.ports.iter().map(|port| port.crossed).collect()
+        self.routers.ports.iter().map(|port| port.crossed).collect()
     }
 
     /// Lets the nodes make what they would have made until the end, so that every packet is counted once.
@@ -51,13 +51,13 @@ impl Engine {
             self.snapshot(end);
         }
         let mut in_sources = 0;
-        for node in 0..self.tables.nodes {
-            in_sources += u64::from(self.nodes[node].left);
-            let Some(mut source) = self.nodes[node].source.take() else { continue };
-            let mut next = self.nodes[node].next;
+        for node in 0..self.setup.tables.nodes {
+            in_sources += u64::from(self.sources.nodes[node].left);
+            let Some(mut source) = self.sources.nodes[node].source.take() else { continue };
+            let mut next = self.sources.nodes[node].next;
             loop {
                 let made = next.take().unwrap_or_else(|| {
-                    let made = source.next(&self.mixture);
+                    let made = source.next(&self.setup.mixture);
                     self.statistics.made(node, &made);
                     made
                 });
@@ -68,20 +68,20 @@ impl Engine {
                 in_sources += u64::from(made.length);
             }
         }
-        let buffered: u64 = self.input.iter().map(|input| u64::from(input.waiting)).sum();
-        let inside = buffered + self.arrivals.iter().count() as u64;
-        assert_eq!(inside, self.inside, "flits are lost or doubled between routers");
-        self.inside = inside + in_sources;
-        assert_eq!(self.statistics.made, self.statistics.ejected + self.inside, "flits are lost or doubled");
+        let buffered: u64 = self.channels.input.iter().map(|input| u64::from(input.waiting)).sum();
+        let inside = buffered + self.flight.arrivals.iter().count() as u64;
+        assert_eq!(inside, self.flight.inside, "flits are lost or doubled between routers");
+        self.flight.inside = inside + in_sources;
+        assert_eq!(self.statistics.made, self.statistics.ejected + self.flight.inside, "flits are lost or doubled");
     }
 
     /// What the run saw.
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
-        let ports = self.tables.ports;
-        let flit_hops = self.ports.iter().map(|port| port.crossed).sum();
+        let ports = self.setup.tables.ports;
+        let flit_hops = self.routers.ports.iter().map(|port| port.crossed).sum();
         let statistics = &mut self.statistics;
-        let links = self.tables.link_port.iter();
+        let links = self.setup.tables.link_port.iter();
         let packet_latency = statistics.packets.summary();
         let mean_routers =
             if packet_latency.count == 0 { 0.0 } else { statistics.routers as f64 / packet_latency.count as f64 };
@@ -101,7 +101,7 @@ impl Engine {
             undelivered_flits: statistics.measured[0] - statistics.measured[1],
             created_flits: statistics.made,
             ejected_flits: statistics.ejected,
-            inside_flits: self.inside,
+            inside_flits: self.flight.inside,
             flit_hops,
             cycles: self.now,
             deadlocked: statistics.deadlocked,

@@ -7,61 +7,61 @@ use crate::routes::ANY_CLASS;
 impl Engine {
     /// A packet comes to the front of an input; `from` is the first cycle in which it may ask.
     pub(crate) fn begin(&mut self, index: usize, packet: u32, from: u64) {
-        let router = (index >> self.tables.shift) as u32;
-        let record = self.slab.get_mut(packet);
+        let router = (index >> self.setup.tables.shift) as u32;
+        let record = self.flight.slab.get_mut(packet);
         record.routers += 1;
-        let input = &mut self.input[index];
+        let input = &mut self.channels.input[index];
         input.packet = packet;
         input.left = record.length;
         input.head = true;
-        let hop = self.routes.hop(&self.tables, router, record);
-        self.routes.advance(router, record);
-        self.allowed[index] = if self.tables.output_queues {
+        let hop = self.setup.routes.hop(&self.setup.tables, router, record);
+        self.setup.routes.advance(router, record);
+        self.channels.allowed[index] = if self.setup.tables.output_queues {
             // The router before has chosen the output by the queue.
-            let vc = (index & self.tables.low) % self.tables.vcs;
-            let (port, class) = (vc % self.tables.ports, hop.map_or(ANY_CLASS, |hop| hop.class));
-            self.port[index] = port as u8;
+            let vc = (index & self.setup.tables.low) % self.setup.tables.vcs;
+            let (port, class) = (vc % self.setup.tables.ports, hop.map_or(ANY_CLASS, |hop| hop.class));
+            self.channels.port[index] = port as u8;
             self.queues_ahead(router as usize, port, class, packet)
         } else if let Some(hop) = hop {
-            self.port[index] = hop.port;
+            self.channels.port[index] = hop.port;
             self.channels_of(hop.class)
         } else {
-            self.tables.every
+            self.setup.tables.every
         };
-        if self.tables.head_cycles == 0 {
+        if self.setup.tables.head_cycles == 0 {
             self.try_from_now(index);
         } else {
-            self.heads.push(from + u64::from(self.tables.head_cycles), 0, index as u32);
+            self.flight.heads.push(from + u64::from(self.setup.tables.head_cycles), 0, index as u32);
         }
     }
 
     pub(crate) fn try_from_now(&mut self, index: usize) {
-        let router = index >> self.tables.shift;
-        self.work[router].trying |= 1 << (index & self.tables.low);
-        self.busy.insert(router);
+        let router = index >> self.setup.tables.shift;
+        self.routers.work[router].trying |= 1 << (index & self.setup.tables.low);
+        self.routers.busy.insert(router);
     }
 
     /// Virtual channels of a class.
     pub(crate) fn channels_of(&self, class: u8) -> u64 {
-        if class == ANY_CLASS { self.tables.every } else { self.tables.class[usize::from(class)] }
+        if class == ANY_CLASS { self.setup.tables.every } else { self.setup.tables.class[usize::from(class)] }
     }
 
     /// Virtual output queues that a packet may get behind an output: those of the output that it takes there.
     fn queues_ahead(&self, router: usize, port: usize, class: u8, packet: u32) -> u64 {
-        let output = router * self.tables.ports + port;
-        let next = self.tables.next_router[output];
+        let output = router * self.setup.tables.ports + port;
+        let next = self.setup.tables.next_router[output];
         if next == NODE {
-            return self.tables.every;
+            return self.setup.tables.every;
         }
-        self.queues(self.port_at(next, self.tables.next_arrival[output], packet), class)
+        self.queues(self.port_at(next, self.setup.tables.next_arrival[output], packet), class)
     }
 
     /// Queues of an output, of one class or of all.
     pub(crate) fn queues(&self, port: u8, class: u8) -> u64 {
         let mut queues = 0;
-        for (number, _) in self.tables.class.iter().enumerate() {
+        for (number, _) in self.setup.tables.class.iter().enumerate() {
             if class == ANY_CLASS || usize::from(class) == number {
-                queues |= 1 << (number * self.tables.ports + usize::from(port));
+                queues |= 1 << (number * self.setup.tables.ports + usize::from(port));
             }
         }
         queues
@@ -69,8 +69,8 @@ impl Engine {
 
     /// Output that a packet takes at a router, chosen now.
     pub(crate) fn port_at(&self, router: u32, arrival: u32, packet: u32) -> u8 {
-        let record = self.slab.get(packet);
-        match self.routes.hop(&self.tables, router, record) {
+        let record = self.flight.slab.get(packet);
+        match self.setup.routes.hop(&self.setup.tables, router, record) {
             Some(hop) => hop.port,
             None => self.freest(router as usize, arrival, record.target, u64::MAX),
         }
@@ -79,14 +79,14 @@ impl Engine {
     /// Among the outputs that adaptive routing allows, the one with the most room ahead; `free` are the output virtual
     /// channels that may be had at once, and an output without one comes last. Equals take turns from cycle to cycle.
     pub(crate) fn freest(&self, router: usize, arrival: u32, target: u32, free: u64) -> u8 {
-        let choices = self.routes.choices(&self.tables, arrival, target);
+        let choices = self.setup.routes.choices(&self.setup.tables, arrival, target);
         let turn = (self.now as usize + router) % choices.len();
         let mut best = (false, 0, choices[turn]);
         for &port in choices[turn..].iter().chain(&choices[..turn]) {
-            let first = usize::from(port) * self.tables.vcs;
-            let outputs = &self.output[router << self.tables.shift | first..][..self.tables.vcs];
+            let first = usize::from(port) * self.setup.tables.vcs;
+            let outputs = &self.channels.output[router << self.setup.tables.shift | first..][..self.setup.tables.vcs];
             let room: u32 = outputs.iter().map(|output| u32::from(output.credits)).sum();
-            let now = free >> first & self.tables.every != 0;
+            let now = free >> first & self.setup.tables.every != 0;
             if (now, room) > (best.0, best.1) {
                 best = (now, room, port);
             }

@@ -13,10 +13,10 @@ use crate::scenario::{Allocator, Queueing, Scenario, Way};
 
 /// Every place of every buffer is free as its sender knows, or filled, or its flit or credit is on the way.
 fn places_are_accounted_for(engine: &Engine, flits: u32) {
-    let tables = &engine.tables;
+    let tables = &engine.setup.tables;
     let (mut flying, mut returning) = (HashMap::new(), HashMap::new());
-    engine.arrivals.iter().for_each(|&(end, _)| *flying.entry(end).or_insert(0_u32) += 1);
-    engine.credits.iter().for_each(|&end| *returning.entry(end).or_insert(0_u32) += 1);
+    engine.flight.arrivals.iter().for_each(|&(end, _)| *flying.entry(end).or_insert(0_u32) += 1);
+    engine.flight.credits.iter().for_each(|&end| *returning.entry(end).or_insert(0_u32) += 1);
     for router in 0..tables.routers {
         for bit in 0..tables.ports * tables.vcs {
             let port = router * tables.ports + bit / tables.vcs;
@@ -24,18 +24,18 @@ fn places_are_accounted_for(engine: &Engine, flits: u32) {
                 continue;
             }
             let at = (router << tables.shift) + bit;
-            let output = &engine.output[at];
-            let waiting = engine.input[output.down as usize].waiting;
+            let output = &engine.channels.output[at];
+            let waiting = engine.channels.input[output.down as usize].waiting;
             let on_the_way = flying.get(&output.down).unwrap_or(&0) + returning.get(&(at as u32)).unwrap_or(&0);
             assert_eq!(u32::from(output.credits) + u32::from(waiting) + on_the_way, flits);
         }
     }
-    for (number, node) in engine.nodes.iter().enumerate() {
+    for (number, node) in engine.sources.nodes.iter().enumerate() {
         for (channel, &credits) in node.credits.iter().enumerate() {
             let into = tables.node_input[number] + channel as u32;
             let end = NODE | ((number << tables.node_shift) + channel) as u32;
             let on_the_way = flying.get(&into).unwrap_or(&0) + returning.get(&end).unwrap_or(&0);
-            let waiting = engine.input[into as usize].waiting;
+            let waiting = engine.channels.input[into as usize].waiting;
             assert_eq!(u32::from(credits) + u32::from(waiting) + on_the_way, flits);
         }
     }
@@ -43,23 +43,23 @@ fn places_are_accounted_for(engine: &Engine, flits: u32) {
 
 /// A packet owns its output virtual channel alone, and masks say what the records say.
 fn owners_agree(engine: &Engine, flits: u32) {
-    let tables = &engine.tables;
+    let tables = &engine.setup.tables;
     for router in 0..tables.routers {
-        let work = &engine.work[router];
+        let work = &engine.routers.work[router];
         for bit in 0..tables.ports * tables.vcs {
             let at = (router << tables.shift) + bit;
-            let (input, output) = (&engine.input[at], &engine.output[at]);
+            let (input, output) = (&engine.channels.input[at], &engine.channels.output[at]);
             assert!(u32::from(input.waiting) <= flits, "a queue holds more than its buffer");
             assert_eq!(work.waiting >> bit & 1 == 1, input.waiting > 0);
             assert_eq!(work.free >> bit & 1 == 1, output.owner == NOBODY);
             if input.out == NOBODY {
                 assert_eq!(work.able >> bit & 1, 0);
             } else {
-                let out = &engine.output[(router << tables.shift) + usize::from(input.out)];
+                let out = &engine.channels.output[(router << tables.shift) + usize::from(input.out)];
                 assert_eq!(usize::from(out.owner), bit);
                 assert_ne!(input.packet, NONE);
                 assert_eq!(work.able >> bit & 1 == 1, out.credits > 0);
-                assert_eq!(usize::from(engine.port[at]), usize::from(input.out) / tables.vcs);
+                assert_eq!(usize::from(engine.channels.port[at]), usize::from(input.out) / tables.vcs);
             }
         }
     }

@@ -56,29 +56,29 @@ impl Node {
 impl Engine {
     /// Lets a node make its next packet, now or later.
     pub(crate) fn expect(&mut self, node: usize) {
-        let Some(source) = &mut self.nodes[node].source else { return };
-        let made = source.next(&self.mixture);
-        self.nodes[node].next = Some(made);
+        let Some(source) = &mut self.sources.nodes[node].source else { return };
+        let made = source.next(&self.setup.mixture);
+        self.sources.nodes[node].next = Some(made);
         self.statistics.made(node, &made);
         if made.cycle > self.now + 1 {
-            self.sending.remove(node);
-            self.waking.push(Reverse((made.cycle, node as u32)));
+            self.sources.sending.remove(node);
+            self.sources.waking.push(Reverse((made.cycle, node as u32)));
         } else {
-            self.sending.insert(node);
+            self.sources.sending.insert(node);
         }
     }
 
     /// Every node with a packet sends a flit, if there is room.
     pub(crate) fn send_from_nodes(&mut self) {
-        while let Some(&Reverse((cycle, node))) = self.waking.peek() {
+        while let Some(&Reverse((cycle, node))) = self.sources.waking.peek() {
             if cycle > self.now {
                 break;
             }
-            self.waking.pop();
-            self.sending.insert(node as usize);
+            self.sources.waking.pop();
+            self.sources.sending.insert(node as usize);
         }
         let mut from = 0;
-        while let Some((word, mut nodes)) = self.sending.word(from) {
+        while let Some((word, mut nodes)) = self.sources.sending.word(from) {
             while nodes != 0 {
                 self.send(64 * word + nodes.trailing_zeros() as usize);
                 nodes &= nodes - 1;
@@ -88,38 +88,38 @@ impl Engine {
     }
 
     fn send(&mut self, node: usize) {
-        let this = &self.nodes[node];
+        let this = &self.sources.nodes[node];
         let head = if this.left == 0 {
             match this.next {
                 Some(made) if made.cycle <= self.now => {
                     if !self.open(node, made) {
                         // A credit wakes it.
-                        self.sending.remove(node);
+                        self.sources.sending.remove(node);
                         return;
                     }
-                    self.nodes[node].packet
+                    self.sources.nodes[node].packet
                 }
                 Some(_) => return,
                 None => {
-                    self.sending.remove(node);
+                    self.sources.sending.remove(node);
                     return;
                 }
             }
         } else if this.open >> this.channel & 1 == 0 {
-            self.sending.remove(node);
+            self.sources.sending.remove(node);
             return;
         } else {
             NONE
         };
-        let this = &mut self.nodes[node];
+        let this = &mut self.sources.nodes[node];
         this.spend();
         this.left -= 1;
         let (packet, left, channel) = (this.packet, this.left, u32::from(this.channel));
-        self.slab.enter(packet, self.now);
-        let into = self.tables.node_input[node] + channel;
-        self.arrivals.push(self.now + u64::from(self.tables.enter_cycles), 0, (into, head));
-        self.inside += 1;
-        self.moved = true;
+        self.flight.slab.enter(packet, self.now);
+        let into = self.setup.tables.node_input[node] + channel;
+        self.flight.arrivals.push(self.now + u64::from(self.setup.tables.enter_cycles), 0, (into, head));
+        self.flight.inside += 1;
+        self.flight.moved = true;
         if left == 0 {
             self.expect(node);
         }
@@ -127,14 +127,15 @@ impl Engine {
 
     /// Begins a packet, if a virtual channel has room for its head.
     fn open(&mut self, node: usize, made: Made) -> bool {
-        let this = &mut self.nodes[node];
-        let (router, target) = (self.tables.node_router[node], self.tables.node_router[made.target as usize]);
+        let this = &mut self.sources.nodes[node];
+        let (router, target) =
+            (self.setup.tables.node_router[node], self.setup.tables.node_router[made.target as usize]);
         let mut open = this.open;
         if open == 0 {
             return false;
         }
-        let stream = &mut self.path_streams[node];
-        let way = *this.way.get_or_insert_with(|| self.routes.draw(&self.tables, router, target, stream));
+        let stream = &mut self.sources.path_streams[node];
+        let way = *this.way.get_or_insert_with(|| self.setup.routes.draw(&self.setup.tables, router, target, stream));
         let packet = Packet {
             made: made.at,
             entered: self.now,
@@ -144,23 +145,23 @@ impl Engine {
             length: made.length,
             ejected: 0,
             routers: 0,
-            eject_port: self.tables.node_port[made.target as usize],
+            eject_port: self.setup.tables.node_port[made.target as usize],
             measured: self.statistics.counts(made.cycle),
         };
-        let number = self.slab.insert(packet);
-        if self.tables.output_queues {
-            let input = self.tables.node_input[node] as usize;
-            let at = router as usize * self.tables.ports;
-            let bit = input & self.tables.low;
-            let arrival = self.tables.arrival[at + usize::from(self.tables.port_of[bit])];
+        let number = self.flight.slab.insert(packet);
+        if self.setup.tables.output_queues {
+            let input = self.setup.tables.node_input[node] as usize;
+            let at = router as usize * self.setup.tables.ports;
+            let bit = input & self.setup.tables.low;
+            let arrival = self.setup.tables.arrival[at + usize::from(self.setup.tables.port_of[bit])];
             let port = self.port_at(router, arrival, number);
             open &= self.queues(port, ANY_CLASS);
             if open == 0 {
-                self.slab.remove(number);
+                self.flight.slab.remove(number);
                 return false;
             }
         }
-        let this = &mut self.nodes[node];
+        let this = &mut self.sources.nodes[node];
         this.channel = first_from(open, this.channel + 1) as u8;
         this.packet = number;
         this.left = made.length;
@@ -173,8 +174,8 @@ impl Engine {
     /// A virtual channel of its router has a place more.
     #[inline]
     pub(crate) fn node_credit(&mut self, end: usize) {
-        let (node, channel) = (end >> self.tables.node_shift, end & ((1 << self.tables.node_shift) - 1));
-        let this = &mut self.nodes[node];
+        let (node, channel) = (end >> self.setup.tables.node_shift, end & ((1 << self.setup.tables.node_shift) - 1));
+        let this = &mut self.sources.nodes[node];
         this.credits[channel] += 1;
         this.open |= 1 << channel;
         let waits = if this.left > 0 {
@@ -183,7 +184,7 @@ impl Engine {
             this.next.is_some_and(|made| made.cycle <= self.now)
         };
         if waits {
-            self.sending.insert(node);
+            self.sources.sending.insert(node);
         }
     }
 
@@ -191,33 +192,33 @@ impl Engine {
     #[inline]
     pub(crate) fn eject(&mut self, end: usize, head: u32) {
         if head != NONE {
-            debug_assert_eq!(self.sinks[end], NONE, "a channel holds one packet after another");
-            self.sinks[end] = head;
+            debug_assert_eq!(self.channels.sinks[end], NONE, "a channel holds one packet after another");
+            self.channels.sinks[end] = head;
         }
-        let packet = self.sinks[end];
-        let record = self.slab.get_mut(packet);
+        let packet = self.channels.sinks[end];
+        let record = self.flight.slab.get_mut(packet);
         let flit = record.ejected;
         record.ejected += 1;
-        let record = self.slab.get(packet);
-        let age = self.slab.flit_age(packet, flit, self.now);
+        let record = self.flight.slab.get(packet);
+        let age = self.flight.slab.flit_age(packet, flit, self.now);
         let node = record.node as usize;
-        self.inside -= 1;
-        self.moved = true;
+        self.flight.inside -= 1;
+        self.flight.moved = true;
         self.statistics.flit(node, record.measured, age);
         let tail = record.ejected == record.length;
         if tail {
             self.statistics.packet(record, self.now);
         }
-        let router = self.tables.node_router[node] as usize;
-        let port = usize::from(self.tables.node_port[node]);
-        if !self.tables.endless[router * self.tables.ports + port] {
-            let channel = end & ((1 << self.tables.node_shift) - 1);
-            let output = (router << self.tables.shift) + port * self.tables.vcs + channel;
-            self.credits.push(self.now + u64::from(self.tables.sink_credit_cycles), 0, output as u32);
+        let router = self.setup.tables.node_router[node] as usize;
+        let port = usize::from(self.setup.tables.node_port[node]);
+        if !self.setup.tables.endless[router * self.setup.tables.ports + port] {
+            let channel = end & ((1 << self.setup.tables.node_shift) - 1);
+            let output = (router << self.setup.tables.shift) + port * self.setup.tables.vcs + channel;
+            self.flight.credits.push(self.now + u64::from(self.setup.tables.sink_credit_cycles), 0, output as u32);
         }
         if tail {
-            self.slab.remove(packet);
-            self.sinks[end] = NONE;
+            self.flight.slab.remove(packet);
+            self.channels.sinks[end] = NONE;
         }
     }
 }

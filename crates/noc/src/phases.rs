@@ -8,8 +8,8 @@ use crate::engine::Engine;
 impl Engine {
     /// Runs all phases. `report` hears the finished share now and then and may stop the run.
     pub fn run(&mut self, report: &dyn Fn(f64) -> ControlFlow<()>) -> ControlFlow<()> {
-        let measured_until = self.run.warmup_cycles + self.run.measure_cycles;
-        let last = measured_until + self.run.drain_cycles;
+        let measured_until = self.setup.run.warmup_cycles + self.setup.run.measure_cycles;
+        let last = measured_until + self.setup.run.drain_cycles;
         let mut steps = 0_u32;
         // Some packets may block each other while others move. That is looked for seldom: it costs a look at everything.
         let mut look = 4096;
@@ -19,7 +19,7 @@ impl Engine {
                 break;
             }
             self.step();
-            if !self.moved && self.is_stuck() || self.now >= look && self.is_deadlocked() {
+            if !self.flight.moved && self.is_stuck() || self.now >= look && self.is_deadlocked() {
                 self.statistics.deadlocked = true;
                 break;
             }
@@ -33,14 +33,14 @@ impl Engine {
                 report(self.now as f64 / last.max(1) as f64)?;
             }
         }
-        self.statistics.deadlocked |= self.inside > 0 && self.is_deadlocked();
+        self.statistics.deadlocked |= self.flight.inside > 0 && self.is_deadlocked();
         self.finish();
         ControlFlow::Continue(())
     }
 
     /// Takes the snapshots whose cycles have come.
     fn statistics_at(&mut self, now: u64) {
-        let boundaries = [self.run.warmup_cycles, self.run.warmup_cycles + self.run.measure_cycles];
+        let boundaries = [self.setup.run.warmup_cycles, self.setup.run.warmup_cycles + self.setup.run.measure_cycles];
         while let Some(&boundary) = boundaries.get(self.statistics.snapshots).filter(|&&boundary| boundary <= now) {
             self.snapshot(boundary);
         }
@@ -49,23 +49,23 @@ impl Engine {
     /// The next cycle in which something can happen.
     fn next_cycle(&self) -> u64 {
         let next = self.now + 1;
-        let quiet = self.busy.is_empty()
-            && self.sending.is_empty()
-            && self.arrivals.is_empty()
-            && self.credits.is_empty()
-            && self.heads.is_empty();
+        let quiet = self.routers.busy.is_empty()
+            && self.sources.sending.is_empty()
+            && self.flight.arrivals.is_empty()
+            && self.flight.credits.is_empty()
+            && self.flight.heads.is_empty();
         if !quiet {
             return next;
         }
-        self.waking.peek().map_or(u64::MAX, |Reverse((cycle, _))| *cycle).max(next)
+        self.sources.waking.peek().map_or(u64::MAX, |Reverse((cycle, _))| *cycle).max(next)
     }
 
     /// Nothing moves, nothing is on its way, and flits are inside: only what is not inside yet can move any more.
     fn is_stuck(&self) -> bool {
-        self.inside > 0
-            && self.arrivals.is_empty()
-            && self.credits.is_empty()
-            && self.heads.is_empty()
-            && self.sending.is_empty()
+        self.flight.inside > 0
+            && self.flight.arrivals.is_empty()
+            && self.flight.credits.is_empty()
+            && self.flight.heads.is_empty()
+            && self.sources.sending.is_empty()
     }
 }

@@ -182,7 +182,8 @@ impl Graph {
             }
         }
 
-        let Planes { planes, sources_only, groups, grouped, doors } = Planes::assign(scenario, &order, &successors)?;
+        let Planes { of_node: planes, sources_only, groups, grouped, doors } =
+            Planes::assign(scenario, &order, &successors)?;
         let direct = (0..nodes).map(|n| planes[n] == Plane::Prefix && sources_only[n]).collect();
         let mut graph = Self {
             planes,
@@ -212,12 +213,6 @@ impl Graph {
         graph.inward = (0..flows).map(|flow| graph.follow(graph.entry[flow], flow, false)).collect();
         activities::check(scenario, &graph)?;
         Ok(graph)
-    }
-
-    /// Servers of a node that is a station.
-    #[must_use]
-    pub fn servers(&self, scenario: &Scenario, node: usize) -> usize {
-        crate::planes::servers(scenario, node)
     }
 
     /// From now on frames go another way after a task unit, which is none that frames merely pass.

@@ -10,7 +10,7 @@
 //!                               └─► suffix: Station ──► Ledger ──► Outcome
 //! ```
 //!
-//! What the events hold, each in a part of its own below [`engine`] and [`manager`]:
+//! What the events hold, each in a part of its own below `engine` and `manager`:
 //!
 //! - *lanes* ask for units, poll a queue batch by batch and are revoked; they wake by interrupt, linger or poll for good;
 //! - *threads* are lanes that several task units have between them: they serve their queues in turn, block when none can
@@ -49,33 +49,33 @@
 //! ```
 
 mod activities;
-pub mod by_flow;
-pub mod calendar;
+mod by_flow;
+mod calendar;
 mod check;
-pub mod engine;
-pub mod error;
-pub mod frame;
-pub mod graph;
+mod engine;
+mod error;
+mod frame;
+mod graph;
 pub mod histogram;
-pub mod interruption;
-pub mod ledger;
-pub mod manager;
+mod interruption;
+mod ledger;
+mod manager;
 pub mod outcome;
-pub mod planes;
+mod planes;
 pub mod random;
-pub mod random_time;
+mod random_time;
 pub mod replicate;
-pub mod run;
+mod run;
 pub mod scenario;
-pub mod service;
+mod service;
 mod settled;
-pub mod sleep;
-pub mod source;
-pub mod station;
-pub mod steady;
-pub mod time;
-pub mod timeline;
-pub mod windows;
+mod sleep;
+mod source;
+mod station;
+mod steady;
+mod time;
+mod timeline;
+mod windows;
 
 pub use error::SimError;
 pub use outcome::{Outcome, simulate};

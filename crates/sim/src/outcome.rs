@@ -195,7 +195,7 @@ pub struct Outcome {
 ///
 /// # Errors
 ///
-/// Whatever [`Scenario::check`] and [`run`] refuse, and [`SimError::Transient`] where a steady state is needed.
+/// Whatever [`Scenario::check`] and the run refuse, and [`SimError::Transient`] where a steady state is needed.
 pub fn simulate(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Result<Outcome, SimError> {
     scenario.check()?;
     let record = run(scenario, report)?;

@@ -40,7 +40,7 @@ pub struct Group {
 #[derive(Debug)]
 pub struct Planes {
     /// Plane of each node.
-    pub planes: Vec<Plane>,
+    pub of_node: Vec<Plane>,
     /// Whether only sources feed a node, through passthroughs at most.
     pub sources_only: Vec<bool>,
     /// Groups of servers inside the events.
@@ -110,7 +110,7 @@ impl Planes {
         let (mut groups, grouped) = group(scenario, &planes, &watched);
         check_pools(scenario, &planes, &grouped)?;
         let doors = doors(scenario, planes.len(), &mut groups);
-        Ok(Self { planes, sources_only, groups, grouped, doors })
+        Ok(Self { of_node: planes, sources_only, groups, grouped, doors })
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Plan {
 ///
 /// # Errors
 ///
-/// Whatever [`Scenario::check`] and [`run`] refuse; [`SimError::Transient`] where a steady state is needed.
+/// Whatever [`Scenario::check`] and the run refuse; [`SimError::Transient`] where a steady state is needed.
 pub fn replicate(
     scenario: &Scenario,
     plan: Plan,

@@ -103,7 +103,7 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
     let stations = (0..nodes)
         .map(|node| {
             let recursive = matches!(graph.planes[node], Plane::Prefix | Plane::Suffix);
-            recursive.then(|| (Station::of_node(scenario, node), Servers::new(graph.servers(scenario, node))))
+            recursive.then(|| (Station::of_node(scenario, node), Servers::new(crate::planes::servers(scenario, node))))
         })
         .collect();
     let stage = |plane| graph.order.iter().copied().filter(|&n| graph.planes[n as usize] == plane).collect();

@@ -119,12 +119,6 @@ impl Service {
         if self.interruptions.is_none() { 0.0 } else { self.interruptions.added_ps(work_ps) }
     }
 
-    /// Whether every frame takes no time at all.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        self.per_frame_ps == 0.0 && self.per_byte_ps == 0.0 && self.per_batch_ps == 0.0
-    }
-
     /// Picoseconds that open a batch.
     #[inline]
     #[must_use]

@@ -5,7 +5,7 @@
 //!                                          │ magic sequence time flow trial stream │
 //! ```
 //!
-//! VLAN tags and a tunnel stand before the datagram, see [`outer`]; the two octets before it are its `EtherType` in
+//! VLAN tags and a tunnel stand before the datagram, see `outer`; the two octets before it are its `EtherType` in
 //! any case, so that what reads a frame begins 14 octets before the datagram, wherever that is.
 //!
 //! The pattern is the offset in the UDP payload modulo 256 (incrementing octets; RFC 2544 app. C.2.1 wants neither all

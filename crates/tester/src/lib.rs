@@ -8,22 +8,22 @@
 //! Every frame carries a sequence number, its flow, its trial and the time at which it left, so that lost, duplicated,
 //! reordered and corrupted frames are counted exactly and each delay is known.
 
-pub mod config;
-pub mod device;
-pub mod error;
-pub mod frame;
-pub mod histogram;
-pub mod live;
-pub mod outcome;
+mod config;
+mod device;
+mod error;
+mod frame;
+mod histogram;
+mod live;
+mod outcome;
 pub mod parts;
-pub mod plan;
-pub mod port;
+mod plan;
+mod port;
 mod ports;
 pub mod programs;
-pub mod request;
-pub mod ring;
+mod request;
+mod ring;
 mod sending;
-pub mod sink;
+mod sink;
 mod summary;
 pub mod sys;
 mod tester;

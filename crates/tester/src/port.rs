@@ -24,8 +24,6 @@ pub struct Sending<'a> {
     pub templates: &'a Templates,
     /// Frames of the warm-up, at the start of the plan; they carry `trial | 0x80` and are not counted.
     pub warmup_frames: u64,
-    /// Frames after the warm-up; their sequence numbers count from 0.
-    pub frames: u64,
 }
 
 /// What runs beside a sender and talks to it.

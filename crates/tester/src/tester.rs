@@ -102,7 +102,6 @@ impl Tester {
                 plan: &plans[index],
                 templates: &templates[index],
                 warmup_frames: plans[index].warmup_frames(),
-                frames: plans[index].frames(),
             })
             .collect();
         let live = self.choose(&sending)?;

@@ -179,14 +179,8 @@ fn attempt(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Req
     receiver
         .reset(request.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: templates.flows.len() as u32 }])
         .unwrap();
-    let sending = Sending {
-        stream: 0,
-        port: 0,
-        plan: &plan,
-        templates: &templates,
-        warmup_frames: plan.warmup_frames(),
-        frames: plan.frames(),
-    };
+    let sending =
+        Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: plan.warmup_frames() };
     let control = Control::default();
     let sent = std::thread::scope(|threads| {
         let sending = threads.spawn(|| {
@@ -337,8 +331,7 @@ fn frames_that_the_ring_has_no_room_for_are_counted() {
     let templates = Templates::new(&asked.streams[0].flows, &asked.streams[0].encapsulation).unwrap();
     let plan = Plan::new(&asked, 0, &templates).unwrap();
     receiver.reset(asked.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: 1 }]).unwrap();
-    let sending =
-        Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
+    let sending = Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0 };
     let held = receiver.hold();
     let mut sent = 0;
     // An attempt that other work on the machine disturbs sends less; frames of another one are duplicates.
@@ -378,8 +371,7 @@ fn a_frame_longer_than_the_interface_carries_is_refused_before_anything_is_sent(
         let request = request(0.1, 1e3, &json!({"sizes": [{"bytes": 64}, {"bytes": most + 1}]}));
         let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
         let plan = Plan::new(&request, 0, &templates).unwrap();
-        let sending =
-            Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
+        let sending = Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0 };
         let error = sender.send(&[sending], 1, 0, &Control::default()).unwrap_err();
         assert!(matches!(error, TesterError::Value { .. }), "{error}");
         assert!(error.to_string().contains(&format!("at most {most} bytes with FCS on g0 (MTU 9200)")), "{error}");
@@ -394,8 +386,7 @@ fn sending_ends_when_it_is_told_to() {
         let request = request(3600.0, 1e3, &json!({}));
         let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
         let plan = Plan::new(&request, 0, &templates).unwrap();
-        let sending =
-            Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
+        let sending = Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0 };
         let control = Control::default();
         let report = std::thread::scope(|threads| {
             let sending = threads.spawn(|| sender.send(&[sending], 1, 0, &control));
@@ -419,8 +410,7 @@ fn an_interface_that_goes_down_is_an_error_or_leaves_frames_unsent() {
         let request = request(0.05, 1e4, &json!({}));
         let templates = Templates::new(&request.streams[0].flows, &request.streams[0].encapsulation).unwrap();
         let plan = Plan::new(&request, 0, &templates).unwrap();
-        let sending =
-            Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
+        let sending = Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0 };
         if let Ok(report) = sender.send(&[sending], 1, 0, &Control::default()) {
             assert_eq!(report.streams[0].frames, 0, "{back_end}");
         }
