@@ -10,7 +10,7 @@ import pytest
 
 from routecast.cli.run import run
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "li2012.cluster.toml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "li2012.cluster.toml"
 
 
 @pytest.fixture

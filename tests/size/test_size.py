@@ -233,7 +233,7 @@ def test_what_is_no_router_to_size_is_refused_in_words(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("x.router.toml").write_text(ROUTER)
-    virtual = (Path(__file__).parents[3] / "examples" / "virtual.router.toml").read_text()
+    virtual = (Path(__file__).parents[2] / "examples" / "virtual.router.toml").read_text()
     Path("virtual.router.toml").write_text(virtual)
     assert run(["size", *wrong, "--target", "1 Mpps"]) == 2
     captured = capsys.readouterr()
@@ -266,7 +266,7 @@ def test_of_thousands_of_counts_some_are_looked_at_and_the_least_is_that_of_all(
 
 
 def test_over_clocks_a_slower_one_needs_as_many_more_cores(capsys: pytest.CaptureFixture[str]) -> None:
-    example = Path(__file__).parents[3] / "examples" / "green.router.toml"  # 1, 2 and 3 GHz
+    example = Path(__file__).parents[2] / "examples" / "green.router.toml"  # 1, 2 and 3 GHz
     assert run(["size", str(example), "--target", "2.5 Mpps", "--over", "cores,clock", "--json"]) == 0
     answers = json.loads(capsys.readouterr().out)["series"]
     assert [each["series"].rpartition(" at ")[2] for each in answers] == ["1 GHz", "2 GHz", "3 GHz"]

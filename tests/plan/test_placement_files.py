@@ -14,7 +14,7 @@ from routecast.plan.placement.answer import answer
 from routecast.plan.placement.feasibility import InfeasiblePlacement
 from routecast.plan.placement.reading import parse_placement, placement_schema, read_placement
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 SMALL = """
 technology = "kvm-vhost-2012"

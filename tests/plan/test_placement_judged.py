@@ -15,7 +15,7 @@ from routecast.plan.placement.model import Goal, ServerGroup
 from routecast.plan.placement.reading import read_placement
 from routecast.plan.placement.whole import LOST, Trials, load_of, router_of
 
-LI2012 = Path(__file__).parents[3] / "examples" / "li2012.placement.toml"
+LI2012 = Path(__file__).parents[2] / "examples" / "li2012.placement.toml"
 
 
 @pytest.mark.slow
