@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.plan.cluster.design import FleetEnergy, optimal_bound
+from routecast.plan.cluster.dispatch import Dispatcher, cheapest, cheapest_of_many, schedule, solve_step
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
-from routecast.plan.cluster.step.dispatch import Dispatcher, cheapest, cheapest_of_many, schedule, solve_step
 
 SMALL = MachineGroup(name="small", capacity_bps=5e9, power_w=60.0, price=200.0)
 LARGE = MachineGroup(name="large", capacity_bps=20e9, power_w=200.0, price=900.0)

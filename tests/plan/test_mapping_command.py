@@ -49,7 +49,7 @@ def test_the_folder_holds_a_router_that_forwards_what_was_said(
 def test_a_mapping_that_is_mapped_again_is_not_bettered() -> None:
     case = read_mapping(EXAMPLE)
     first = answer(case, simulate=False)
-    bound = first.found.bound_pps
+    bound = first.optimum.bound_pps
     assert first.best.predicted_pps >= bound * (1.0 - 1e-5)
     assert all(one.predicted_pps <= bound * (1.0 + 1e-9) for one in first.others)
 

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
+from routecast.plan.cluster.dispatch import schedule
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
 from routecast.plan.cluster.saving import (
     SavingRules,
     always_on,
-    cheapest_way,
+    cheapest_arrival,
     each_step,
     expected_bps,
     fewest_joules,
@@ -26,7 +27,6 @@ from routecast.plan.cluster.saving import (
     switching_costs,
     traffic_missed,
 )
-from routecast.plan.cluster.step.dispatch import schedule
 from routecast.plan.cluster.views import savings_table
 
 # Li 2012, sec. 8.3.2.
@@ -83,7 +83,7 @@ def test_a_typical_day_that_repeats_needs_what_the_best_circle_of_states_needs(l
 
 
 @given(values=st.lists(st.floats(min_value=0.0, max_value=1e5), min_size=24, max_size=24))
-def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> None:
+def test_the_cheapest_arrival_is_the_least_over_all_states(values: list[float]) -> None:
     shape = (4, 3, 2)
     states = np.array(list(itertools.product(*map(range, shape))))
     costs = switching_costs(problem([1.0], (SMALL, LARGE, LI2012[0])), payback_s=10.0, ahead=True)
@@ -92,7 +92,7 @@ def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> N
         for end in range(len(states))
     ]
     # Joules, among costs of hundreds: what rounding leaves is far below a microjoule.
-    assert cheapest_way(np.array(values), shape, costs) == pytest.approx(every, abs=1e-6)
+    assert cheapest_arrival(np.array(values), shape, costs) == pytest.approx(every, abs=1e-6)
 
 
 def test_each_step_agrees_with_the_dispatcher_that_knows_no_states() -> None:
@@ -251,7 +251,7 @@ def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_s
     asked, fleet = problem(loads), (2, 1)
     least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.MOST_WAYS", 1)
+        patch.setattr("routecast.plan.cluster.saving.MOST_TRANSITIONS", 1)
         found = fewest_joules(asked, fleet, min_on_s=900.0)
     assert found.name == "off-line, best found"
     assert "the fleet has 40 states" in found.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
@@ -322,7 +322,7 @@ def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
 def test_the_table_of_savings_says_where_a_schedule_may_not_be_the_least() -> None:
     asked, fleet = problem(walk(48, seed=9, peak_bps=12.9e9)), (2, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.MOST_WAYS", 1)
+        patch.setattr("routecast.plan.cluster.saving.MOST_TRANSITIONS", 1)
         best_found = fewest_joules(asked, fleet, min_on_s=900.0)
     savings = [always_on(asked, fleet), each_step(asked, fleet), fewest_joules(asked, fleet)]
     assert "off-line, best found" not in savings_table(savings, 1.0, name="s", title="s").caption

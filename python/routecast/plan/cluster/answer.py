@@ -1,4 +1,4 @@
-"""What is answered for a cluster: the best fleet, other designs beside it, its plan, and how saving works out."""
+"""The answer to a cluster file: the best fleet, other designs beside it, its plan, and what saving achieves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from routecast.errors import ModelProblem
 from routecast.evaluate.plain import plain
 from routecast.load.series import DAY_S
 from routecast.plan.cluster.design import design_i, design_ii, design_iii, design_iv, goal_program, optimal_bound
+from routecast.plan.cluster.dispatch import schedule
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, Schedule
 from routecast.plan.cluster.reading import ClusterCase
 from routecast.plan.cluster.saving import Saving, always_on, each_step, fewest_joules, online
-from routecast.plan.cluster.step.dispatch import schedule
 from routecast.quantity.schema import field, value
 
 __all__ = ["KWH_J", "ClusterAnswer", "Progress", "answer", "goal_designs", "plain_designs", "savings_of"]
@@ -44,8 +44,8 @@ class ClusterAnswer:
 
     @property
     def designs(self) -> tuple[Design, ...]:
-        """All designs, the chosen one last of those with its energy or more."""
-        return tuple(sorted((*self.others, self.design), key=lambda one: -one.energy_j))
+        """All designs by falling energy."""
+        return tuple(sorted((*self.others, self.design), key=lambda design: -design.energy_j))
 
     def kwh_per_day(self, energy_j: float) -> float:
         """Return an energy over the plan's horizon as kWh a day."""
@@ -75,14 +75,14 @@ class ClusterAnswer:
             "spare": case.problem.spare,
             "bound": {"energy_j": self.bound.energy_j, "kwh_per_day": self.kwh_per_day(self.bound.energy_j)},
             "design": self._design(self.design, with_schedule=True),
-            "others": [self._design(one) for one in self.others],
+            "others": [self._design(design) for design in self.others],
             "always_on_kwh_per_day": self.kwh_per_day(self.always_on_j),
             "mean_day_kwh": None if self.mean_j is None else self.mean_j / KWH_J,
-            "day_savings": [_saving(one, case.days) for one in self.day_savings],
+            "day_savings": [_saving(saving, case.days) for saving in self.day_savings],
             "trace": None
             if case.trace is None
             else {"days": trace_days, "step_s": case.trace.step_s, "notes": case.trace.notes},
-            "trace_savings": [_saving(one, trace_days) for one in self.trace_savings],
+            "trace_savings": [_saving(saving, trace_days) for saving in self.trace_savings],
             "notes": self.notes,
         }
         result = plain(document)
@@ -123,9 +123,9 @@ def answer(case: ClusterCase, *, progress: Progress | None = None, keeps_interru
     ----------
     case : ClusterCase
     progress : callable, optional
-        Told what is done, of how much, and what comes next.
+        Called with the steps done, their number, and what comes next.
     keeps_interrupted : bool
-        On a KeyboardInterrupt go on with the best fleet until then, and leave further budgets out.
+        On a KeyboardInterrupt continue with the best fleet so far, and leave further budgets out.
 
     Raises
     ------
@@ -134,15 +134,15 @@ def answer(case: ClusterCase, *, progress: Progress | None = None, keeps_interru
     routecast.errors.ModelProblem
         A figure is out of range.
     """
-    tell = progress or (lambda done, total, what: None)
+    report = progress or (lambda done, total, what: None)
     problem = case.problem
     others = sorted({*case.budgets, *([] if problem.budget is None else [float("inf")])} - {problem.budget})
     total = len(others) + 3
-    tell(0, total, "the best fleet")
+    report(0, total, "the best fleet")
     design = goal_designs(
         case,
         [problem.budget],
-        on_gap=lambda gap: tell(0, total, f"the best fleet, within {100.0 * gap:.2g} %"),
+        on_gap=lambda gap: report(0, total, f"the best fleet, within {100.0 * gap:.2g} %"),
         keeps_interrupted=keeps_interrupted,
     )[0]
     notes: list[str] = []
@@ -152,34 +152,34 @@ def answer(case: ClusterCase, *, progress: Progress | None = None, keeps_interru
             " from the best there is" + ("; other budgets are left out" if others else "")
         )
         others = []
-    found = list(plain_designs(problem, notes))
+    designs = plain_designs(problem, notes)
     for number, budget in enumerate(others, start=1):
-        tell(number, total, f"the best fleet for {_named(budget, case.currency)}")
+        report(number, total, f"the best fleet for {_describe_budget(budget, case.currency)}")
         try:
-            found += goal_designs(case, [None if budget == float("inf") else budget])
-        except InfeasiblePlan as problem_found:
-            notes.append(f"{_named(budget, case.currency)}: {problem_found}")
-    tell(total - 2, total, "saving over the day")
+            designs += goal_designs(case, [None if budget == float("inf") else budget])
+        except InfeasiblePlan as error:
+            notes.append(f"{_describe_budget(budget, case.currency)}: {error}")
+    report(total - 2, total, "saving over the day")
     day_savings: tuple[Saving, ...] = ()
     trace_savings: tuple[Saving, ...] = ()
     try:
         day_savings = savings_of(case, problem, design.fleet, repeats=case.repeats)
         if case.trace is not None:
-            tell(total - 1, total, "saving over the whole trace")
+            report(total - 1, total, "saving over the whole trace")
             traced = replace(problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
             trace_savings = savings_of(case, traced, design.fleet, repeats=False)
-    except (InfeasiblePlan, ModelProblem) as problem_found:
-        notes.append(f"saving algorithms left out: {problem_found}")
+    except (InfeasiblePlan, ModelProblem) as error:
+        notes.append(f"saving algorithms left out: {error}")
     mean_j = None
     if case.mean is not None:
         mean = replace(problem, traffic_bps=case.mean.l2_bps)
         mean_j = schedule(mean, design.fleet).energy_j
-    tell(total, total, "")
+    report(total, total, "")
     return ClusterAnswer(
         case=case,
         bound=optimal_bound(problem),
         design=design,
-        others=tuple(found),
+        others=tuple(designs),
         always_on_j=always_on(problem, design.fleet).schedule.energy_j,
         day_savings=day_savings,
         trace_savings=trace_savings,
@@ -197,49 +197,39 @@ def goal_designs(
 ) -> list[Design]:
     """Return the goal program's design at each budget (Design-V); None is no limit.
 
-    ``on_gap`` is told the proven distance to the optimum while it is being closed.
+    ``on_gap`` is called with the proven distance to the optimum while it shrinks.
     """
     report = None if on_gap is None else (lambda state: on_gap(state.gap_ratio))
     designs = []
     for budget in budgets:
-        found = goal_program(
+        design = goal_program(
             replace(case.problem, budget=budget),
             gap=case.gap_ratio,
             seconds=case.seconds,
             progress=report,
             keeps_interrupted=keeps_interrupted,
         )
-        name = f"Design-V, {_named(float('inf') if budget is None else budget, case.currency)}"
-        designs.append(replace(found, name=name))
+        name = f"Design-V, {_describe_budget(float('inf') if budget is None else budget, case.currency)}"
+        designs.append(replace(design, name=name))
     return designs
 
 
-def plain_designs(problem: ClusterProblem, notes: list[str] | None = None) -> list[Design]:
-    """Return Designs I to IV, without a budget as in Li (2012); those that do not exist are noted."""
+def plain_designs(problem: ClusterProblem, notes: list[str]) -> list[Design]:
+    """Return Designs I to IV, without a budget as in Li (2012); add to ``notes`` why one does not exist."""
     free = replace(problem, budget=None)
     designs = []
     for make in (design_i, design_ii, design_iii, design_iv):
         try:
             designs.append(make(free))
-        except InfeasiblePlan as found:
-            if notes is None:
-                raise
-            notes.append(f"{make.__name__}: {found}")
+        except InfeasiblePlan as error:
+            notes.append(f"{make.__name__}: {error}")
     return designs
 
 
 def savings_of(
     case: ClusterCase, problem: ClusterProblem, fleet: tuple[int, ...], *, repeats: bool
 ) -> tuple[Saving, ...]:
-    """Return what the saving algorithms make of a fleet, from always on to the least that is possible.
-
-    Raises
-    ------
-    InfeasiblePlan
-        The fleet does not carry a step.
-    routecast.errors.ModelProblem
-        The fleet has too many states.
-    """
+    """Return the schedules of the saving algorithms: always on, off-line each step and whole trace, then on-line."""
     rules = case.rules
     other = replace(rules, rule="fewest" if rules.rule == "worth" else "worth")
     past = replace(rules, knows="past", headroom_ratio=rules.headroom_ratio or 0.1)
@@ -248,9 +238,9 @@ def savings_of(
         always_on(problem, fleet),
         each_step(problem, fleet, min_on_s=rules.min_on_s, repeats=repeats),
         fewest_joules(problem, fleet, payback_s=rules.payback_s, min_on_s=rules.min_on_s, repeats=repeats),
-        *(online(problem, fleet, one, repeats=repeats) for one in wanted),
+        *(online(problem, fleet, variant, repeats=repeats) for variant in wanted),
     )
 
 
-def _named(budget: float, currency: str) -> str:
+def _describe_budget(budget: float, currency: str) -> str:
     return "no limit" if budget == float("inf") else f"{budget:,.10g} {currency}"

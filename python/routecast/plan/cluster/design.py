@@ -1,21 +1,9 @@
 """Which machines to buy: the goal program, simpler designs beside it, and the bound below all of them.
 
-The preemptive goal program: least energy within a budget, then least price at that energy (Li 2012, (8.1)-(8.8)).
-
-Li (2012) states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps. Here
-only the fleet N_k is searched (``fleet_search``): for a fixed fleet the steps are independent and one table gives the
-energy of the day exactly (``step.dispatch``). The answer carries a proven bound.
-
-Designs without a program over the whole day (Li 2012, sec. 8.2.2, 8.2.3 and 8.3.2).
-
-Energy of a fleet over the day from below and from above, fast enough to ask for thousands of fleets.
-
-Where one table answers exactly the two are the same. Elsewhere the search may not wait for every fleet:
-
-* with spares and idle power together the lower value is the greater of two relaxations (no spares; every bit at the
-  least slope) until the upper one is asked for, which is exact and takes many tables;
-* capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper. What
-  the rounded capacities miss at the edge of a fleet is carried by all of its machines.
+The preemptive goal program takes the least energy within a budget, then the least price at that energy (Li 2012,
+(8.1)-(8.8)). Li states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps.
+Here only the fleet N_k is searched: for a fixed fleet the steps are independent, and one table gives the energy of the
+day exactly (:mod:`routecast.plan.cluster.dispatch`). The answer carries a proven bound.
 """
 
 from __future__ import annotations
@@ -28,8 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, MachineGroup, Schedule, check
-from routecast.plan.cluster.step.cover import (
+from routecast.plan.cluster.cover import (
     Floats,
     Ints,
     cover_costs,
@@ -38,7 +25,8 @@ from routecast.plan.cluster.step.cover import (
     spare_cover_costs,
     spare_cover_counts,
 )
-from routecast.plan.cluster.step.dispatch import Dispatcher, power_w, schedule, solve_step
+from routecast.plan.cluster.dispatch import Dispatcher, power_w, schedule, solve_step
+from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, MachineGroup, Schedule, check
 from routecast.quantity import format_bps
 from routecast.quantity.schema import field, value
 
@@ -61,9 +49,9 @@ __all__ = [
 _CELLS = 50_000
 """Quanta of the peak where capacities have no quantum in common, or a finer one."""
 _FEW_CELLS = 5_000
-"""The same for a schedule that is wanted at once."""
+"""The same for a schedule that is needed at once."""
 _TIGHT_S = 0.1
-"""A fleet that takes longer is not worked out for a bound: more bounds, if less tight, are found in that time."""
+"""A fleet that takes longer is not solved for a bound: more bounds, if less tight, come out of the same time."""
 
 
 class OutOfTime(Exception):
@@ -71,14 +59,14 @@ class OutOfTime(Exception):
 
 
 class FleetEnergy:
-    """Energies of fleets for the loads of a dispatcher; each fleet is worked out once.
+    """Energy of fleets over the loads of a dispatcher, from below and from above; each fleet is solved once.
 
-    Attributes
-    ----------
-    asked : int
-        Fleets worked out.
-    slowest_s : float
-        The longest time that a fleet took which one table does not answer.
+    Both are the same where one table answers exactly. Elsewhere the search does not wait for every fleet:
+
+    * with spares and idle power together the lower value is the greater of two relaxations (no spares; every bit at the
+      least slope) until the upper value is needed, which is exact and takes many tables;
+    * capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper. What
+      the rounded capacities miss at the edge of a fleet is carried by all of its machines.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -87,14 +75,10 @@ class FleetEnergy:
         self._low: dict[tuple[int, ...], float] = {}
         self._high: dict[tuple[int, ...], float] = {}
         self._quick: dict[tuple[int, ...], float] = {}
+        # The longest time of a fleet that one table does not answer.
         self.slowest_s = 0.0
         self._rounded_up = _Rounded(dispatcher, np.ceil)
         self._rounded_down = _Rounded(dispatcher, np.floor)
-
-    @property
-    def asked(self) -> int:
-        """Fleets worked out."""
-        return len(self._low) + (0 if self.exact else len(self._high) + len(self._quick))
 
     def low_j(self, fleet: Sequence[int]) -> float:
         """Return an energy that the fleet, or any smaller one, cannot go below; inf if it does not carry the peak."""
@@ -109,17 +93,14 @@ class FleetEnergy:
         return value
 
     def high_j(self, fleet: Sequence[int]) -> float:
-        """Return an energy that the fleet can be run at; inf if it does not carry the peak.
-
-        Where tables answer it is the least, unless the time is over.
-        """
+        """Return an energy that the fleet can run at, the least where tables answer in time; inf below the peak."""
         if self.exact:
             return self.low_j(fleet)
         key = tuple(self.dispatcher.limits(fleet).tolist())
         value = self._high.get(key)
         if value is not None:
             return value
-        if self._is_worked_out(key):
+        if self._is_solved(key):
             return self._high[key]
         value = self._quick.get(key)
         if value is None:
@@ -132,11 +113,11 @@ class FleetEnergy:
         """Return ``low_j``, raised to the least energy of the fleet where tables give it soon."""
         key = tuple(self.dispatcher.limits(fleet).tolist())
         if not self.exact and key not in self._high and self.slowest_s < _TIGHT_S:
-            self._is_worked_out(key)
+            self._is_solved(key)
         return self.low_j(key)
 
-    def _is_worked_out(self, key: tuple[int, ...]) -> bool:
-        """Find the least energy of a fleet, if tables give it in time."""
+    def _is_solved(self, key: tuple[int, ...]) -> bool:
+        """Find the least energy of a fleet; return whether tables give it in time."""
         if not self.dispatcher.tabulated:
             return False
         begin = time.perf_counter()
@@ -148,7 +129,7 @@ class FleetEnergy:
         return True
 
     def schedule(self, fleet: Sequence[int]) -> Schedule:
-        """Return the cheapest schedule of a fleet that carries the peak; one as in ``high_j`` if the time is over."""
+        """Return the cheapest schedule of a fleet that carries the peak; the one of ``high_j`` if the time is over."""
         try:
             return self.dispatcher.schedule(fleet)
         except OutOfTime:
@@ -159,7 +140,7 @@ class FleetEnergy:
         return self.dispatcher.loads_bps
 
     def _reachable(self, key: tuple[int, ...]) -> Ints:
-        """Return machines for every distinct load, the best of a few choices."""
+        """Return machines for every distinct load, the best of a few choices; shape (loads, groups)."""
         arrays = self.dispatcher.arrays
         best = np.where(self._loads_bps[:, None] > 0.0, np.array(key), 0)
         for costs in (arrays.power_w, arrays.idle_w) if self.dispatcher.linear else (arrays.power_w,):
@@ -173,7 +154,7 @@ class FleetEnergy:
 
 
 class _Rounded:
-    """Tables over capacities that are rounded to a quantum; not used where the dispatcher's own are exact."""
+    """Tables over capacities that are rounded to a quantum, for dispatchers whose own tables are not exact."""
 
     def __init__(self, dispatcher: Dispatcher, rounding: np.ufunc) -> None:
         arrays = dispatcher.arrays
@@ -190,7 +171,7 @@ class _Rounded:
         self._slopes: Floats = arrays.slope_j * quantum_bps
 
     def least_w(self, limits: Ints) -> Floats:
-        """Return powers not above the least ones of every distinct load."""
+        """Return a lower bound on the power of every distinct load, W."""
         spare = self._dispatcher.problem.spare
         arrays = self._dispatcher.arrays
         cells = int(self._needs[-1])
@@ -225,17 +206,10 @@ class _Rounded:
 
 
 def least_budget(problem: ClusterProblem) -> tuple[float, tuple[int, ...]]:
-    """Return the least price of a fleet that carries every step, spares kept, and that fleet.
+    """Return the least price of a fleet that carries every step with its spares, and that fleet.
 
-    Any fleet that carries the peak carries the lower steps too, so this is the cheapest cover of the peak, with prices
-    in the place of powers. The problem's own budget is not read.
-
-    Raises
-    ------
-    InfeasiblePlan
-        The machines that can be had do not carry the peak.
-    ModelProblem
-        A field is out of range.
+    A fleet that carries the peak carries the lower steps too, so this is the cheapest cover of the peak, with prices
+    instead of powers. The problem's own budget is not read.
     """
     check(problem)
     priced = replace(
@@ -251,13 +225,7 @@ def price_of(problem: ClusterProblem, fleet: tuple[int, ...]) -> float:
 
 
 def check_budget(problem: ClusterProblem) -> None:
-    """Refuse a budget that buys no fleet that carries the peak.
-
-    Raises
-    ------
-    InfeasiblePlan
-        With the least budget that does.
-    """
+    """Raise InfeasiblePlan if the budget buys no fleet that carries the peak."""
     if problem.budget is None:
         return
     least, fleet = least_budget(problem)
@@ -293,14 +261,7 @@ def design_iii(problem: ClusterProblem) -> Design:
 def design_iv(problem: ClusterProblem) -> Design:
     """Return the locally optimal design: (8.1)-(8.8) with the peak as the only step.
 
-    First the least power at the peak within the budget, then the least price at that power (to 1e-9).
-
-    Raises
-    ------
-    InfeasiblePlan
-        No fleet within the budget, or of the machines that can be had, carries the peak.
-    ModelProblem
-        A field is out of range.
+    It takes the least power at the peak within the budget, then the least price at that power (to 1e-9).
     """
     check_budget(problem)
     return _design("Design-IV", problem, None)
@@ -343,9 +304,9 @@ def _locally_optimal(problem: ClusterProblem, dispatcher: Dispatcher) -> tuple[i
 
 
 def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]) -> tuple[int, ...]:
-    """Take N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
+    """Return N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
 
-    Where fewer can be had the next best group goes on. The budget is not read, as in Li (2012). Of groups of equal
+    Where fewer are available the next best group follows. The budget is not read, as in Li (2012). Of groups of equal
     merit the one of more capacity comes first.
     """
     peak_bps = max(problem.traffic_bps)
@@ -354,7 +315,7 @@ def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[Ma
     )
     fleet = [0] * len(problem.groups)
     for group in order:
-        # As many as are still missing: what is carried rises with each, so they are found by halving.
+        # The capacity rises with each machine, so bisection finds the number that is still missing.
         low, high = 0, int(dispatcher.most[group])
         while low < high:
             fleet[group] = (low + high) // 2
@@ -369,7 +330,7 @@ def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[Ma
 
 
 def _design(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], float] | None) -> Design:
-    """Make a fleet, by ``merit`` or locally optimal, and its schedule."""
+    """Return a design by ``merit``, or the locally optimal one, with its schedule."""
     begin = time.perf_counter()
     check(problem)
     dispatcher = Dispatcher(problem)
@@ -385,82 +346,57 @@ def _design(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], 
     )
 
 
-_OUT = 2
-_IN = 3
-
-
 def improve(
     energy: FleetEnergy, fleet: Sequence[int], budget: float, *, stop: Callable[[], bool]
 ) -> tuple[float, tuple[int, ...]]:
     """Return the best fleet that swaps lead to, with its energy.
 
-    A swap takes up to two machines of one group out and puts up to three of another in. Group after group, the best
-    swap that takes of it is made, until none saves energy.
-
-    Parameters
-    ----------
-    energy : FleetEnergy
-    fleet : sequence of int
-        Where to begin; within the budget.
-    budget : float
-    stop : callable
-        Ends the search when it returns true.
+    A swap removes up to two machines of one group and adds up to three of another. For each group in turn the best swap
+    that removes its machines is made, until none saves energy or ``stop`` returns true.
     """
     best = tuple(fleet)
     least_j = energy.high_j(best)
     idle_groups = 0
     group = 0
     while idle_groups < len(best) and not stop():
-        found_j, found = least_j, best
+        next_j, next_fleet = least_j, best
         for candidate in _swaps(energy, best, budget, group):
             if stop():
                 break
-            if energy.low_j(candidate) >= found_j * (1.0 - 1e-12):
+            if energy.low_j(candidate) >= next_j * (1.0 - 1e-12):
                 continue
             value_j = energy.high_j(candidate)
-            if value_j < found_j * (1.0 - 1e-12):
-                found_j, found = value_j, candidate
-        idle_groups = idle_groups + 1 if found == best else 0
+            if value_j < next_j * (1.0 - 1e-12):
+                next_j, next_fleet = value_j, candidate
+        idle_groups = idle_groups + 1 if next_fleet == best else 0
         group = (group + 1) % len(best)
-        least_j, best = found_j, found
+        least_j, best = next_j, next_fleet
     return least_j, best
 
 
-def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, out: int) -> Iterator[tuple[int, ...]]:
+def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, source: int) -> Iterator[tuple[int, ...]]:
     prices = energy.dispatcher.arrays.price.tolist()
     most = energy.dispatcher.most.tolist()
     spent = sum(price * count for price, count in zip(prices, fleet, strict=True))
-    for taken in range(min(_OUT, fleet[out]) + 1):
-        for put in range(len(fleet)):
-            if put == out and taken:
+    for removed in range(min(2, fleet[source]) + 1):
+        for target in range(len(fleet)):
+            if target == source and removed:
                 continue
-            for added in range(1, _IN + 1):
-                price = spent - taken * prices[out] + added * prices[put]
-                if price > budget or fleet[put] + added > most[put]:
+            for added in range(1, 4):
+                price = spent - removed * prices[source] + added * prices[target]
+                if price > budget or fleet[target] + added > most[target]:
                     break
                 swapped = list(fleet)
-                swapped[out] -= taken
-                swapped[put] += added
+                swapped[source] -= removed
+                swapped[target] += added
                 yield tuple(swapped)
-
-
-# Search over fleets with a proof: branch and bound on the numbers of machines N_k, a table a node.
-#
-# A node fixes the first groups of an order; what money is left could buy ⌊left / C_k⌋ machines of each other group.
-# Granting it all of them at once relaxes the budget only, and the day's energy of that larger fleet, exact from one
-# knapsack table, is below that of every fleet in the node::
-#
-#     E(N_1 … N_j, ⌊left/C_{j+1}⌋ … ⌊left/C_K⌋)  <=  E(N)    for all N of the node,
-#
-# because a fleet with more machines never needs more energy. Groups that carry much come first in the order, so little
-# money is left for the others soon and the bound is tight after few levels.
 
 
 _ROUND = 1e-12
 
 
 def order_of_groups(energy: FleetEnergy, fleet: Sequence[int]) -> list[int]:
-    """Return the groups, those first that carry most: in a good fleet, then in steps without a budget."""
+    """Return the groups by what they carry in a good fleet, then in steps without a budget, the most first."""
     dispatcher = energy.dispatcher
     largest = energy.dispatcher.arrays.capacity_bps
     weight = (np.asarray(fleet) + 0.1 * _used(energy)) * largest
@@ -475,7 +411,17 @@ def _used(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 class _Tree:
-    """Nodes as tuples of the first numbers of machines, in the order of the groups."""
+    """Branch and bound on the numbers of machines N_k: a node is the tuple of the first numbers, in an order of groups.
+
+    The money left could buy ⌊left / C_k⌋ machines of each other group. To grant all of them at once relaxes only the
+    budget, and the energy of that larger fleet, exact from one knapsack table, is below that of every fleet in the
+    node::
+
+        E(N_1 … N_j, ⌊left/C_{j+1}⌋ … ⌊left/C_K⌋)  <=  E(N)    for all N of the node,
+
+    because a fleet with more machines never needs more energy. Groups that carry much come first in the order, so
+    little money is soon left for the others and the bound is tight after few levels.
+    """
 
     def __init__(self, energy: FleetEnergy, order: Sequence[int]) -> None:
         self._energy = energy
@@ -519,13 +465,13 @@ class _Tree:
             if fleet[group]:
                 price = self._prices[group]
                 best_rate = max(best_rate, self._capacity[group] / price if price > 0.0 else math.inf)
-        # What the money left buys at best, in parts of machines: no fleet of the node carries more.
+        # No fleet of the node carries more than what the money left buys at best, in fractions of machines.
         reach = carried + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
         needed = self._peak_bps + self._spare_bps(fixed)
         if reach < needed * (1.0 - 1e-9):
             return None
         if self._spare:
-            # A machine whose own loss the node's money cannot make up for is in no fleet of the node.
+            # A machine is in no fleet of the node if the node's money cannot make up for its loss.
             for group in self._order[len(fixed) :]:
                 with_it = self._capacity[group] + (self._spare - 1) * self._smallest_bps
                 if reach < (self._peak_bps + with_it) * (1.0 - 1e-9):
@@ -536,7 +482,7 @@ class _Tree:
         """Return a capacity that the ``spare`` largest machines of every fleet of a node have at least."""
         missing = self._spare
         largest_bps = 0.0
-        for j in self._by_capacity if missing else ():
+        for j in self._by_capacity:
             if j < len(fixed) and missing:
                 taken = min(fixed[j], missing)
                 largest_bps += taken * self._capacity[self._order[j]]
@@ -559,17 +505,7 @@ class _Tree:
 
 
 class EnergySearch(_Tree):
-    """Least energy within a budget, best bound first (8.1)-(8.4).
-
-    Attributes
-    ----------
-    best_j : float
-        Energy of the best fleet so far.
-    fleet : tuple of int
-        That fleet.
-    bound_j : float
-        No fleet within the budget needs less.
-    """
+    """Least energy within a budget, best bound first (8.1)-(8.4)."""
 
     def __init__(
         self, energy: FleetEnergy, order: Sequence[int], budget: float, start: tuple[float, tuple[int, ...]]
@@ -599,7 +535,7 @@ class EnergySearch(_Tree):
         self._raise_bound(math.inf)
 
     def _tight_j(self, fixed: tuple[int, ...]) -> float:
-        """Return a better bound of a node than it was put into the queue with, if there is one."""
+        """Return a bound of a node that is at least the one in the queue."""
         fleet = self.largest(fixed, self._budget)
         return math.inf if fleet is None else self._energy.tight_j(fleet)
 
@@ -614,8 +550,7 @@ class EnergySearch(_Tree):
         if low_j >= self.best_j or math.isinf(low_j):
             return
         if self.within(fleet, self._budget):
-            # The node's largest fleet is itself a fleet within the budget: the best of the node. Working out what it
-            # can be run at may raise what it cannot go below.
+            # The node's largest fleet is within the budget, so it is the best of the node. high_j may raise low_j.
             high_j = self._energy.high_j(fleet)
             self._closed_j = min(self._closed_j, self._energy.low_j(fleet))
             if high_j < self.best_j:
@@ -625,17 +560,7 @@ class EnergySearch(_Tree):
 
 
 class PriceSearch(_Tree):
-    """Least price among the fleets of an energy, depth first (8.5)-(8.8).
-
-    Attributes
-    ----------
-    fleet : tuple of int
-        The cheapest fleet so far.
-    least_price : float
-        Its price.
-    proven : bool
-        Whether no fleet of the energy costs less.
-    """
+    """Least price among the fleets of an energy, depth first (8.5)-(8.8); ``proven`` if no such fleet costs less."""
 
     def __init__(self, energy: FleetEnergy, order: Sequence[int], most_j: float, fleet: tuple[int, ...]) -> None:
         super().__init__(energy, order)
@@ -667,7 +592,7 @@ class PriceSearch(_Tree):
         self.proven = decided
 
     def _trim(self, fleet: tuple[int, ...], stop: Callable[[], bool]) -> None:
-        """Keep a fleet without machines, dear ones first, that the energy does not need."""
+        """Keep a fleet without the machines that the energy does not need, the most expensive first."""
         left = list(fleet)
         for group in sorted(range(len(left)), key=lambda k: -self._prices[k]):
             while left[group] and not stop():
@@ -679,13 +604,10 @@ class PriceSearch(_Tree):
         self.least_price = self.price(self.fleet)
 
 
-# The least energy that any fleet can reach: every step takes what suits it best (Li 2012, (8.10)-(8.11)).
-
-
 def optimal_bound(problem: ClusterProblem) -> Schedule:
     """Return the cheapest machines of every step, with no budget and no fleet common to the steps.
 
-    Numbers of machines that can be had, and spares, are kept to.
+    No fleet needs less energy (Li 2012, (8.10)-(8.11)). Available numbers of machines, and spares, are respected.
 
     Raises
     ------
@@ -698,27 +620,26 @@ def optimal_bound(problem: ClusterProblem) -> Schedule:
 
 
 _MARGIN = 1e-9
-"""Taken off every bound: far above what rounding can add up to, far below any gap of interest."""
+"""Part taken off every bound: far above the sum of rounding errors, far below any gap of interest."""
 _SAME_ENERGY = 1e-9
 """Energies this close are equal in (8.8)."""
 _STARTS = 0.1
 _SWAPS = 0.15
 _FIRST_GOAL = 0.8
 _SECOND_GOAL = 0.9
-"""Shares of the time after which evaluating simple fleets, swapping machines and the searches for the least energy and
-the least price end; the last only where the schedule takes time too."""
+"""Shares of the time at which the simple fleets, the swaps, and the searches for the least energy and the least price
+end; the last only where the schedule takes time too."""
 _SCHEDULE_S = 1.0
-"""Time that the schedule may still take after an interruption."""
+"""Time that the schedule may take after an interruption."""
 
 
 @value
 class Progress:
-    """How far a goal program is."""
+    """The state of a goal program."""
 
     elapsed_s: float
-    # Energy of the best fleet so far, and what no fleet can go below.
-    best_j: float
-    bound_j: float
+    best_j: float = field("Energy of the best fleet so far, J")
+    bound_j: float = field("No fleet needs less, J")
     price: float = field("Price of the best fleet so far")
     goal: str = field('``"energy"`` or ``"price"``')
 
@@ -745,11 +666,11 @@ def goal_program(
     gap : float
         The energy is good enough when it is at most this share above the proven bound; 0 for the optimum.
     seconds : float
-        Time after which the search ends; the best design so far is returned with the bound that is proven by then.
-        With spares together with idle power, and capacities without a common quantum, a schedule takes time as well.
-        Where that does not suffice it is one that carries the load, not the cheapest; the gap counts that in.
+        Time after which the search ends with the best design so far and the bound proven so far. With spares together
+        with idle power, and with capacities without a common quantum, a schedule takes time as well. If the time does
+        not suffice, the schedule carries the load but is not the cheapest; the gap includes that.
     progress : callable, optional
-        Is told about every ``every_s`` seconds, and at the end of each goal.
+        Called about every ``every_s`` seconds, and at the end of each goal.
     every_s : float
     keeps_interrupted : bool
         Return the best design so far on a KeyboardInterrupt, of ``progress`` too, once there is one.
@@ -763,7 +684,7 @@ def goal_program(
     Raises
     ------
     InfeasiblePlan
-        The budget, or the machines that can be had, carry no peak; with the least that does.
+        The budget, or the available machines, do not carry the peak; with the least that does.
     ModelProblem
         A field is out of range.
     """
@@ -780,7 +701,7 @@ def goal_program(
 
     def stop() -> bool:
         price = price_of(problem, first.fleet) if second is None else second.least_price
-        clock.tell(first.best_j, first.bound_j, price, "energy" if second is None else "price")
+        clock.report_if_due(first.best_j, first.bound_j, price, "energy" if second is None else "price")
         return clock.is_late(energy.slowest_s)
 
     is_interrupted = False
@@ -801,12 +722,12 @@ def goal_program(
     fleet = first.fleet if second is None else second.fleet
     energy.dispatcher.pause = clock.last_call(_SCHEDULE_S if is_interrupted else 0.0)
     design_schedule = energy.schedule(fleet)
-    # An interrupted search may not have come to any bound: every group's most machines give one.
+    # An interrupted search may have no bound yet: the most machines of every group give one.
     proven_j = first.bound_j or energy.low_j(energy.dispatcher.most.tolist())
     bound_j = min(proven_j, design_schedule.energy_j) * (1.0 - _MARGIN)
     price = price_of(problem, fleet)
     if not is_interrupted:
-        clock.say(design_schedule.energy_j, bound_j, price, "price")
+        clock.report(design_schedule.energy_j, bound_j, price, "price")
     return Design(
         name="Design-V",
         fleet=fleet,
@@ -822,7 +743,7 @@ def goal_program(
 def _starts(
     problem: ClusterProblem, energy: FleetEnergy, budget: float, clock: _Clock
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield fleets that are easy to come by and within the budget, so the answer is never above theirs."""
+    """Yield energies and fleets that are easy to find and within the budget, so the answer is never above theirs."""
     fleet = least_budget(problem)[1]
     yield (energy.high_j(fleet), fleet)
     if energy.exact or not clock.is_late(energy.slowest_s):
@@ -832,20 +753,14 @@ def _starts(
 
 
 class _Clock:
-    """Time since the start, told to the caller now and then.
-
-    Attributes
-    ----------
-    share : float
-        Part of the time after which what is being done is late.
-    """
+    """Time since the start, with reports to the caller; ``share`` is the part of the time that the present task has."""
 
     def __init__(self, seconds: float, progress: Callable[[Progress], None] | None, every_s: float) -> None:
         self._begin = time.perf_counter()
         self._seconds = seconds
         self._progress = progress
         self._every_s = every_s
-        self._told_s = 0.0
+        self._reported_s = 0.0
         self.share = 1.0
 
     @property
@@ -862,7 +777,7 @@ class _Clock:
             raise OutOfTime
 
     def last_call(self, more_s: float) -> Callable[[], None]:
-        """Return what raises OutOfTime once all time, and at least ``more_s`` from now on, is over."""
+        """Return a function that raises OutOfTime when all time, and at least ``more_s`` from now on, is over."""
         end_s = self.elapsed_s + more_s if more_s else self._seconds
 
         def refuse_after() -> None:
@@ -871,14 +786,12 @@ class _Clock:
 
         return refuse_after
 
-    def tell(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
-        """Report if it is time to."""
+    def report_if_due(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
         elapsed_s = self.elapsed_s
-        if elapsed_s - self._told_s >= self._every_s:
-            self.say(best_j, bound_j, price, goal)
+        if elapsed_s - self._reported_s >= self._every_s:
+            self.report(best_j, bound_j, price, goal)
 
-    def say(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
-        """Report."""
-        self._told_s = self.elapsed_s
+    def report(self, best_j: float, bound_j: float, price: float, goal: str) -> None:
+        self._reported_s = self.elapsed_s
         if self._progress is not None:
-            self._progress(Progress(elapsed_s=self._told_s, best_j=best_j, bound_j=bound_j, price=price, goal=goal))
+            self._progress(Progress(elapsed_s=self._reported_s, best_j=best_j, bound_j=bound_j, price=price, goal=goal))

@@ -7,8 +7,6 @@
     budget I                                                 ┘
 
 Li's symbol N_k·α_t is the whole number n_kt of machines of group k that are on in step t, 0 <= n_kt <= N_k.
-
-What makes a cluster impossible, said with the least that would do.
 """
 
 from __future__ import annotations
@@ -24,21 +22,16 @@ from routecast.quantity.schema import field, value
 __all__ = ["ClusterProblem", "Design", "InfeasiblePlan", "MachineGroup", "Schedule", "check"]
 
 _RANGES = {"power_w": (1e-6, 1e9), "price": (1e-6, 1e12), "boot_s": (0.0, 86_400.0), "boot_energy_j": (0.0, 1e12)}
-"""What a machine may draw, cost and take to boot if not 0: the solver of the integer programs takes no number below
-1e-9 or above 1e15, and the saving algorithms look as many steps ahead as a boot takes."""
+"""Allowed values other than 0: the solver of the integer programs accepts no number below 1e-9 or above 1e15, and the
+saving algorithms look as many steps ahead as a boot takes."""
 _MOST_OF_PEAK = 1e6
-"""Between the peak and what a machine routes, either way; as many machines at most."""
+"""The greatest ratio of the peak and a machine's capacity, either way; also the greatest number of machines."""
 
 
 class InfeasiblePlan(RoutecastError):
-    """No fleet meets the constraints.
+    """No fleet meets a constraint, ``"budget"`` or ``"available"``.
 
-    Attributes
-    ----------
-    constraint : str
-        ``"budget"`` or ``"available"``.
-    given, least : float
-        What the constraint allows and the least value that would do: a price, or a capacity in bit/s.
+    ``given`` is what the constraint allows, ``least`` the least value that would do: a price, or a capacity in bit/s.
     """
 
     def __init__(self, constraint: str, given: float, least: float, message: str) -> None:
@@ -53,15 +46,7 @@ class InfeasiblePlan(RoutecastError):
 
 
 def check(problem: ClusterProblem) -> None:
-    """Refuse a problem that contradicts itself or that no number of machines can carry.
-
-    Raises
-    ------
-    ModelProblem
-        Every field that is out of range, all at once.
-    InfeasiblePlan
-        The machines that can be had do not carry the peak.
-    """
+    """Raise ModelProblem for values out of range, InfeasiblePlan if the available machines do not carry the peak."""
     problems = [*_group_problems(problem), *_load_problems(problem)]
     if problems:
         raise ModelProblem("cluster", problems)
@@ -96,11 +81,11 @@ def _group_problems(problem: ClusterProblem) -> list[Problem]:
         if not (math.isfinite(group.capacity_bps) and group.capacity_bps > 0.0):
             problems.append(Problem(f"{place}.capacity_bps", f"{group.capacity_bps:g} must be finite and above 0"))
         elif peak_bps > 0.0 and not 1.0 / _MOST_OF_PEAK <= group.capacity_bps / peak_bps <= _MOST_OF_PEAK:
-            what = (
+            message = (
                 f"{format_bps(group.capacity_bps)} beside a peak of {format_bps(peak_bps)}: one must be at most"
                 f" {_MOST_OF_PEAK:,.0f} times the other"
             )
-            problems.append(Problem(f"{place}.capacity_bps", what))
+            problems.append(Problem(f"{place}.capacity_bps", message))
         for name, (least, most) in _RANGES.items():
             value = getattr(group, name)
             if value != 0.0 and not least <= value <= most:
@@ -163,7 +148,7 @@ class MachineGroup:
 
 @value
 class ClusterProblem:
-    """What to plan for."""
+    """Machines, traffic and limits to plan for."""
 
     groups: tuple[MachineGroup, ...]
     traffic_bps: tuple[float, ...] = field(
@@ -195,7 +180,7 @@ class Schedule:
 
 @value
 class Design:
-    """A fleet with the schedule that the energy-saving algorithm gives it."""
+    """A fleet with its schedule of least energy."""
 
     name: str = field('``"Design-I"`` … as in Li 2012, sec. 8.3.2')
     fleet: tuple[int, ...] = field("N_k, machines of each group")
@@ -204,7 +189,7 @@ class Design:
     bound_j: float = field("No fleet within the same constraints needs less energy (proven), J", default=0.0)
     seconds: float = field("Time that finding it took", default=0.0)
     price_is_least: bool = field("Whether no fleet of the same energy costs less (proven)", default=False)
-    is_interrupted: bool = field("Whether the search was ended by the user before its time", default=False)
+    is_interrupted: bool = field("Whether the user interrupted the search", default=False)
 
     @property
     def energy_j(self) -> float:

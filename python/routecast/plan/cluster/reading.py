@@ -1,4 +1,4 @@
-"""From a cluster file to what is planned: the groups, the day, the trace behind it and the rules of saving."""
+"""Reads cluster files (``*.cluster.toml``): the groups, the day, the trace behind it and the rules of saving."""
 
 from __future__ import annotations
 
@@ -34,20 +34,11 @@ __all__ = [
 ]
 
 
-# What a cluster file (``*.cluster.toml``) may say: traffic, groups of machines, what to plan, how to save.
-
-
 _QUANTILE = re.compile(r"quantile\s+(?P<share>[01]?\.\d+|[01])")
 
 
 def parse_day(text: object) -> str:
-    """Check which day is planned for: ``"mean"``, ``"quantile 0.95"`` or ``"all"``.
-
-    Raises
-    ------
-    QuantityProblem
-        It is none of these.
-    """
+    """Return a valid name of the day to plan for: ``"mean"``, ``"quantile 0.95"`` or ``"all"``."""
     if isinstance(text, str) and (text in ("mean", "all") or _share(text) is not None):
         return text
     raise QuantityProblem(str(text), f'got {text!r}: wanted "mean", "quantile 0.95" (0 to 1) or "all"')
@@ -124,7 +115,7 @@ class ClusterFile(FileModel):
 
 @value
 class TrafficChange:
-    """What a command line puts in the place of ``[traffic]``; None leaves what the file says."""
+    """Values of a command line that replace those of ``[traffic]``; None keeps the file's."""
 
     series: str | None = None
     column: str | None = None
@@ -137,7 +128,7 @@ class TrafficChange:
 
 @value
 class ClusterCase:
-    """A cluster file, read."""
+    """What a cluster file describes, with its traffic."""
 
     name: str
     problem: ClusterProblem = field("With the day (or the whole series) that is planned for, headroom included")
@@ -150,7 +141,7 @@ class ClusterCase:
     rules: SavingRules
     budgets: tuple[float, ...] = field("Further budgets to compare with", default=())
     currency: str = "$"
-    # Where to stop looking for the best fleet.
+    # The search for the best fleet stops there.
     gap_ratio: float = 0.001
     seconds: float = 60.0
     headroom_ratio: float = field("Of the plan", default=0.0)
@@ -163,7 +154,7 @@ class ClusterCase:
 
     @property
     def days(self) -> float:
-        """Days of the plan's horizon, to make daily energies of its joules."""
+        """Days of the plan's horizon."""
         return self.problem.duration_s / DAY_S
 
 
@@ -177,14 +168,14 @@ def read_cluster(
     path : str or Path
     budget : float, optional
     spare : int, optional
-        In the place of the file's.
+        Replace the file's.
     change : TrafficChange, optional
-        In the place of parts of ``[traffic]``. Another series also forgets the file's column, unit and gaps.
+        Replaces parts of ``[traffic]``. Another series also resets the file's column, unit and gaps.
 
     Raises
     ------
     FileProblem
-        The file or its series cannot be read, or says something wrong; all faults with their places.
+        The file or its series cannot be read or has errors; it lists them all with their places.
     """
     path = Path(path)
     return parse_cluster(
@@ -206,13 +197,7 @@ def parse_cluster(
     spare: int | None = None,
     change: TrafficChange | None = None,
 ) -> ClusterCase:
-    """Read a cluster from the text of its file; ``folder`` is where its series is looked for.
-
-    Raises
-    ------
-    FileProblem
-        As :func:`read_cluster`.
-    """
+    """Read a cluster from the text of its file, and its series from ``folder``."""
     file = validated(ClusterFile, parse_toml(text, subject), subject)
     return cluster_case(file, subject=subject, folder=folder, budget=budget, spare=spare, change=change)
 
@@ -226,19 +211,13 @@ def cluster_case(
     spare: int | None = None,
     change: TrafficChange | None = None,
 ) -> ClusterCase:
-    """Read the traffic of a checked cluster file and put both together.
-
-    Raises
-    ------
-    FileProblem
-        As :func:`read_cluster`.
-    """
-    problems = _contradictions(file)
+    """Read the traffic of a checked cluster file and return both."""
+    problems = _validate(file)
     if problems:
         raise FileProblem(subject, problems)
     traffic = _changed(file.traffic, change or TrafficChange())
     series = read_series(
-        _found(traffic.series, folder, is_given=bool(change and change.series)),
+        _path_of(traffic.series, folder, is_from_command=bool(change and change.series)),
         column=traffic.column,
         time_column=traffic.time_column,
         unit=traffic.unit,
@@ -248,14 +227,16 @@ def cluster_case(
         day, mean = day_of(series, traffic)
         trace = whole_days(series, file.saving.days, traffic.peak) if series.start is not None else None
     except ModelProblem as problem:
-        placed = [Problem(".".join(filter(None, ("traffic", one.place))), one.message) for one in problem.problems]
+        placed = [
+            Problem(".".join(filter(None, ("traffic", fault.place))), fault.message) for fault in problem.problems
+        ]
         raise FileProblem(subject, placed) from problem
     missing = sum(math.isnan(rate) for rate in day.l2_bps)
     if missing:
-        what = f'{missing} steps of the plan have no sample: set gaps to "hold" or "interpolate"'
-        raise FileProblem(subject, [Problem("traffic.gaps", what)])
+        message = f'{missing} steps of the plan have no sample: set gaps to "hold" or "interpolate"'
+        raise FileProblem(subject, [Problem("traffic.gaps", message)])
     if trace is not None and any(math.isnan(rate) for rate in trace.l2_bps):
-        trace = None  # left out of every mean, and nothing to switch by
+        trace = None  # the algorithms need a load for every step
     scale = 1.0 + file.plan.headroom
     return ClusterCase(
         name=file.name or Path(subject).name.removesuffix(".cluster.toml"),
@@ -275,7 +256,7 @@ def cluster_case(
         gap_ratio=file.plan.gap,
         seconds=file.plan.seconds,
         headroom_ratio=file.plan.headroom,
-        sources=tuple(dict.fromkeys(filter(None, (file.source, *(one.source for one in file.group))))),
+        sources=tuple(dict.fromkeys(filter(None, (file.source, *(group.source for group in file.group))))),
     )
 
 
@@ -290,16 +271,10 @@ def cluster_schema() -> dict[str, Any]:
 
 
 def day_of(series: TrafficSeries, traffic: TrafficTable) -> tuple[TrafficSeries, TrafficSeries | None]:
-    """Return the day to plan for, and the mean day at the same scale if that is another one.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The series does not fill the steps, or carries no traffic.
-    """
+    """Return the day to plan for, and the mean day at the same scale where it is another day."""
     if traffic.day == "all":
-        whole = resampled(series, traffic.step)
-        return (whole if traffic.peak is None else scaled_to_peak(whole, traffic.peak)), None
+        steps = resampled(series, traffic.step)
+        return (steps if traffic.peak is None else scaled_to_peak(steps, traffic.peak)), None
     mean = mean_day(series, traffic.step)
     scaled = mean if traffic.peak is None else scaled_to_peak(mean, traffic.peak)
     if traffic.day == "mean":
@@ -336,28 +311,26 @@ def _changed(traffic: TrafficTable, change: TrafficChange) -> TrafficTable:
     data = traffic.model_dump()
     if change.series is not None:
         data |= {"column": None, "time_column": None, "unit": None, "gaps": "refuse"}
-    given = {
+    replaced = {
         "series": change.series,
         "column": change.column,
         "unit": change.unit,
         "gaps": change.gaps,
         "day": change.day,
     }
-    data |= {name: value for name, value in given.items() if value is not None}
-    seconds, bits = change.step_s or data.pop("step"), change.peak_bps or data.pop("peak")
-    for name in ("step", "peak"):
-        data.pop(name, None)
+    data |= {name: value for name, value in replaced.items() if value is not None}
+    step_s, peak_bps = data.pop("step"), data.pop("peak")
     changed = validated(TrafficTable, data, "command line")
-    return changed.model_copy(update={"step": seconds, "peak": bits})
+    return changed.model_copy(update={"step": change.step_s or step_s, "peak": change.peak_bps or peak_bps})
 
 
-def _found(series: str, folder: Path | None, *, is_given: bool) -> str:
-    """Return where a series lies: a file's beside the file, a command's where the user is."""
+def _path_of(series: str, folder: Path | None, *, is_from_command: bool) -> str:
+    """Return the path of a series: beside the file, or for a command's relative to the working directory."""
     beside = (folder or Path()) / series
-    return str(beside) if not is_given and beside.is_file() else series
+    return str(beside) if not is_from_command and beside.is_file() else series
 
 
-def _contradictions(file: ClusterFile) -> list[Problem]:
+def _validate(file: ClusterFile) -> list[Problem]:
     problems = []
     names: set[str] = set()
     for number, group in enumerate(file.group):
@@ -367,6 +340,6 @@ def _contradictions(file: ClusterFile) -> list[Problem]:
         if group.power_w <= 0.0:
             problems.append(Problem(f"group[{number}].power", "must be above 0 W"))
         if group.idle_w is not None and group.idle_w > group.power_w:
-            what = f"{group.idle_w:g} W is more than at full load, {group.power_w:g} W"
-            problems.append(Problem(f"group[{number}].idle_power", what))
+            message = f"{group.idle_w:g} W is more than at full load, {group.power_w:g} W"
+            problems.append(Problem(f"group[{number}].idle_power", message))
     return problems

@@ -1,17 +1,10 @@
-"""Which machines to switch off over a day, and what switching costs.
+"""Which machines to switch off over a day, and what switching costs (Li 2012, sec. 8.1).
 
-Saving with the whole trace known: step by step (Li 2012, sec. 8.1, off-line), and over all steps at once.
+Off-line algorithms know the complete trace: :func:`each_step` takes steps for themselves, :func:`fewest_joules` all of
+them together. :func:`online` goes from step to step and does not know the later ones.
 
-Saving on-line: each step's machines from those of the step before, without what only later steps tell.
-
-All that a fleet can be switched to: which capacity it has then, and what it draws.
-
-A fleet of N_k machines has Π (N_k + 1) states n, 0 <= n_k <= N_k. The saving algorithms look at all of them at once,
-as arrays with a row for each state.
-
-What the energy-saving algorithms obey, and what they achieve.
-
-What switching costs: machines that boot, how often they may, and the least way from one state to another.
+A fleet of N_k machines has Π (N_k + 1) states n, 0 <= n_k <= N_k. The algorithms look at all of them at once, as arrays
+with a row for each state.
 """
 
 from __future__ import annotations
@@ -27,8 +20,9 @@ import numpy.typing as npt
 
 from routecast.errors import ModelProblem, Problem
 from routecast.load.series import DAY_S
+from routecast.plan.cluster.cover import Floats, Ints
+from routecast.plan.cluster.dispatch import group_arrays, power_w
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, Schedule
-from routecast.plan.cluster.step.dispatch import group_arrays, power_w
 from routecast.quantity import format_bps
 from routecast.quantity.fields import Share, Span
 from routecast.quantity.schema import field, value
@@ -43,7 +37,7 @@ __all__ = [
     "Waits",
     "always_on",
     "boot_energy_j",
-    "cheapest_way",
+    "cheapest_arrival",
     "each_step",
     "expected_bps",
     "fewest_joules",
@@ -57,7 +51,8 @@ __all__ = [
     "traffic_missed",
 ]
 
-Joules = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+OnByStep = list[tuple[int, ...]]
 
 
 @value
@@ -67,10 +62,10 @@ class SwitchingCosts:
     on_j: tuple[float, ...]
     off_j: tuple[float, ...]
 
-    def between(self, states: npt.NDArray[np.int64], here: Sequence[int]) -> Joules:
+    def between(self, states: Ints, here: Sequence[int]) -> Floats:
         """Return the cost of going from ``here`` to each state."""
         more = states - np.asarray(here)
-        cost: Joules = np.maximum(more, 0) @ np.array(self.on_j) + np.maximum(-more, 0) @ np.array(self.off_j)
+        cost: Floats = np.maximum(more, 0) @ np.array(self.on_j) + np.maximum(-more, 0) @ np.array(self.off_j)
         return cost
 
 
@@ -80,8 +75,8 @@ def boot_energy_j(problem: ClusterProblem, group: int, *, ahead: bool) -> float:
     ``ahead``: the machine boots before the step in which it is first on, and draws idle power during it; otherwise it
     boots within that step, whose idle power is counted already.
     """
-    one = problem.groups[group]
-    return one.boot_energy_j + (one.unloaded_w * one.boot_s if ahead else 0.0)
+    machine = problem.groups[group]
+    return machine.boot_energy_j + (machine.unloaded_w * machine.boot_s if ahead else 0.0)
 
 
 def switching_costs(problem: ClusterProblem, *, payback_s: float, ahead: bool) -> SwitchingCosts:
@@ -92,8 +87,8 @@ def switching_costs(problem: ClusterProblem, *, payback_s: float, ahead: bool) -
     )
 
 
-def cheapest_way(values: Joules, shape: Sequence[int], costs: SwitchingCosts) -> Joules:
-    """Return for each state n the least of ``values[m] + cost of going from m to n`` over all states m.
+def cheapest_arrival(values: Floats, shape: Sequence[int], costs: SwitchingCosts) -> Floats:
+    """Return the least of ``values[m] + cost of going from m to n`` over all states m, for each state n.
 
     Groups are switched one by one, so the minimum is taken group by group: in one, going up adds ``on_j`` a machine
     and going down ``off_j``, and running minima in both directions find it in a single pass (the distance transform
@@ -113,10 +108,10 @@ def cheapest_way(values: Joules, shape: Sequence[int], costs: SwitchingCosts) ->
 
 
 class Waits:
-    """Which machines must stay on for now: those that were switched on less than the minimum on-time ago.
+    """Which machines must stay on: those that were switched on less than the minimum on-time ago.
 
-    Machines of a group take turns, the one that is on for longest is switched off first; then at least as many must
-    stay as were switched on within the minimum on-time.
+    The machine of a group that is on for longest is switched off first, so as many must stay on as were switched on
+    within the minimum on-time.
     """
 
     def __init__(self, groups: int, steps: int) -> None:
@@ -130,7 +125,7 @@ class Waits:
         return tuple(sum(column) for column in zip(*recent, strict=True)) if recent else self._none
 
     def record(self, before: Sequence[int] | None, after: Sequence[int]) -> None:
-        """Take down which machines were switched on in a step; ``before`` is None at the beginning."""
+        """Record which machines were switched on in a step; ``before`` is None at the beginning."""
         if before is None:
             self._started.append(self._none)
         else:
@@ -138,19 +133,19 @@ class Waits:
 
 
 def steps_of(time_s: float, step_s: float) -> int:
-    """Return how many whole steps a time takes, the begun one included."""
+    """Return how many steps a time takes, a partial step counted as a whole one."""
     return math.ceil(time_s / step_s - 1e-9)
 
 
 def machines_switched(on: Sequence[Sequence[int]], *, repeats: bool) -> tuple[tuple[int, ...], int]:
-    """Return the boots by group and the number of all switchings; ``repeats``: the first step follows the last."""
+    """Return the boots by group and the number of switchings; ``repeats``: the first step follows the last."""
     table = np.asarray(on, dtype=np.int64)
     change = np.diff(table, axis=0, prepend=table[-1:] if repeats else table[:1])
     boots = np.maximum(change, 0).sum(axis=0)
     return tuple(int(number) for number in boots), int(np.abs(change).sum())
 
 
-def schedule_power_w(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
+def schedule_power_w(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> Floats:
     """Return what the machines that are on draw in each step; boots are not counted."""
     table = np.asarray(on, dtype=np.int64)
     return power_w(group_arrays(problem), table, np.asarray(problem.traffic_bps, dtype=np.float64))
@@ -159,15 +154,8 @@ def schedule_power_w(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> np
 def metered(problem: ClusterProblem, on: Sequence[Sequence[int]], *, repeats: bool, ahead: bool = True) -> Schedule:
     """Return a schedule with its energy, boots included.
 
-    Parameters
-    ----------
-    problem : ClusterProblem
-    on : sequence of sequences of int
-        n_kt, for each step of the problem.
-    repeats : bool
-        Whether the horizon is a typical day: switching from its last to its first step counts too.
-    ahead : bool
-        Whether machines boot before the step that needs them (off-line) or within it (on-line).
+    ``on`` holds n_kt. ``repeats``: the horizon is a typical day, so switching from its last to its first step counts
+    too. ``ahead``: machines boot before the step that needs them (off-line), not within it (on-line).
     """
     table = np.asarray(on, dtype=np.int64)
     power = schedule_power_w(problem, on)
@@ -196,7 +184,7 @@ class SavingRules:
     knows: Knowledge = field("Load that the algorithm knows when it decides on a step", default="present")
     # On-line only.
     headroom_ratio: Share = field("Part by which machines route more than the known load", default=0.0, le=10.0)
-    # A figure of the operator's, for wear and trouble; it is weighed, but not counted as energy.
+    # The operator chooses it, for wear and trouble; it weighs in decisions but is not counted as energy.
     payback_s: Span = field("A switching must save what the machine draws at full load in this time", default=40.0)
     # The payback doubles in a day while less was spent so far, and halves while more was; it begins with ``payback_s``
     # and stays within a twentieth and twenty times of it.
@@ -210,17 +198,17 @@ class SavingRules:
 
 @value
 class Saving:
-    """What an algorithm makes of a fleet and a trace."""
+    """The schedule that an algorithm finds for a fleet and a trace."""
 
     name: str
     schedule: Schedule
     missed_steps: int = field("Steps in which some traffic found no machine", default=0)
     missed_ratio: float = field("Share of all traffic that found none", default=0.0)
-    note: str = field("What its name does not say; empty where there is nothing", default="")
+    note: str = field("A remark that the name does not include; may be empty", default="")
 
 
 def expected_bps(traffic_bps: Sequence[float], step_s: float, rules: SavingRules) -> tuple[float, ...]:
-    """Return the load to plan each step for, without what only later steps tell; infinite where nothing is known.
+    """Return the load to plan each step for, known before the step; infinite where nothing is known.
 
     ``"present"``: T_t; ``"past"``: T_{t-1}; ``"day before"``: T_{t-1} T_{t-D} / T_{t-D-1}, the present scaled as a
     day of D steps earlier, and T_{t-1} during the first day. Each times 1 + headroom.
@@ -243,29 +231,24 @@ def always_on(problem: ClusterProblem, fleet: Sequence[int]) -> Saving:
     return Saving(name="always on", schedule=metered(problem, on, repeats=False))
 
 
-States = npt.NDArray[np.int64]
-
 MOST_STATES = 20_000
-"""Above it, three weeks of 5-minute steps take half a gigabyte, and longer than anybody waits."""
-
-TOLERANCE = 1e-9
-"""Share of a load that may be missing: sums of capacities are rounded."""
+"""With more states, three weeks of 5-minute steps take half a gigabyte and too much time."""
 
 
 @value
 class FleetStates:
     """Every state of a fleet."""
 
-    on: States = field("n_k: machines of each group that are on, states x groups")
+    on: Ints = field("n_k: machines of each group that are on, states x groups")
     capacity_bps: Floats = field("What each state routes, without its ``spare`` largest machines, bit/s")
     fixed_w: Floats = field("What each state draws without load, W")
     filling: tuple[tuple[Floats, float], ...] = field(
         "Capacity of one group in each state and W per bit/s of its load, from the group that needs the least"
     )
 
-    def carrying(self, load_bps: float) -> npt.NDArray[np.bool_]:
+    def carrying(self, load_bps: float) -> Bools:
         """Return which states carry a load."""
-        carry: npt.NDArray[np.bool_] = self.capacity_bps >= load_bps * (1.0 - TOLERANCE)
+        carry: Bools = self.capacity_bps >= load_bps * (1.0 - 1e-9)  # sums of capacities are rounded
         return carry
 
     def power_w(self, load_bps: float) -> Floats:
@@ -278,28 +261,9 @@ class FleetStates:
             rest = rest - taken
         return power
 
-    def place(self, on: Sequence[int]) -> int:
-        """Return the row of a state."""
-        row = 0
-        for machines, most in zip(on, self.on[-1], strict=True):
-            row = row * (int(most) + 1) + machines
-        return row
-
 
 def fleet_states(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
-    """Return every state of a fleet.
-
-    Parameters
-    ----------
-    problem : ClusterProblem
-    fleet : sequence of int
-        N_k, machines of each group.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        The fleet has more than ``MOST_STATES`` states, or not a number for each group.
-    """
+    """Return every state of a fleet, of at most ``MOST_STATES``."""
     groups = problem.groups
     if len(fleet) != len(groups) or any(machines < 0 for machines in fleet):
         what = f"got {tuple(fleet)}: give one number of machines, at least 0, for each of {len(groups)} groups"
@@ -316,21 +280,19 @@ def fleet_states(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
     capacities, slopes = arrays.capacity_bps, arrays.slope_j
     usable = on @ capacities
     left = np.full(len(on), problem.spare)
-    for number in sorted(range(len(groups)), key=lambda one: -capacities[one]):
+    for number in sorted(range(len(groups)), key=lambda k: -capacities[k]):
         lost = np.minimum(left, on[:, number])
         usable = usable - lost * capacities[number]
         left = left - lost
-    order = sorted((k for k in range(len(groups)) if slopes[k] > 0.0), key=lambda one: slopes[one])
+    order = sorted((k for k in range(len(groups)) if slopes[k] > 0.0), key=lambda k: slopes[k])
     free = [k for k in range(len(groups)) if slopes[k] <= 0.0]
     filling = [(on[:, free] @ capacities[free], 0.0)] if free and order else []
     filling += [(on[:, k] * capacities[k], float(slopes[k])) for k in order]
     return FleetStates(on=on, capacity_bps=usable, fixed_w=on @ arrays.idle_w, filling=tuple(filling))
 
 
-RANGE = 20.0
-"""The payback is tuned from a twentieth to twenty times of what was given."""
-
-Bools = npt.NDArray[np.bool_]
+_PAYBACK_RANGE = 20.0
+"""The tuned payback stays between a twentieth and twenty times the payback of the rules."""
 
 
 def online(
@@ -338,18 +300,18 @@ def online(
 ) -> Saving:
     """Update the machines that are on from step to step.
 
-    ``rule = "fewest"`` is the differential algorithm (Li 2012, sec. 8.1): if the machines that are on do not carry
-    the load, the fewest that do are switched on, and of these the cheapest; otherwise those are switched off that save
-    the most, the fewest if several save the same. What is not needed is never replaced by something smaller.
+    ``rule = "fewest"`` is the differential algorithm (Li 2012, sec. 8.1). If the machines that are on do not carry the
+    load, it switches on the fewest that do, and of these the cheapest. Otherwise it switches off those that save the
+    most, and the fewest if several save the same. It never replaces a machine by a smaller one.
 
     ``rule = "worth"`` is the work function algorithm (Borodin, Linial & Saks, An optimal on-line algorithm for metrical
     task systems, J. ACM 39(4), 1992): W_t(n) is the least energy of the past, switching costs included, that ends in
     state n; the state with the least W_t(n) plus the cost of going there comes next. So a machine is exchanged once
-    keeping it has cost more than exchanging it, and not at the first step that would gain. What an exchange must be
-    worth follows from how much more energy than off-line may be spent (``tolerance_ratio``): off-line's energy of the
-    steps so far is known on-line as well.
+    keeping it has cost more than exchanging it, and not at the first step that would gain. ``tolerance_ratio``, the
+    part more energy than off-line that may be spent, sets what an exchange must be worth: the algorithm also knows the
+    off-line energy of the steps so far.
 
-    Machines boot within the step; what they cannot route while they do is missed (:func:`traffic_missed`).
+    Machines boot within the step; :func:`traffic_missed` counts what they cannot route while they boot.
 
     Parameters
     ----------
@@ -358,7 +320,7 @@ def online(
         N_k.
     rules : SavingRules, optional
     repeats : bool
-        Whether the trace is a typical day, whose first step follows its last. Only what is counted depends on it.
+        Whether the trace is a typical day, whose first step follows its last. Only the counts depend on it.
 
     Raises
     ------
@@ -380,7 +342,7 @@ def online(
         power = states.power_w(load_bps)
         costs = switching_costs(problem, payback_s=tuned.payback_s, ahead=False)
         if rules.rule == "worth":
-            work = cheapest_way(work, shape, costs) + np.where(carrying, power, np.inf) * problem.step_s
+            work = cheapest_arrival(work, shape, costs) + np.where(carrying, power, np.inf) * problem.step_s
             work -= work.min()
         allowed = carrying & (states.on >= np.asarray(waits.least_on())).all(axis=1)
         if here is None:
@@ -390,13 +352,13 @@ def online(
         else:
             after = _fewest(states, power, here, allowed)
         waits.record(None if here is None else states.on[here].tolist(), states.on[after].tolist())
-        tuned.spent(float(power[after]), float(power[carrying].min()))
+        tuned.add(float(power[after]), float(power[carrying].min()))
         rows.append(after)
         here = after
     on = [tuple(int(n) for n in states.on[row]) for row in rows]
     steps, ratio = traffic_missed(problem, on)
     return Saving(
-        name=f"on-line, {rules.rule}" + _known(rules),
+        name=f"on-line, {rules.rule}" + _describe_knowledge(rules),
         schedule=metered(problem, on, repeats=repeats, ahead=False),
         missed_steps=steps,
         missed_ratio=ratio,
@@ -404,17 +366,17 @@ def online(
 
 
 class _TunedPayback:
-    """The payback that spends a given part more energy than off-line; boots are not counted."""
+    """A payback that follows the energy spent so far, to spend a part more than off-line; boots are not counted."""
 
     def __init__(self, rules: SavingRules, step_s: float) -> None:
         self.payback_s = rules.payback_s
-        self._range_s = (rules.payback_s / RANGE, rules.payback_s * RANGE)
+        self._range_s = (rules.payback_s / _PAYBACK_RANGE, rules.payback_s * _PAYBACK_RANGE)
         self._tolerance = rules.tolerance_ratio
         self._factor = 2.0 ** (step_s / DAY_S) if rules.tolerance_ratio else 1.0
         self._spent = self._least = 0.0
 
-    def spent(self, power_w: float, least_w: float) -> None:
-        """Take a step's power and the least that would have done, and tune the payback for the next."""
+    def add(self, power_w: float, least_w: float) -> None:
+        """Add a step's power and the least that carries its load, and tune the payback for the next step."""
         self._spent += power_w
         self._least += least_w
         is_within = self._spent <= (1.0 + self._tolerance) * self._least
@@ -422,8 +384,8 @@ class _TunedPayback:
         self.payback_s = min(max(payback_s, self._range_s[0]), self._range_s[1])
 
 
-def _known(rules: SavingRules) -> str:
-    """Return what to add to an algorithm's name if it does not know the present alone."""
+def _describe_knowledge(rules: SavingRules) -> str:
+    """Return the suffix of an algorithm's name that knows another load than the present."""
     headroom = f" + {100.0 * rules.headroom_ratio:g} %" if rules.headroom_ratio else ""
     return f", {rules.knows}{headroom}" if headroom or rules.knows != "present" else ""
 
@@ -448,53 +410,49 @@ def _fewest(states: FleetStates, power: Floats, here: int, allowed: Bools) -> in
 
 
 def traffic_missed(problem: ClusterProblem, on: Sequence[Sequence[int]]) -> tuple[int, float]:
-    """Return in how many steps, and which share of all traffic, finds no machine that is on and has booted.
+    """Return the steps in which traffic finds no booted machine, and the share of all traffic that finds none.
 
     A machine that is switched on at the beginning of a step routes ``boot_s`` later. All machines that are on route,
     those of ``spare`` included.
     """
     table = np.asarray(on, dtype=np.int64)
     traffic = np.asarray(problem.traffic_bps, dtype=np.float64)
-    whole: list[npt.NDArray[np.floating]] = []
-    partly: list[npt.NDArray[np.floating]] = []
+    at_begin: list[npt.NDArray[np.floating]] = []
+    at_end: list[npt.NDArray[np.floating]] = []
     shares: list[float] = []
     for group, machines in enumerate(problem.groups):
         steps, share = divmod(machines.boot_s / problem.step_s, 1.0)
         booted = _least_of_last(table[:, group], int(steps))
-        whole.append(booted * machines.capacity_bps)
-        partly.append(_least_of_last(table[:, group], int(steps) + 1) * machines.capacity_bps)
+        at_end.append(booted * machines.capacity_bps)
+        at_begin.append(_least_of_last(table[:, group], int(steps) + 1) * machines.capacity_bps)
         shares.append(share)
     missed = np.zeros(len(traffic))
     cuts = sorted({0.0, 1.0, *shares})
     for begin, end in pairwise(cuts):  # of a step, between which the same machines route
-        capacity = sum(partly[k] if shares[k] > begin else whole[k] for k in range(len(shares)))
+        capacity = sum(at_begin[k] if shares[k] > begin else at_end[k] for k in range(len(shares)))
         missed += (end - begin) * np.maximum(traffic * (1.0 - 1e-9) - capacity, 0.0)
     total = float(traffic.sum())
     return int(np.count_nonzero(missed > 0.0)), float(missed.sum()) / total if total > 0.0 else 0.0
 
 
-def _least_of_last(column: npt.NDArray[np.int64], steps: int) -> npt.NDArray[np.int64]:
-    """Return the least of each step and the ``steps`` before it; the first step has always been as it is."""
+def _least_of_last(column: Ints, steps: int) -> Ints:
+    """Return the least of each step and the ``steps`` before it; before the first step nothing differs from it."""
     least = column
     for back in range(1, min(steps, len(column) - 1) + 1):
         least = np.minimum(least, np.concatenate([np.full(back, column[0]), column[:-back]]))
     return least
 
 
-Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
-OnByStep = list[tuple[int, ...]]
-
-MOST_WAYS = 500_000_000
-"""Ways from state to state, over all steps, that are looked at: seconds."""
+MOST_TRANSITIONS = 500_000_000
+"""Transitions between states, over all steps, that are looked at; they take seconds."""
 
 
 def kept_on(on: Sequence[Sequence[int]], fleet: Sequence[int], steps: int, *, repeats: bool) -> OnByStep:
-    """Leave machines on that were switched on within the last ``steps`` steps, and return what is on then.
+    """Return a schedule in which machines stay on that were switched on within the last ``steps`` steps.
 
-    Machines of a group take turns, the one that is on for longest is switched off first: at least as many are on as
-    were switched on in the last ``steps`` steps. The machines of the first step have been on for long, unless the
-    schedule ``repeats``: then its first step follows its last.
+    The machine of a group that is on for longest is switched off first, so at least as many are on as were switched on
+    in the last ``steps`` steps. The machines of the first step have been on for long, unless the schedule ``repeats``:
+    then its first step follows its last.
     """
     table = np.asarray(on, dtype=np.int64)
     while steps > 0:
@@ -516,12 +474,12 @@ def kept_on(on: Sequence[Sequence[int]], fleet: Sequence[int], steps: int, *, re
 
 
 def aged_states_count(fleet: Sequence[int], steps: int) -> int:
-    """Return how many states a fleet has by the machines that are on since 1, 2, …, ``steps`` steps and for longer."""
+    """Return how many states a fleet has if machines that are on since 1, 2, …, ``steps`` steps and longer differ."""
     return math.prod(math.comb(machines + steps + 1, machines) for machines in fleet)
 
 
 class AgedStates:
-    """The states of a fleet by group and by how long machines are on, and the ways between them.
+    """The states of a fleet by group and by how long machines are on, and the transitions between them.
 
     A group's state is (a_1, …, a_s, a), machines that are on since 1, …, s steps, and for longer. In a step
     all grow older, and either some of a are switched off or some that were off are switched on:
@@ -529,24 +487,17 @@ class AgedStates:
         (a_1, …, a_s, a)  →  (k, a_1, …, a_{s-1}, a + a_s)      0 <= k <= N − on
         (a_1, …, a_s, a)  →  (0, a_1, …, a_{s-1}, a + a_s − k)  1 <= k <= a
 
-    Parameters
-    ----------
-    states : FleetStates
-    fleet : sequence of int
-        N_k.
-    steps : int
-        s: a machine is on for s + 1 steps at least.
-    costs : SwitchingCosts
+    A machine is on for s + 1 steps at least.
     """
 
     def __init__(self, states: FleetStates, fleet: Sequence[int], steps: int, costs: SwitchingCosts) -> None:
         groups = [_group(machines, steps) for machines in fleet]
         self._shape = tuple(len(ages) for ages, _ in groups)
-        self._ways = [
-            _ways(ages, places, machines, on_j, off_j)
-            for (ages, places), machines, on_j, off_j in zip(groups, fleet, costs.on_j, costs.off_j, strict=True)
+        self._transitions = [
+            _transitions(ages, position_of, machines, on_j, off_j)
+            for (ages, position_of), machines, on_j, off_j in zip(groups, fleet, costs.on_j, costs.off_j, strict=True)
         ]
-        self.rows: Numbers = np.zeros(1, dtype=np.int64)
+        self.rows: Ints = np.zeros(1, dtype=np.int64)
         self.first: Floats = np.zeros(1)
         for (ages, _), machines in zip(groups, fleet, strict=True):
             young = ages[:, :-1].sum(axis=1)
@@ -555,76 +506,76 @@ class AgedStates:
             self.first = (self.first[:, None] + np.where(young > 0, np.inf, 0.0)[None, :]).reshape(-1)
         assert self.rows.max() == len(states.on) - 1
 
-    def onward(self, values: Floats) -> Floats:
-        """Return for each state the least of the values a step before plus the cost of coming from there."""
+    def forward(self, values: Floats) -> Floats:
+        """Return the least of the values a step before plus the cost of coming from there, for each state."""
         table = values.reshape(self._shape)
-        for axis, (sources, costs_j) in enumerate(self._ways):
+        for axis, (sources, costs_j) in enumerate(self._transitions):
             moved = np.moveaxis(table, axis, 0)
             flat = moved.reshape(len(moved), -1)
             best = np.full_like(flat, np.inf)
-            for way in range(sources.shape[1]):
-                np.minimum(best, flat[sources[:, way]] + costs_j[:, way, None], out=best)
+            for number in range(sources.shape[1]):
+                np.minimum(best, flat[sources[:, number]] + costs_j[:, number, None], out=best)
             table = np.moveaxis(best.reshape(moved.shape), 0, axis)
         return table.reshape(-1)
 
-    def back(self, before: npt.NDArray[np.float32], place: int) -> int:
+    def backward(self, before: npt.NDArray[np.float32], position: int) -> int:
         """Return the state a step before from which a state is reached at the least cost."""
-        here = np.unravel_index(place, self._shape)
-        sources = [ways[0][one] for ways, one in zip(self._ways, here, strict=True)]
+        here = np.unravel_index(position, self._shape)
+        sources = [from_group[0][row] for from_group, row in zip(self._transitions, here, strict=True)]
         total = before.reshape(self._shape)[np.ix_(*sources)].astype(np.float64)
-        for axis, (ways, one) in enumerate(zip(self._ways, here, strict=True)):
+        for axis, (from_group, row) in enumerate(zip(self._transitions, here, strict=True)):
             shape = [1] * len(sources)
             shape[axis] = -1
-            total = total + ways[1][one].reshape(shape)
+            total = total + from_group[1][row].reshape(shape)
         chosen = np.unravel_index(int(total.argmin()), total.shape)
-        found = [int(one[number]) for one, number in zip(sources, chosen, strict=True)]
-        return int(np.ravel_multi_index(found, self._shape))
+        positions = [int(source[number]) for source, number in zip(sources, chosen, strict=True)]
+        return int(np.ravel_multi_index(positions, self._shape))
 
 
 def is_small(fleet: Sequence[int], steps: int, loads: int) -> bool:
     """Return whether the states with ages are few enough to look at all of them."""
     count = aged_states_count(fleet, steps)
-    ways = count * sum(machines + 1 for machines in fleet if machines)
-    return count <= MOST_STATES and ways * loads <= MOST_WAYS
+    transitions = count * sum(machines + 1 for machines in fleet if machines)
+    return count <= MOST_STATES and transitions * loads <= MOST_TRANSITIONS
 
 
-def _group(machines: int, steps: int) -> tuple[Numbers, dict[tuple[int, ...], int]]:
-    """Return all (a_1, …, a_s, a) of a group, and the place of each."""
-    # Stars and bars: bars among machines + s + 1 places part the ages, what follows the last bar is off.
-    found = []
+def _group(machines: int, steps: int) -> tuple[Ints, dict[tuple[int, ...], int]]:
+    """Return all (a_1, …, a_s, a) of a group, and the position of each."""
+    # Stars and bars: s + 1 bars among machines + s + 1 positions divide the ages; what follows the last bar is off.
+    states = []
     for bars in itertools.combinations(range(machines + steps + 1), steps + 1):
         edges = (-1, *bars)
-        found.append(tuple(high - low - 1 for low, high in itertools.pairwise(edges)))
-    return np.asarray(found, dtype=np.int64), {ages: place for place, ages in enumerate(found)}
+        states.append(tuple(high - low - 1 for low, high in itertools.pairwise(edges)))
+    return np.asarray(states, dtype=np.int64), {ages: position for position, ages in enumerate(states)}
 
 
-def _ways(
-    ages: Numbers, places: dict[tuple[int, ...], int], machines: int, on_j: float, off_j: float
-) -> tuple[Numbers, Floats]:
-    """Return for each state where it can come from and at which cost; rows are filled up with infinite costs."""
-    into: list[list[tuple[int, float]]] = [[] for _ in places]
-    for place, row in enumerate(ages.tolist()):
+def _transitions(
+    ages: Ints, position_of: dict[tuple[int, ...], int], machines: int, on_j: float, off_j: float
+) -> tuple[Ints, Floats]:
+    """Return the sources and costs of each state; rows are filled up with infinite costs."""
+    into: list[list[tuple[int, float]]] = [[] for _ in position_of]
+    for position, row in enumerate(ages.tolist()):
         *young, old = row
         grown, older = young[:-1], old + young[-1]
         for more in range(machines - sum(row) + 1):
-            into[places[(more, *grown, older)]].append((place, more * on_j))
+            into[position_of[(more, *grown, older)]].append((position, more * on_j))
         for fewer in range(1, old + 1):
-            into[places[(0, *grown, older - fewer)]].append((place, fewer * off_j))
-    most = max(len(one) for one in into)
+            into[position_of[(0, *grown, older - fewer)]].append((position, fewer * off_j))
+    most = max(len(arrivals) for arrivals in into)
     sources = np.zeros((len(into), most), dtype=np.int64)
     costs = np.full((len(into), most), np.inf)
-    for place, found in enumerate(into):
-        for way, (source, cost_j) in enumerate(found):
-            sources[place, way], costs[place, way] = source, cost_j
+    for position, arrivals in enumerate(into):
+        for number, (source, cost_j) in enumerate(arrivals):
+            sources[position, number], costs[position, number] = source, cost_j
     return sources, costs
 
 
 _DAYS = 3
-"""Days that a typical one is planned in: those on both sides of it are alike."""
+"""A typical day is planned as the middle one of so many equal days."""
 
 
 def each_step(problem: ClusterProblem, fleet: Sequence[int], *, min_on_s: float = 0.0, repeats: bool = False) -> Saving:
-    """Give every step the state that draws the least, whatever the steps beside it have.
+    """Give every step the state that draws the least, independent of its neighbours.
 
     Of several that draw the least it takes the nearest to the step before. Machines boot before the step that needs
     them; one whose pause would be shorter than its boot is left on, as is one younger than the minimum on-time.
@@ -646,7 +597,7 @@ def each_step(problem: ClusterProblem, fleet: Sequence[int], *, min_on_s: float 
     routecast.errors.ModelProblem
         The fleet has too many states.
     """
-    states = _able(problem, fleet)
+    states = _states_that_carry(problem, fleet)
     wait = steps_of(min_on_s, problem.step_s) - 1
     waits = Waits(len(fleet), wait)
     on: OnByStep = []
@@ -680,15 +631,15 @@ def fewest_joules(
 
         V_t(n) = P(n, T_t) Δt + min_m [ V_{t-1}(m) + cost of switching from m to n ].
 
-    With ``min_on_s``, the states n say how long the machines of each group are on as well
-    (:class:`~routecast.plan.cluster.saving.AgedStates`). No schedule of the fleet that keeps it needs less, the
-    payback of its switchings included; the result is called "off-line, whole trace" then.
+    With ``min_on_s``, a state also holds how long the machines of each group are on (:class:`AgedStates`). No schedule
+    of the fleet that keeps ``min_on_s`` needs less, the payback of its switchings included; the result's name is then
+    "off-line, whole trace".
 
-    It is called "off-line, best found", and its note says why, in two cases. The states with ages are too many: they
-    are left out, and machines left on afterwards for as long as they must. Or a typical day, which is planned as the
-    middle one of three, needs more than the bound that the three days give for every day that repeats. In both the
-    schedules of :func:`each_step` and of the on-line algorithms that know the present are looked at as well, and the
-    best of all is returned.
+    Its name is "off-line, best found", and its note gives the reason, in two cases. Either there are too many states
+    with ages: then ages are ignored, and machines stay on afterwards for as long as they must. Or a typical day, which
+    is planned as the middle one of three, needs more than the bound that the three days give for every day that
+    repeats. In both cases the schedules of :func:`each_step` and of the on-line algorithms that know the present
+    compete too, and the best of all is returned.
 
     Parameters
     ----------
@@ -704,14 +655,14 @@ def fewest_joules(
     routecast.errors.ModelProblem
         The fleet has too many states.
     """
-    states = _able(problem, fleet)
+    states = _states_that_carry(problem, fleet)
     costs = switching_costs(problem, payback_s=payback_s, ahead=True)
     wait = steps_of(min_on_s, problem.step_s) - 1
     loads = len(problem.traffic_bps) * (_DAYS if repeats else 1)
     is_aged = wait > 0 and is_small(fleet, wait, loads)
-    ways = AgedStates(states, fleet, wait, costs) if is_aged else _FreeStates(states, fleet, costs)
-    found, bound_j = _cheapest_path(problem, states, ways, repeats=repeats)
-    on = kept_on(found, fleet, wait, repeats=repeats)
+    graph = AgedStates(states, fleet, wait, costs) if is_aged else _FreeStates(states, fleet, costs)
+    path, bound_j = _cheapest_path(problem, states, graph, repeats=repeats)
+    on = kept_on(path, fleet, wait, repeats=repeats)
     note = ""
     if wait > 0 and not is_aged:
         note = (
@@ -724,8 +675,8 @@ def fewest_joules(
         others = [each_step(problem, fleet, min_on_s=min_on_s, repeats=repeats)]
         rules: tuple[Literal["worth", "fewest"], ...] = ("worth", "fewest")
         others += [online(problem, fleet, SavingRules(rule=rule, min_on_s=min_on_s)) for rule in rules]
-        kept = [kept_on(one.schedule.on, fleet, wait, repeats=repeats) for one in others]
-        on = min(on, *kept, key=lambda one: _weighed_j(problem, one, costs, repeats=repeats))
+        kept = [kept_on(saving.schedule.on, fleet, wait, repeats=repeats) for saving in others]
+        on = min(on, *kept, key=lambda schedule: _weighed_j(problem, schedule, costs, repeats=repeats))
     return Saving(
         name="off-line, best found" if note else "off-line, whole trace",
         schedule=metered(problem, on, repeats=repeats),
@@ -733,15 +684,15 @@ def fewest_joules(
     )
 
 
-class _Ways(Protocol):
-    """States, and the ways from one step's to the next's."""
+class _StateGraph(Protocol):
+    """States, and the transitions from those of a step to those of the next."""
 
-    rows: npt.NDArray[np.int64]
-    first: npt.NDArray[np.float64]
+    rows: Ints
+    first: Floats
 
-    def onward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
+    def forward(self, values: Floats) -> Floats: ...
 
-    def back(self, before: npt.NDArray[np.float32], place: int) -> int: ...
+    def backward(self, before: npt.NDArray[np.float32], position: int) -> int: ...
 
 
 class _FreeStates:
@@ -753,69 +704,68 @@ class _FreeStates:
         self._on, self._costs = states.on, costs
         self._shape = [machines + 1 for machines in fleet]
 
-    def onward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return cheapest_way(values, self._shape, self._costs)
+    def forward(self, values: Floats) -> Floats:
+        return cheapest_arrival(values, self._shape, self._costs)
 
-    def back(self, before: npt.NDArray[np.float32], place: int) -> int:
-        # from m to here, as seen from here: what was switched on is to be switched off
-        way = np.maximum(self._on[place] - self._on, 0) @ np.array(self._costs.on_j)
-        way = way + np.maximum(self._on - self._on[place], 0) @ np.array(self._costs.off_j)
-        return int((before + way).argmin())
+    def backward(self, before: npt.NDArray[np.float32], position: int) -> int:
+        cost = np.maximum(self._on[position] - self._on, 0) @ np.array(self._costs.on_j)
+        cost = cost + np.maximum(self._on - self._on[position], 0) @ np.array(self._costs.off_j)
+        return int((before + cost).argmin())
 
 
 def _cheapest_path(
-    problem: ClusterProblem, states: FleetStates, ways: _Ways, *, repeats: bool
+    problem: ClusterProblem, states: FleetStates, graph: _StateGraph, *, repeats: bool
 ) -> tuple[OnByStep, float]:
-    """Return the cheapest way through all steps, and what no day that repeats needs less than (else nothing).
+    """Return the cheapest path through all steps, and a bound in J that no day that repeats goes below (else 0).
 
     Where a day repeats from a state x, V_k(x) <= V_{k-1}(x) + its joules: they are at least the least rise of V.
     """
     steps = len(problem.traffic_bps)
-    values, low_j = ways.first, 0.0
+    values, low_j = graph.first, 0.0
     kept: list[npt.NDArray[np.float32]] = []
-    ends: list[npt.NDArray[np.float64]] = []
+    ends: list[Floats] = []
     for load_bps in problem.traffic_bps * (_DAYS if repeats else 1):
         draw = np.where(states.carrying(load_bps), states.power_w(load_bps), np.inf)
-        values = (ways.onward(values) if kept else values) + draw[ways.rows] * problem.step_s
+        values = (graph.forward(values) if kept else values) + draw[graph.rows] * problem.step_s
         least = float(values.min())
         low_j += least
         values = values - least  # only differences matter; small numbers keep their joules in 32 bits
         kept.append(values.astype(np.float32))
         if len(kept) % steps == 0:
             ends.append(values + low_j)
-    place = int(kept[-1].argmin())
-    path = [place]
+    position = int(kept[-1].argmin())
+    path = [position]
     for before in reversed(kept[:-1]):
-        place = ways.back(before, place)
-        path.append(place)
+        position = graph.backward(before, position)
+        path.append(position)
     path.reverse()
     day = path[steps : 2 * steps] if repeats else path
     bounds_j = [0.0]
     for before_j, after_j in pairwise(ends):
         known = np.isfinite(after_j)
         bounds_j.append(float((after_j[known] - before_j[known]).min()))
-    return [_state(states, ways.rows[one]) for one in day], max(bounds_j)
+    return [_state(states, graph.rows[position]) for position in day], max(bounds_j)
 
 
 def _weighed_j(problem: ClusterProblem, on: Sequence[Sequence[int]], costs: SwitchingCosts, *, repeats: bool) -> float:
-    """Return the joules of a schedule, with what each switching is taken to cost."""
+    """Return the joules of a schedule, the assumed costs of its switchings included."""
     table = np.asarray(on, dtype=np.int64)
     change = np.diff(table, axis=0, prepend=table[-1:] if repeats else table[:1])
     switched_j = np.maximum(change, 0) @ np.array(costs.on_j) + np.maximum(-change, 0) @ np.array(costs.off_j)
     return float(schedule_power_w(problem, on).sum()) * problem.step_s + float(switched_j.sum())
 
 
-def _able(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
+def _states_that_carry(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
     states = fleet_states(problem, fleet)
     peak_bps = max(problem.traffic_bps)
     most_bps = float(states.capacity_bps.max())
     if not states.carrying(peak_bps).any():
         without = f" without the {problem.spare} largest" if problem.spare else ""
-        what = (
+        message = (
             f"the fleet routes {format_bps(most_bps)}{without}, the peak is {format_bps(peak_bps)}: "
             f"{format_bps(peak_bps - most_bps)} are missing"
         )
-        raise InfeasiblePlan("fleet", most_bps, peak_bps, what)
+        raise InfeasiblePlan("fleet", most_bps, peak_bps, message)
     return states
 
 

@@ -1,11 +1,4 @@
-"""Plans of clusters as tables and figures, for the terminal and for pages alike.
-
-A plan's folder: the plan as JSON, its steps as CSV, its figures, its page.
-
-The figures of a plan of a cluster: power over the day, machines over the day.
-
-The tables of a plan of a cluster.
-"""
+"""Plans of clusters as tables, figures, a page and a folder."""
 
 from __future__ import annotations
 
@@ -31,11 +24,12 @@ __all__ = [
     "COLOURS",
     "EXACT",
     "GREY",
+    "HOURS",
     "clock",
     "cluster_page",
+    "describe_machines",
     "designs_table",
     "headline",
-    "machines",
     "machines_figure",
     "plan_table",
     "power_figure",
@@ -46,11 +40,11 @@ __all__ = [
 ]
 
 EXACT = 1e-6
-"""A gap below it is rounding."""
+"""A smaller gap is due to rounding."""
 
 
 def clock(time_s: float) -> str:
-    """Write a time of day.
+    """Return a time of day as text.
 
     Examples
     --------
@@ -61,10 +55,10 @@ def clock(time_s: float) -> str:
     return f"{int(within // 3600):02d}:{int(within % 3600 // 60):02d}"
 
 
-def machines(problem: ClusterProblem, fleet: Sequence[int]) -> str:
-    """Write how many machines of which group."""
-    some = [f"{n} × {group.name}" for n, group in zip(fleet, problem.groups, strict=True) if n]
-    return ", ".join(some) or "none"
+def describe_machines(problem: ClusterProblem, fleet: Sequence[int]) -> str:
+    """Return the machines of a fleet as text: ``2 × small, 1 × large``."""
+    parts = [f"{n} × {group.name}" for n, group in zip(fleet, problem.groups, strict=True) if n]
+    return ", ".join(parts) or "none"
 
 
 def designs_table(answer: ClusterAnswer) -> Table:
@@ -79,7 +73,7 @@ def designs_table(answer: ClusterAnswer) -> Table:
         rows.append(
             (
                 design.name,
-                machines(case.problem, design.fleet),
+                describe_machines(case.problem, design.fleet),
                 f"{design.price:,.10g}",
                 answer.kwh_per_day(design.energy_j),
                 answer.above_bound_ratio(design),
@@ -150,51 +144,47 @@ def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[in
 
 
 def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = "") -> Table:
-    """Return what the saving algorithms achieve, beside off-line saving step by step (the second of them).
+    """Return what the saving algorithms achieve, relative to the second, off-line step by step.
 
-    ``traffic`` is a sentence on what they were given.
+    ``traffic`` is a sentence on their traffic.
     """
     offline = savings[1].schedule
+    notes = [f"{saving.name}: {saving.note}." for saving in savings if saving.note]
     return Table.of(
         savings,
         Column.text("Algorithm", "name"),
-        Column("Energy", "kWh/day", ".3f", lambda one: one.schedule.energy_j / KWH_J / days),
+        Column("Energy", "kWh/day", ".3f", lambda saving: saving.schedule.energy_j / KWH_J / days),
         Column(
             "Energy",
             "%",
             signed_percent,
-            lambda one: one.schedule.energy_j / offline.energy_j - 1.0,
+            lambda saving: saving.schedule.energy_j / offline.energy_j - 1.0,
             group="against off-line",
         ),
         Column(
             "Switchings",
             "%",
             lambda ratio: f"{100.0 * ratio:.0f}",
-            lambda one: one.schedule.switchings / offline.switchings if offline.switchings else None,
+            lambda saving: saving.schedule.switchings / offline.switchings if offline.switchings else None,
             group="against off-line",
         ),
-        Column("Switchings", "a day", ".1f", lambda one: one.schedule.switchings / days),
-        Column("Missed", "%", ".3f", lambda one: 100.0 * one.missed_ratio),
+        Column("Switchings", "a day", ".1f", lambda saving: saving.schedule.switchings / days),
+        Column("Missed", "%", ".3f", lambda saving: 100.0 * saving.missed_ratio),
         name=name,
         title=title,
         caption="Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
         "off-line, each step; the whole trace's leaves out switchings that save less than they must be worth."
-        + "".join(f" {said}" for said in (*_notes(savings), traffic) if said),
+        + "".join(f" {sentence}" for sentence in (*notes, traffic) if sentence),
         strong=frozenset({3} if len(savings) > 3 else set()),
     )
 
 
-def _notes(savings: Sequence[Saving]) -> list[str]:
-    """Return what is to be said of the algorithms, as sentences."""
-    return [f"{one.name}: {one.note}." for one in savings if one.note]
-
-
 def trace_traffic(answer: ClusterAnswer) -> str:
-    """Return a sentence on how much traffic the whole trace has beside the day that is planned for."""
+    """Return a sentence that compares the mean traffic of the trace and of the plan's day."""
     case = answer.case
     if case.trace is None:
         return ""
-    mean_bps, day_bps = (fmean(one.l2_bps) for one in (case.trace, case.day))
+    mean_bps, day_bps = (fmean(series.l2_bps) for series in (case.trace, case.day))
     return (
         f"The trace is scaled to its own highest step and has {format_bps(mean_bps)} in the mean, the day of the plan "
         f"{format_bps(day_bps)}: their kWh are of different traffic."
@@ -202,7 +192,7 @@ def trace_traffic(answer: ClusterAnswer) -> str:
 
 
 def headline(answer: ClusterAnswer) -> tuple[str, ...]:
-    """Return the answer in a few lines: what to buy, what it costs and needs, and what that is worth."""
+    """Return the answer in a few lines: what to buy, its price and energy, and what it saves."""
     case, design = answer.case, answer.design
     problem = case.problem
     used, on = answer.kwh_per_day(design.energy_j), answer.kwh_per_day(answer.always_on_j)
@@ -211,7 +201,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
     )
     step = format_duration(problem.step_s) if problem.step_s < 60.0 else f"{problem.step_s / 60.0:g} min"
     lines = [
-        f"Buy {machines(problem, design.fleet)} for {design.price:,.10g} {case.currency}.",
+        f"Buy {describe_machines(problem, design.fleet)} for {design.price:,.10g} {case.currency}.",
         f"{used:.3f} kWh a day, {100.0 * (1.0 - used / on):.1f} % less than always on ({on:.2f} kWh).",
         f"{100.0 * answer.above_bound_ratio(design):.2f} % above the bound that no fleet beats "
         f"({answer.kwh_per_day(answer.bound.energy_j):.3f} kWh); "
@@ -236,7 +226,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
 GREY = "#7a7f87"
 CHOSEN = "#3f6fb5"
 COLOURS = {"Design-I": "#b0508f", "Design-II": "#4aa36a", "Design-III": "#d6812f", "Design-IV": "#b39a2f"}
-"""Of the designs of Li 2012, sec. 8.3.2, through a whole report; the goal program's is ``CHOSEN``."""
+"""Colours of the designs of Li 2012, sec. 8.3.2, in a report; the goal program's is ``CHOSEN``."""
 
 HOURS = tuple(float(hour) for hour in range(0, 25, 3))
 
@@ -260,7 +250,7 @@ def power_figure(answer: ClusterAnswer, *, name: str = "power") -> Figure:
     """Return the power of the chosen design over the day beside always on, the others and the bound (fig. 8.3)."""
     problem = answer.case.problem
     lines: list[Mark] = []
-    others = [one for one in answer.others if one.name in COLOURS]
+    others = [design for design in answer.others if design.name in COLOURS]
     for design in others:
         x, y = stairs(schedule_power_w(problem, design.schedule.on).tolist(), problem.step_s)
         lines.append(Line(name=design.name, x=x, y=y, colour=COLOURS[design.name]))

@@ -1,4 +1,4 @@
-"""What is answered for a mapping: the optimum beside mappings that need no program, each predicted and simulated."""
+"""The answer for a mapping: the optimum beside mappings that need no program, each predicted and simulated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem, engine_loads, memory_loads
-from routecast.plan.mapping.program import Program, Undecided
+from routecast.plan.mapping.program import MappingProgram, Undecided
 from routecast.plan.mapping.reading import MappingCase
 from routecast.quantity import format_pps, format_ratio
 from routecast.quantity.schema import field, value
@@ -22,10 +22,10 @@ from routecast.router.model import RouterModel
 from routecast.router.network_processor.model import Stage
 
 __all__ = [
-    "Answered",
-    "Checked",
     "InfeasibleMapping",
     "MappingAnswer",
+    "MappingCheck",
+    "MappingOptimum",
     "all_in_one",
     "answer",
     "map_processor",
@@ -33,26 +33,12 @@ __all__ = [
 ]
 
 
-# The mapping of the greatest throughput: the program asked for more and more, until there is no more.
-
-
-# Why no mapping fits.
-
-
 _LEAST_PPS = 1e-3
 _SECONDS = 10.0
 
 
 class InfeasibleMapping(RoutecastError):
-    """No mapping obeys all limits of the processor.
-
-    Attributes
-    ----------
-    name : str
-        What was to be mapped.
-    reasons : tuple of str
-        What stands in the way: each alone, or all together.
-    """
+    """No mapping obeys all limits of the processor; each of ``reasons``, or all together, prevent it."""
 
     def __init__(self, name: str, reasons: tuple[str, ...]) -> None:
         super().__init__(name, reasons)
@@ -60,11 +46,11 @@ class InfeasibleMapping(RoutecastError):
         self.reasons = reasons
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.name}: there is no mapping", *(f"  {one}" for one in self.reasons)])
+        return "\n".join([f"{self.name}: there is no mapping", *(f"  {reason}" for reason in self.reasons)])
 
 
-def why_not(problem: MappingProblem, otherwise: str = "") -> InfeasibleMapping:
-    """Find what keeps a problem from having any mapping, by leaving one kind of limit out after the other."""
+def infeasible_mapping(problem: MappingProblem, otherwise: str = "") -> InfeasibleMapping:
+    """Return why a problem has no mapping, by trying it without each kind of limit."""
     processor, reasons = problem.processor, []
     store = processor.engines.code_words
     for block in problem.blocks:
@@ -74,21 +60,21 @@ def why_not(problem: MappingProblem, otherwise: str = "") -> InfeasibleMapping:
             )
     biggest = max((memory.capacity_bytes or float("inf") for memory in processor.memories), default=0.0)
     for state in problem.states:
-        memory = next((one for one in processor.memories if one.name == state.memory), None)
-        room = biggest if state.name in problem.movable else (memory.capacity_bytes if memory else 0) or float("inf")
+        capacities = {memory.name: memory.capacity_bytes for memory in processor.memories}
+        room = biggest if state.name in problem.movable else capacities.get(state.memory) or float("inf")
         if state.size_bytes > room:
             where = "the largest memory" if state.name in problem.movable else f'"{state.memory}", where it is kept,'
             reasons.append(
                 f'memory: "{state.name}" has {state.size_bytes} bytes, but {where} holds {room:g}: make it smaller'
             )
-    if not reasons and _exists(problem, limit_code=False):
+    if not reasons and _is_feasible(problem, limit_code=False):
         words = sum(block.code_words for block in problem.blocks)
         reasons.append(
             f"code store: {len(problem.blocks)} blocks of {words} instructions do not fit into "
             f"{processor.engines.count} engines of {store}, at most {problem.most_stages} stages each: more engines or "
             "shorter programs are needed"
         )
-    if not reasons and _exists(problem, limit_capacity=False):
+    if not reasons and _is_feasible(problem, limit_capacity=False):
         size = sum(state.size_bytes for state in problem.states)
         room = sum(memory.capacity_bytes for memory in processor.memories)
         reasons.append(
@@ -103,15 +89,12 @@ def why_not(problem: MappingProblem, otherwise: str = "") -> InfeasibleMapping:
     return InfeasibleMapping(problem.name, tuple(reasons))
 
 
-def _exists(problem: MappingProblem, *, limit_code: bool = True, limit_capacity: bool = True) -> bool:
-    program = Program(problem, limit_code=limit_code, limit_capacity=limit_capacity)
+def _is_feasible(problem: MappingProblem, *, limit_code: bool = True, limit_capacity: bool = True) -> bool:
+    program = MappingProgram(problem, limit_code=limit_code, limit_capacity=limit_capacity)
     try:
         return program.mapping(_LEAST_PPS, _SECONDS) is not None
     except Undecided:
         return False
-
-
-# Mappings that need no program: everything on every engine, blocks dealt out in turn.
 
 
 def all_in_one(problem: MappingProblem) -> Mapping:
@@ -151,24 +134,24 @@ _NEARLY = (1.0 - 1e-9, 0.97, 0.92)
 
 
 @value
-class Answered:
-    """The best mapping that was found."""
+class MappingOptimum:
+    """The best mapping that the program finds."""
 
     best: Mapping
     pps: float = field("What it carries at most: the least of its bounds")
     bound_pps: float = field("No mapping carries more, frames/s")
     programs: int = field("Integer programs that were solved")
     seconds: float
-    spared: tuple[Mapping, ...] = field(
-        "Others as good, or nearly, by their bounds, which have threads to spare: where the bounds of engines and"
-        " threads lie close together none of the two is reached",
+    with_spare_threads: tuple[Mapping, ...] = field(
+        "Others that are as good, or nearly, by their bounds, and have spare threads: where the bounds of engines and"
+        " threads are close, neither is reached",
         default=(),
     )
     notes: tuple[str, ...] = ()
 
     @property
     def gap_ratio(self) -> float:
-        """By how much a better mapping could be better."""
+        """Part by which a better mapping could carry more."""
         return max(self.bound_pps / self.pps - 1.0, 0.0)
 
     @property
@@ -177,11 +160,13 @@ class Answered:
         return self.gap_ratio <= 2.0 * _EXACT
 
 
-def map_processor(problem: MappingProblem, *, seconds: float = 60.0, progress: Progress | None = None) -> Answered:
+def map_processor(
+    problem: MappingProblem, *, seconds: float = 60.0, progress: Progress | None = None
+) -> MappingOptimum:
     """Return the mapping that carries most, and of those that do one with the fewest engines.
 
-    The range between the best mapping known and the least rate that no mapping carries is halved until nothing is
-    between; as a found mapping mostly carries more than was asked for, that takes few steps.
+    The range between the best mapping's rate and the least rate that no mapping carries is bisected until it is closed.
+    A mapping mostly carries more than the program requires of it, so that takes few steps.
 
     Parameters
     ----------
@@ -189,7 +174,7 @@ def map_processor(problem: MappingProblem, *, seconds: float = 60.0, progress: P
     seconds : float
         Search no longer; the answer then says how far from the best it can be.
     progress : callable or None
-        Called with what is done, what there is to do, and words.
+        Called with the steps done, their number, and a text.
 
     Raises
     ------
@@ -197,8 +182,8 @@ def map_processor(problem: MappingProblem, *, seconds: float = 60.0, progress: P
         There is none: with the reason.
     """
     began = time.monotonic()
-    program = Program(problem)
-    best = _begin(program, seconds)
+    program = MappingProgram(problem)
+    best = _first_mapping(program, seconds)
     low, high = best.expectation().pps, _highest(problem)
     notes: list[str] = []
     target, gap = high * (1.0 - 1e-9), high / low - 1.0
@@ -210,78 +195,78 @@ def map_processor(problem: MappingProblem, *, seconds: float = 60.0, progress: P
         try:
             if left <= 0.0:
                 raise Undecided
-            found = program.mapping(target, left)
+            mapping = program.mapping(target, left)
         except Undecided:
             notes.append(
                 f"the time was over after {seconds:g} s: a better mapping could carry up to "
                 f"{format_ratio(high / low - 1.0)} more; give it longer with --seconds"
             )
             break
-        if found is None:
+        if mapping is None:
             high = target
             target = math.sqrt(low * high)
         else:
-            best, low = found, max(found.expectation().pps, target)
-            # What was found is often the best already.
+            best, low = mapping, max(mapping.expectation().pps, target)
+            # It is often the best already.
             target = min(low * (1.0 + _EXACT), high)
         if high <= low * (1.0 + _EXACT):
             break
     best = _fewest(program, best, low, seconds - (time.monotonic() - began))
     if progress is not None:
         progress(100, 100, format_pps(low))
-    return Answered(
+    return MappingOptimum(
         best=best,
         pps=best.expectation().pps,
         bound_pps=max(high, low),
         programs=program.solved,
         seconds=time.monotonic() - began,
-        spared=_spared(program, low, seconds - (time.monotonic() - began)),
+        with_spare_threads=_with_spare_threads(program, low, seconds - (time.monotonic() - began)),
         notes=tuple(notes),
     )
 
 
-def _begin(program: Program, seconds: float) -> Mapping:
+def _first_mapping(program: MappingProgram, seconds: float) -> Mapping:
     """Return any mapping: everything on all engines, where that fits."""
-    whole = replace(all_in_one(program.problem), name="optimum")
+    everything = replace(all_in_one(program.problem), name="optimum")
     try:
-        whole.router()
+        everything.router()
     except ModelProblem:
         pass
     else:
-        return whole
+        return everything
     try:
-        found = program.mapping(_LEAST_PPS, seconds)
+        mapping = program.mapping(_LEAST_PPS, seconds)
     except Undecided as problem:
-        raise why_not(program.problem, "no mapping was found in the time given: give it longer") from problem
-    if found is None:
-        raise why_not(program.problem)
-    return found
+        raise infeasible_mapping(program.problem, "no mapping was found in the time given: give it longer") from problem
+    if mapping is None:
+        raise infeasible_mapping(program.problem)
+    return mapping
 
 
-def _fewest(program: Program, best: Mapping, pps: float, seconds: float) -> Mapping:
-    """Return a mapping as good on as few engines as can be."""
+def _fewest(program: MappingProgram, best: Mapping, pps: float, seconds: float) -> Mapping:
+    """Return a mapping as good on as few engines as possible."""
     try:
-        found = program.mapping(pps * (1.0 - 1e-9), max(seconds, 1.0))
+        mapping = program.mapping(pps * (1.0 - 1e-9), max(seconds, 1.0))
     except Undecided:
         return best
-    return best if found is None else found
+    return best if mapping is None else mapping
 
 
-def _spared(program: Program, pps: float, seconds: float) -> tuple[Mapping, ...]:
-    """Return mappings with threads to spare, on as few engines as that takes."""
+def _with_spare_threads(program: MappingProgram, pps: float, seconds: float) -> tuple[Mapping, ...]:
+    """Return mappings with spare threads, each on as few engines as possible."""
     began = time.monotonic()
-    found: list[Mapping] = []
+    mappings: list[Mapping] = []
     for spare in _SPARE:
         for part in _NEARLY:
             left = seconds - (time.monotonic() - began)
             try:
-                one = program.mapping(pps * part, left, spare=spare) if left > 0.0 else None
+                mapping = program.mapping(pps * part, left, spare=spare) if left > 0.0 else None
             except Undecided:
-                return tuple(found)
-            if one is not None:
-                found.append(one)
+                return tuple(mappings)
+            if mapping is not None:
+                mappings.append(mapping)
                 break
-    return tuple(found)
+    return tuple(mappings)
 
 
 def _highest(problem: MappingProblem) -> float:
@@ -297,19 +282,17 @@ _FRAMES = 100_000
 _LONGER = 3
 _ALIKE = 0.005
 DIFFERS = 0.05
-"""A simulation farther from the prediction than this part is said to differ."""
+"""A greater part between simulation and prediction is noted as a difference."""
 
 
 @value
-class Checked:
-    """A mapping with what it forwards when all ports are full."""
+class MappingCheck:
+    """A mapping and what it forwards when all ports are full."""
 
     mapping: Mapping
     predicted_pps: float = field("The least of its bounds: what the integer program counts with, frames/s")
-    limit: str = field("What that bound is of")
-    solved_pps: float | None = field(
-        "In closed form, threads waiting for each other counted in, frames/s", default=None
-    )
+    limit: str = field("What limits it")
+    solved_pps: float | None = field("In closed form, threads' waits for each other included, frames/s", default=None)
     simulated_pps: float | None = field("Packet by packet, frames/s", default=None)
     trouble: str = field("Why the mapping does not fit the processor; empty where it does", default="")
 
@@ -318,30 +301,30 @@ class Checked:
 class MappingAnswer:
     """The best mapping of a router file, beside others."""
 
-    found: Answered
-    best: Checked
-    others: tuple[Checked, ...] = field("As in the file, round robin, all in one")
+    optimum: MappingOptimum
+    best: MappingCheck
+    others: tuple[MappingCheck, ...] = field("As in the file, round robin, all in one")
     offered_pps: float = field("Of the trials: line rate on all ports, frames/s")
-    document: dict[str, Any] = field("What the router file said")
+    document: dict[str, Any] = field("Content of the router file")
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         mapping, pps = self.best.mapping, self.best.predicted_pps
-        said = {
+        document = {
             "name": mapping.problem.name,
             "processor": mapping.problem.processor.name,
             "frame_bytes": mapping.problem.frame_bytes,
             "offered_pps": self.offered_pps,
-            "bound_pps": self.found.bound_pps,
-            "gap_ratio": self.found.gap_ratio,
-            "programs": self.found.programs,
-            "mappings": [_said(one) for one in (self.best, *self.others)],
+            "bound_pps": self.optimum.bound_pps,
+            "gap_ratio": self.optimum.gap_ratio,
+            "programs": self.optimum.programs,
+            "mappings": [_check_json(check) for check in (self.best, *self.others)],
             "engines": engine_loads(mapping, pps),
             "memories": memory_loads(mapping, pps),
             "notes": self.notes,
         }
-        result = plain(said)
+        result = plain(document)
         assert isinstance(result, dict)
         return result
 
@@ -357,19 +340,19 @@ def answer(
         There is no mapping.
     """
     problem = case.problem
-    found = map_processor(problem, seconds=seconds, progress=progress)
+    optimum = map_processor(problem, seconds=seconds, progress=progress)
     load = case.load
     full_pps = problem.processor.ports * line_rate_pps(problem.processor.link_bps, load.frames.mean_bytes)
     offered = load.at(full_pps)
-    best = _reached(found, offered)
+    best = _most_forwarding(optimum, offered)
     own = (case.own,) if case.own is not None else ()
     mappings = (best, *own, round_robin(problem), all_in_one(problem))
     compared = []
     for number, mapping in enumerate(mappings):
         if progress is not None:
             progress(number, len(mappings), f"check {mapping.name}")
-        compared.append(checked(mapping, offered, simulate=simulate))
-    notes, first = list(found.notes), compared[0]
+        compared.append(check(mapping, offered, simulate=simulate))
+    notes, first = list(optimum.notes), compared[0]
     if case.trouble:
         notes.append(f"as in the file it is no router: {case.trouble}")
     forwarded = first.simulated_pps or first.solved_pps or 0.0
@@ -378,11 +361,11 @@ def answer(
             "less is forwarded than the bounds allow: threads of an engine wait for each other where engines and "
             "threads limit alike"
         )
-    better = [one.mapping.name for one in compared[1:] if (one.simulated_pps or 0.0) > 1.01 * forwarded]
+    better = [check.mapping.name for check in compared[1:] if (check.simulated_pps or 0.0) > 1.01 * forwarded]
     if better:
         notes.append(f"in simulation {' and '.join(better)} forwards more")
     return MappingAnswer(
-        found=found,
+        optimum=optimum,
         best=first,
         others=tuple(compared[1:]),
         offered_pps=full_pps,
@@ -391,23 +374,26 @@ def answer(
     )
 
 
-def _reached(found: Answered, offered: OfferedLoad) -> Mapping:
+def _most_forwarding(optimum: MappingOptimum, offered: OfferedLoad) -> Mapping:
     """Return the mapping that forwards most in closed form, on the fewest engines where several do."""
     forwarded = [
-        (Solve(model=one.router()).trial(offered, 1.0).forwarded_pps, one) for one in (found.best, *found.spared)
+        (Solve(model=mapping.router()).trial(offered, 1.0).forwarded_pps, mapping)
+        for mapping in (optimum.best, *optimum.with_spare_threads)
     ]
     most = max(pps for pps, _ in forwarded)
-    return min((one for pps, one in forwarded if pps >= most * (1.0 - _ALIKE)), key=lambda one: one.engines)
+    return min(
+        (mapping for pps, mapping in forwarded if pps >= most * (1.0 - _ALIKE)), key=lambda mapping: mapping.engines
+    )
 
 
-def checked(mapping: Mapping, offered: OfferedLoad, *, simulate: bool = True) -> Checked:
-    """Return what a mapping forwards of a load: by its bounds, in closed form and packet by packet."""
+def check(mapping: Mapping, offered: OfferedLoad, *, simulate: bool = True) -> MappingCheck:
+    """Return what a mapping forwards of a load by its bounds, in closed form and in simulation."""
     try:
         router = mapping.router()
     except ModelProblem as problem:
-        return Checked(mapping=mapping, predicted_pps=0.0, limit="", trouble=problem.problems[0].message)
+        return MappingCheck(mapping=mapping, predicted_pps=0.0, limit="", trouble=problem.problems[0].message)
     expected = mapping.expectation()
-    return Checked(
+    return MappingCheck(
         mapping=mapping,
         predicted_pps=expected.pps,
         limit=expected.limit.name,
@@ -417,27 +403,27 @@ def checked(mapping: Mapping, offered: OfferedLoad, *, simulate: bool = True) ->
 
 
 def _simulated(router: RouterModel, offered: OfferedLoad) -> float:
-    """Return the forwarded rate, packet by packet, for as long as the transient asks for."""
+    """Return the forwarded rate in simulation, as long as the transient needs."""
     duration_s = _FRAMES / offered.rate_pps
     for _ in range(_LONGER):
         try:
             return Simulate(model=router, seed=1).trial(offered, duration_s).forwarded_pps
         except TransientProblem as problem:
             duration_s = 1.2 * problem.needed_s
-    # Rings that fill ever more slowly: what passes while they do is the rate.
+    # The rings fill ever more slowly: the rate while they fill is the answer.
     return Simulate(model=router, seed=1, steady_state=False).trial(offered, duration_s).forwarded_pps
 
 
-def _said(one: Checked) -> dict[str, Any]:
-    mapping = one.mapping
+def _check_json(check: MappingCheck) -> dict[str, Any]:
+    mapping = check.mapping
     return {
         "name": mapping.name,
         "engines": mapping.engines,
-        "predicted_pps": one.predicted_pps,
-        "limit": one.limit,
-        "solved_pps": one.solved_pps,
-        "simulated_pps": one.simulated_pps,
-        "trouble": one.trouble,
+        "predicted_pps": check.predicted_pps,
+        "limit": check.limit,
+        "solved_pps": check.solved_pps,
+        "simulated_pps": check.simulated_pps,
+        "trouble": check.trouble,
         "stages": [
             {
                 "blocks": stage.blocks,

@@ -1,7 +1,4 @@
-"""What is to be mapped onto a network processor, and a mapping.
-
-How busy a mapping's engines, threads and memories are at a rate.
-"""
+"""A mapping onto a network processor: the problem, a mapping, and the load of its engines and memories."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ __all__ = ["NEXT_NEIGHBOUR", "EngineLoad", "Mapping", "MappingProblem", "MemoryL
 
 @value
 class EngineLoad:
-    """What one stage takes of one engine."""
+    """The load of one stage on one engine."""
 
     engine: int
     stage: str = field("Its blocks")
@@ -35,7 +32,7 @@ class EngineLoad:
 
 @value
 class MemoryLoad:
-    """What is kept in a memory, and how much of its channels' time that takes."""
+    """The content of a memory, and the part of its channels' time that it takes."""
 
     memory: str
     holds: tuple[str, ...]
@@ -83,10 +80,10 @@ def memory_loads(mapping: Mapping, pps: float) -> tuple[MemoryLoad, ...]:
 
 
 def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]]:
-    """Return how long a frame keeps an engine of a stage, and its thread besides, and the memories."""
+    """Return the time that a frame holds an engine of a stage, its thread beyond that, and each memory, s."""
     problem, stages, stage = mapping.problem, mapping.stages, mapping.stages[index]
     hardware = problem.processor.engines.threads
-    active = sum(one.threads or hardware for one in stages if set(one.engines) & set(stage.engines))
+    active = sum(other.threads or hardware for other in stages if set(other.engines) & set(stage.engines))
     own, put = steps_of(
         stage,
         processor=problem.processor,
@@ -110,12 +107,12 @@ def _times(mapping: Mapping, index: int) -> tuple[float, float, dict[str, float]
 
 
 NEXT_NEIGHBOUR = "next neighbour"
-"""What people call a ring of registers between an engine and the next one (:attr:`Link.memory` is empty)."""
+"""The name of a ring of registers between an engine and the next (:attr:`Link.memory` is empty)."""
 
 
 @value
 class MappingProblem:
-    """Blocks and states, and the processor that they are to share."""
+    """Blocks and states, and the processor that they share."""
 
     name: str
     processor: NetworkProcessor
@@ -158,7 +155,7 @@ class Mapping:
         )
 
     def router(self) -> RouterModel:
-        """Build the router that it is.
+        """Return the router of the mapping.
 
         Raises
         ------

@@ -1,20 +1,24 @@
-"""The integer program: which crews on how many engines, which state in which memory, which ring where.
+"""The integer program: which blocks share engines, on how many engines, which state in which memory, which ring where.
+
+A :class:`BlockGroup` is a set of blocks; each of its engines runs all of them. Blocks that follow each other are one
+stage, which a thread runs to completion; rings carry frames between stages. A mapping picks groups so that each block
+is in one, with a number of engines for each.
 
 NP-Click's program (Plishker, Ravindran, Shah & Keutzer, Automated task allocation for network processors, NSDC 2004;
 Shah, Plishker, Ravindran & Keutzer, NP-Click, IEEE Micro 24(5), 2004) assigns tasks to engines, with their states and
-links, under control stores, for the least makespan: the time that the most loaded engine needs for a frame. Here it is
-asked the other way round, for a makespan T given: then replication over engines, the waits of threads and the choice of
-memories are linear, which they are not together with an unknown T. For crew c on r engines, state s in memory m, ring k
+links, under control stores, for the least makespan: the time that the most loaded engine needs for a frame. This
+program takes a makespan T as given instead: then replication over engines, the waits of threads and the choice of
+memories are linear, which they are not together with an unknown T. For group g on r engines, state s in memory m, ring k
 by o::
 
-    each block in one crew                    sum of y[c,r] over crews of the block         = 1
-    engines enough                            sum of r·y[c,r]                              <= engines        (minimised)
-    no engine works longer than T             y[c,r] only where work[c] <= r·T
+    each block in one group                   sum of y[g,r] over groups of the block        = 1
+    enough engines                            sum of r·y[g,r]                              <= engines        (minimised)
+    no engine works longer than T             y[g,r] only where work[g] <= r·T
     each state in one memory                  sum of z[s,m] over m                          = 1
     capacity                                  sum of size[s]·z[s,m] + rings there          <= capacity[m]
     bandwidth                                 sum of busy[s,m]·z[s,m] + 2·busy·u[k,m]      <= channels[m]·T
-    a ring where two stages meet              sum of u[k,o] over o = 1 - crews that keep blocks k, k+1 together
-    threads hide no more than there are       run + waits(z, u) <= t[c,stage]·r·T where y[c,r] = 1, sum of t <= threads
+    a ring where two stages meet              sum of u[k,o] over o = 1 - groups that keep blocks k, k+1 together
+    threads hide no more than there are       run + waits(z, u) <= t[g,stage]·r·T where y[g,r] = 1, sum of t <= threads
 """
 
 from __future__ import annotations
@@ -28,17 +32,9 @@ import highspy
 import numpy as np
 
 from routecast.plan.mapping.model import Mapping, MappingProblem
-from routecast.router.network_processor.model import InstructionRun, Link, Reference, Stage, occupancy_s, steps_of
+from routecast.router.network_processor.model import Link, Memory, Reference, Run, Stage, occupancy_s, steps_of
 
-__all__ = ["Program", "Undecided"]
-
-
-# Crews: blocks that engines could run together, with what that costs.
-#
-# A *crew* is a set of blocks; each of its engines runs all of them. Blocks that follow each other are one stage, which
-# a thread runs to completion; frames go between stages by rings. A mapping picks crews so that each block is in one,
-# with
-# a number of engines for each.
+__all__ = ["MappingProgram", "Undecided"]
 
 
 Span = tuple[int, int]
@@ -46,18 +42,8 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    """Blocks on the same engines.
-
-    Parameters
-    ----------
-    spans : tuple of Span
-        Its stages.
-    threads : int
-        Active on each engine, over all stages.
-    run_s : tuple of float
-        By stage: seconds that an engine works for a frame, rings included.
-    """
+class BlockGroup:
+    """Blocks on the same engines: stages, active threads of each engine, and engine time for a frame by stage, s."""
 
     spans: tuple[Span, ...]
     threads: int
@@ -75,33 +61,33 @@ class Crew:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """What a reference costs with its state in some memory, for a frame: busy time of a channel, wait of the thread."""
+class ReferenceCost:
+    """The cost of references for a frame, with their state in some memory: busy time of a channel, thread's wait."""
 
     busy_s: float
     wait_s: float
 
 
-def crews_of(problem: MappingProblem, *, limit_code: bool = True) -> list[Crew]:
-    """Return all crews whose programs fit into a control store, with several numbers of threads where that matters."""
-    engines, found = problem.processor.engines, []
+def block_groups(problem: MappingProblem, *, limit_code: bool = True) -> list[BlockGroup]:
+    """Return all groups whose code fits into a control store, with several numbers of threads where that matters."""
+    engines, groups = problem.processor.engines, []
     spilling = engines.registers > 0 and any(
         block.registers > engines.registers // engines.threads for block in problem.blocks
     )
-    some = sorted({engines.threads, *(1 << power for power in range(engines.threads.bit_length()))})
+    thread_counts = sorted({engines.threads, *(1 << power for power in range(engines.threads.bit_length()))})
     for spans in _spans(len(problem.blocks), min(problem.most_stages, engines.threads)):
         words = sum(problem.blocks[n].code_words for first, last in spans for n in range(first, last + 1))
         if limit_code and engines.code_words and words > engines.code_words:
             continue
-        for threads in some if spilling and len(spans) == 1 else [engines.threads]:
+        for threads in thread_counts if spilling and len(spans) == 1 else [engines.threads]:
             if threads <= engines.threads:
                 runs = tuple(_run_s(problem, span, threads) for span in spans)
-                found.append(Crew(spans=spans, threads=threads, run_s=runs))
-    return found
+                groups.append(BlockGroup(spans=spans, threads=threads, run_s=runs))
+    return groups
 
 
 def _spans(blocks: int, most: int) -> Iterator[tuple[Span, ...]]:
-    """Return all sets of blocks that are at most so many stages: spans with a gap between them."""
+    """Yield all sets of blocks that form at most ``most`` stages: spans with a gap between them."""
     for stages in range(1, most + 1):
         # Each span begins and ends, and the next begins at least one block later.
         for ends in combinations(range(blocks + stages), 2 * stages):
@@ -114,7 +100,7 @@ def _spans(blocks: int, most: int) -> Iterator[tuple[Span, ...]]:
 def _run_s(problem: MappingProblem, span: Span, threads: int) -> float:
     first, last = span
     processor = problem.processor
-    # Where a state or a ring is changes waits, not instructions.
+    # The memory of a state or a ring changes waits, not instructions.
     ring = Link(put_cycles=problem.ring.put_cycles, get_cycles=problem.ring.get_cycles)
     own, put = steps_of(
         Stage(blocks=tuple(block.name for block in problem.blocks[first : last + 1]), engines=(0,)),
@@ -133,67 +119,61 @@ def _run_s(problem: MappingProblem, span: Span, threads: int) -> float:
     return cycles / processor.engines.frequency_hz
 
 
-def holds_of(problem: MappingProblem) -> list[dict[tuple[str, str], Hold]]:
-    """Return by block, state and memory what the block's references to the state cost a frame there."""
-    found = []
+def reference_costs(problem: MappingProblem) -> list[dict[tuple[str, str], ReferenceCost]]:
+    """Return the cost of each block's references for a frame, by state and memory."""
+    costs = []
     for block in problem.blocks:
-        mine: dict[tuple[str, str], Hold] = {}
+        own: dict[tuple[str, str], ReferenceCost] = {}
         for reference in block.references:
             for memory in problem.processor.memories:
-                before = mine.get((reference.state, memory.name), Hold(0.0, 0.0))
-                one = _hold(problem, reference, memory.name)
-                mine[reference.state, memory.name] = Hold(before.busy_s + one.busy_s, before.wait_s + one.wait_s)
-        found.append(mine)
-    return found
+                before = own.get((reference.state, memory.name), ReferenceCost(0.0, 0.0))
+                more = _reference_cost(problem, reference, memory)
+                own[reference.state, memory.name] = ReferenceCost(
+                    before.busy_s + more.busy_s, before.wait_s + more.wait_s
+                )
+        costs.append(own)
+    return costs
 
 
-def _hold(problem: MappingProblem, reference: Reference, name: str) -> Hold:
-    memory = next(one for one in problem.processor.memories if one.name == name)
-    each_s = occupancy_s(memory, reference.access_bytes)
-    busy_s = (reference.accesses + reference.accesses_per_byte * problem.frame_bytes) * each_s
+def _reference_cost(problem: MappingProblem, reference: Reference, memory: Memory) -> ReferenceCost:
+    access_s = occupancy_s(memory, reference.access_bytes)
+    busy_s = (reference.accesses + reference.accesses_per_byte * problem.frame_bytes) * access_s
     if busy_s <= 0.0:
-        return Hold(0.0, 0.0)
+        return ReferenceCost(0.0, 0.0)
     times = float(reference.waits)
     if not reference.accesses_per_byte:
         times = min(times, reference.accesses)
-    return Hold(busy_s, busy_s + times * max(memory.latency_s - each_s, 0.0))
+    return ReferenceCost(busy_s, busy_s + times * max(memory.latency_s - access_s, 0.0))
 
 
-def ring_busy_s(problem: MappingProblem, memory: str) -> float:
-    """Return how long a put or a get keeps a channel busy."""
-    if not memory:
-        return 0.0
-    one = next(one for one in problem.processor.memories if one.name == memory)
-    return occupancy_s(one, problem.ring.access_bytes)
-
-
-def ring_wait_s(problem: MappingProblem, memory: str) -> float:
-    """Return how long a put or a get keeps a thread."""
-    if not memory:
-        return 0.0
-    one = next(one for one in problem.processor.memories if one.name == memory)
-    return max(one.latency_s, ring_busy_s(problem, memory))
+def ring_cost(problem: MappingProblem, name: str) -> ReferenceCost:
+    """Return the cost of a put or a get of a ring in a memory, or of the registers of the next engine."""
+    if not name:
+        return ReferenceCost(0.0, 0.0)
+    memory = next(memory for memory in problem.processor.memories if memory.name == name)
+    busy_s = occupancy_s(memory, problem.ring.access_bytes)
+    return ReferenceCost(busy_s, max(memory.latency_s, busy_s))
 
 
 _ROUNDING = 1e-9
 
 
 class Undecided(Exception):
-    """The time was over before there was an answer."""
+    """The time ended before there was an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A crew on a number of engines; ``threads`` are the columns of each stage's threads where they are free."""
+    """A group on a number of engines; ``threads`` are the columns of each stage's threads, if they are free."""
 
-    crew: Crew
+    group: BlockGroup
     engines: int
     column: int
     threads: tuple[int, ...]
 
 
-class _Rows:
-    """A program as it grows, column by column and row by row."""
+class _LinearProgram:
+    """An integer program that grows column by column and row by row."""
 
     def __init__(self) -> None:
         self.cost: list[float] = []
@@ -209,7 +189,7 @@ class _Rows:
         self.rows.append((entries, low, high))
 
     def solve(self, seconds: float) -> list[float] | None:
-        """Return the values of all columns; None if there are none."""
+        """Return the values of all columns; None if the program is infeasible."""
         model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
         model.silent()
         model.setOptionValue("threads", 1)
@@ -239,64 +219,49 @@ class _Rows:
         return list(model.getSolution().col_value)
 
 
-class Program:
-    """The program of one problem, asked for one throughput after the other.
-
-    Parameters
-    ----------
-    limit_code, limit_capacity : bool
-        Whether control stores and memories hold only so much; without one of them it is told what the other asks for.
-    """
+class MappingProgram:
+    """The program of one problem, for one throughput after the other; control stores and memories may be unlimited."""
 
     def __init__(self, problem: MappingProblem, *, limit_code: bool = True, limit_capacity: bool = True) -> None:
         self.problem = problem
-        self.crews = crews_of(problem, limit_code=limit_code)
+        self.groups = block_groups(problem, limit_code=limit_code)
         self.solved = 0
-        self._holds = holds_of(problem)
+        self._costs = reference_costs(problem)
         self._limit_capacity = limit_capacity
 
     def mapping(self, target_pps: float, seconds: float, *, spare: float = 0.0) -> Mapping | None:
         """Return a mapping that carries a rate, on the fewest engines; None if there is none.
 
-        Parameters
-        ----------
-        target_pps : float
-        seconds : float
-            Search no longer.
-        spare : float
-            How many more threads there must be than waits ask for, as a part of those.
-
-        Raises
-        ------
-        Undecided
-            The time was over.
+        ``spare`` is the part of more threads than the waits need. Raises Undecided after ``seconds``.
         """
         problem, makespan_s = self.problem, 1.0 / target_pps
-        rows = _Rows()
+        rows = _LinearProgram()
         self.solved += 1
-        places = self._states(rows, makespan_s)
-        if places is None:
+        memory_columns = self._states(rows, makespan_s)
+        if memory_columns is None:
             return None
         hidden_s = makespan_s / (1.0 + spare)
         choices = self._choices(rows, makespan_s, hidden_s)
         covering: list[dict[int, float]] = [{} for _ in problem.blocks]
-        for one in choices:
-            for block in one.crew.blocks:
-                covering[block][one.column] = 1.0
+        for choice in choices:
+            for block in choice.group.blocks:
+                covering[block][choice.column] = 1.0
         if not all(covering):
             return None
         for entries in covering:
             rows.row(entries, 1.0, 1.0)
-        rows.row({one.column: float(one.engines) for one in choices}, 0.0, float(problem.processor.engines.count))
-        links = self._links(rows, choices)
-        self._memories(rows, places, links, makespan_s)
-        self._threads(rows, choices, places, links, hidden_s)
+        rows.row(
+            {choice.column: float(choice.engines) for choice in choices}, 0.0, float(problem.processor.engines.count)
+        )
+        ring_columns = self._links(rows, choices)
+        self._memories(rows, memory_columns, ring_columns, makespan_s)
+        self._threads(rows, choices, memory_columns, ring_columns, hidden_s)
         values = rows.solve(seconds)
-        return None if values is None else self._mapping(values, choices, places, links)
+        return None if values is None else self._mapping(values, choices, memory_columns, ring_columns)
 
-    def _states(self, rows: _Rows, makespan_s: float) -> dict[tuple[str, str], int] | None:
+    def _states(self, rows: _LinearProgram, makespan_s: float) -> dict[tuple[str, str], int] | None:
         """Add the choice of a memory for each state."""
-        memories, places = self.problem.processor.memories, {}
+        memories, memory_columns = self.problem.processor.memories, {}
         for state in self.problem.states:
             free = [
                 memory.name
@@ -307,160 +272,168 @@ class Program:
             if not free:
                 return None
             for name in free:
-                places[state.name, name] = rows.column()
-            rows.row({places[state.name, name]: 1.0 for name in free}, 1.0, 1.0)
-        return places
+                memory_columns[state.name, name] = rows.column()
+            rows.row({memory_columns[state.name, name]: 1.0 for name in free}, 1.0, 1.0)
+        return memory_columns
 
-    def _choices(self, rows: _Rows, makespan_s: float, hidden_s: float) -> list[_Choice]:
-        """Add crews with the numbers of engines that could do."""
+    def _choices(self, rows: _LinearProgram, makespan_s: float, hidden_s: float) -> list[_Choice]:
+        """Add groups with the numbers of engines that could suffice."""
         count, choices = self.problem.processor.engines.count, []
         hardware = self.problem.processor.engines.threads
-        for crew in self.crews:
-            least = max(math.ceil(crew.work_s / makespan_s * (1.0 - _ROUNDING)), 1)
+        for group in self.groups:
+            least = max(math.ceil(group.work_s / makespan_s * (1.0 - _ROUNDING)), 1)
             for engines in range(least, count + 1):
-                best, worst = self._held_s(crew)
+                best, worst = self._thread_s(group)
                 room_s = engines * hidden_s
-                fewest = sum(max(math.ceil(one / room_s * (1.0 - _ROUNDING)), 1) for one in best)
-                if fewest <= crew.threads:
+                fewest = sum(max(math.ceil(thread_s / room_s * (1.0 - _ROUNDING)), 1) for thread_s in best)
+                if fewest <= group.threads:
                     column = rows.column(float(engines))
                     free: tuple[int, ...] = ()
-                    if len(crew.spans) > 1:
-                        free = tuple(rows.column(0.0, float(hardware)) for _ in crew.spans)
+                    if len(group.spans) > 1:
+                        free = tuple(rows.column(0.0, float(hardware)) for _ in group.spans)
                         rows.row({**dict.fromkeys(free, 1.0), column: -float(hardware)}, -math.inf, 0.0)
-                        for one in free:
-                            rows.row({one: 1.0, column: -1.0}, 0.0, math.inf)
-                    choices.append(_Choice(crew, engines, column, free))
-                most = sum(max(math.ceil(one / room_s * (1.0 + _ROUNDING)), 1) for one in worst)
-                if most <= crew.threads:
-                    # More engines would help nobody.
+                        for threads_column in free:
+                            rows.row({threads_column: 1.0, column: -1.0}, 0.0, math.inf)
+                    choices.append(_Choice(group, engines, column, free))
+                most = sum(max(math.ceil(thread_s / room_s * (1.0 + _ROUNDING)), 1) for thread_s in worst)
+                if most <= group.threads:
+                    # More engines bring no more.
                     break
         return choices
 
-    def _held_s(self, crew: Crew) -> tuple[list[float], list[float]]:
-        """Return how long a frame keeps a thread of each stage, at best and at worst."""
-        rings = [ring_wait_s(self.problem, name) for name in self.problem.rings]
+    def _thread_s(self, group: BlockGroup) -> tuple[list[float], list[float]]:
+        """Return the time that a frame holds a thread of each stage, at best and at worst."""
+        rings = [ring_cost(self.problem, name).wait_s for name in self.problem.rings]
         best, worst = [], []
-        for (first, last), run_s in zip(crew.spans, crew.run_s, strict=True):
+        for (first, last), run_s in zip(group.spans, group.run_s, strict=True):
             ends = (first > 0) + (last + 1 < len(self.problem.blocks))
             low, high = run_s + ends * min(rings), run_s + ends * max(rings)
             for block in range(first, last + 1):
-                for state in {name for name, _ in self._holds[block]}:
-                    waits = [hold.wait_s for (name, _), hold in self._holds[block].items() if name == state]
+                for state in {name for name, _ in self._costs[block]}:
+                    waits = [cost.wait_s for (name, _), cost in self._costs[block].items() if name == state]
                     low, high = low + min(waits), high + max(waits)
             best.append(low)
             worst.append(high)
         return best, worst
 
-    def _links(self, rows: _Rows, choices: Sequence[_Choice]) -> list[dict[str, int]]:
-        """Add the choice of a ring between each block and the next one."""
-        links = []
+    def _links(self, rows: _LinearProgram, choices: Sequence[_Choice]) -> list[dict[str, int]]:
+        """Add the choice of a ring between each block and the next."""
+        ring_columns = []
         for block in range(len(self.problem.blocks) - 1):
             options = {name: rows.column() for name in self.problem.rings}
             together = {
-                one.column: 1.0 for one in choices if any(first <= block < last for first, last in one.crew.spans)
+                choice.column: 1.0
+                for choice in choices
+                if any(first <= block < last for first, last in choice.group.spans)
             }
             rows.row({**dict.fromkeys(options.values(), 1.0), **together}, 1.0, 1.0)
             if "" in options and len(options) > 1:
                 for side in (block, block + 1):
                     near = {
-                        one.column: -1.0
-                        for one in choices
-                        if one.engines == 1 and len(one.crew.spans) == 1 and side in one.crew.blocks
+                        choice.column: -1.0
+                        for choice in choices
+                        if choice.engines == 1 and len(choice.group.spans) == 1 and side in choice.group.blocks
                     }
                     rows.row({options[""]: 1.0, **near}, -math.inf, 0.0)
-            links.append(options)
-        return links
+            ring_columns.append(options)
+        return ring_columns
 
     def _memories(
-        self, rows: _Rows, places: dict[tuple[str, str], int], links: Sequence[dict[str, int]], makespan_s: float
+        self,
+        rows: _LinearProgram,
+        memory_columns: dict[tuple[str, str], int],
+        ring_columns: Sequence[dict[str, int]],
+        makespan_s: float,
     ) -> None:
         ring = self.problem.ring
         for memory in self.problem.processor.memories:
             busy: dict[int, float] = {}
             size: dict[int, float] = {}
             for state in self.problem.states:
-                column = places.get((state.name, memory.name))
+                column = memory_columns.get((state.name, memory.name))
                 if column is not None:
                     busy[column] = sum(
                         holds[state.name, memory.name].busy_s
-                        for holds in self._holds
+                        for holds in self._costs
                         if (state.name, memory.name) in holds
                     )
                     size[column] = float(state.size_bytes)
-            for options in links:
+            for options in ring_columns:
                 if memory.name in options:
-                    busy[options[memory.name]] = 2.0 * ring_busy_s(self.problem, memory.name)
+                    busy[options[memory.name]] = 2.0 * ring_cost(self.problem, memory.name).busy_s
                     size[options[memory.name]] = float(ring.frames * ring.access_bytes)
             if busy:
-                # In parts of what the memory can do, lest rounding decide.
+                # Parts of the memory's limits keep rounding from deciding.
                 scale = 1.0 / (memory.channels * makespan_s)
-                rows.row({column: one * scale for column, one in busy.items()}, 0.0, 1.0 + _ROUNDING)
+                rows.row({column: busy_s * scale for column, busy_s in busy.items()}, 0.0, 1.0 + _ROUNDING)
                 if memory.capacity_bytes and self._limit_capacity:
-                    parts = {column: one / memory.capacity_bytes for column, one in size.items()}
+                    parts = {column: size_bytes / memory.capacity_bytes for column, size_bytes in size.items()}
                     rows.row(parts, 0.0, 1.0 + _ROUNDING)
 
     def _threads(
         self,
-        rows: _Rows,
+        rows: _LinearProgram,
         choices: Sequence[_Choice],
-        places: dict[tuple[str, str], int],
-        links: Sequence[dict[str, int]],
+        memory_columns: dict[tuple[str, str], int],
+        ring_columns: Sequence[dict[str, int]],
         hidden_s: float,
     ) -> None:
-        for one in choices:
-            _, worst = self._held_s(one.crew)
-            room_s = one.engines * hidden_s
-            for number, (span, run_s) in enumerate(zip(one.crew.spans, one.crew.run_s, strict=True)):
-                if not one.threads and worst[number] <= one.crew.threads * room_s:
+        for choice in choices:
+            _, worst = self._thread_s(choice.group)
+            room_s = choice.engines * hidden_s
+            for number, (span, run_s) in enumerate(zip(choice.group.spans, choice.group.run_s, strict=True)):
+                if not choice.threads and worst[number] <= choice.group.threads * room_s:
                     continue
-                waits = self._waits(span, places, links)
+                waits = self._waits(span, memory_columns, ring_columns)
                 entries = {column: wait_s / room_s for column, wait_s in waits.items()}
                 most = worst[number] / room_s
                 run = run_s / room_s
-                # The row holds only where the crew is chosen: else it may be as long as it is at worst.
-                if one.threads:
-                    entries[one.threads[number]] = -1.0
-                    entries[one.column] = most
+                # The row binds only if the group is chosen: otherwise the right side allows the worst case.
+                if choice.threads:
+                    entries[choice.threads[number]] = -1.0
+                    entries[choice.column] = most
                     rows.row(entries, -math.inf, most - run + _ROUNDING)
                 else:
-                    entries[one.column] = most - one.crew.threads
+                    entries[choice.column] = most - choice.group.threads
                     rows.row(entries, -math.inf, most - run + _ROUNDING)
 
     def _waits(
-        self, span: tuple[int, int], places: dict[tuple[str, str], int], links: Sequence[dict[str, int]]
+        self, span: tuple[int, int], memory_columns: dict[tuple[str, str], int], ring_columns: Sequence[dict[str, int]]
     ) -> dict[int, float]:
         first, last = span
         waits: dict[int, float] = {}
         for block in range(first, last + 1):
-            for (state, memory), hold in self._holds[block].items():
-                column = places.get((state, memory))
+            for (state, memory), cost in self._costs[block].items():
+                column = memory_columns.get((state, memory))
                 if column is not None:
-                    waits[column] = waits.get(column, 0.0) + hold.wait_s
+                    waits[column] = waits.get(column, 0.0) + cost.wait_s
         for end in (first - 1, last):
-            if 0 <= end < len(links):
-                for name, column in links[end].items():
-                    waits[column] = waits.get(column, 0.0) + ring_wait_s(self.problem, name)
+            if 0 <= end < len(ring_columns):
+                for name, column in ring_columns[end].items():
+                    waits[column] = waits.get(column, 0.0) + ring_cost(self.problem, name).wait_s
         return waits
 
     def _mapping(
         self,
         values: Sequence[float],
         choices: Sequence[_Choice],
-        places: dict[tuple[str, str], int],
-        links: Sequence[dict[str, int]],
+        memory_columns: dict[tuple[str, str], int],
+        ring_columns: Sequence[dict[str, int]],
     ) -> Mapping:
         problem, hardware = self.problem, self.problem.processor.engines.threads
-        chosen = sorted((one for one in choices if values[one.column] > 0.5), key=lambda one: one.crew.spans[0][0])
+        chosen = sorted(
+            (choice for choice in choices if values[choice.column] > 0.5), key=lambda choice: choice.group.spans[0][0]
+        )
         stages: list[tuple[int, Stage]] = []
         free = 0
-        for one in chosen:
-            engines = tuple(range(free, free + one.engines))
-            free += one.engines
-            for number, (first, last) in enumerate(one.crew.spans):
-                threads = round(values[one.threads[number]]) if one.threads else one.crew.threads
+        for choice in chosen:
+            engines = tuple(range(free, free + choice.engines))
+            free += choice.engines
+            for number, (first, last) in enumerate(choice.group.spans):
+                threads = round(values[choice.threads[number]]) if choice.threads else choice.group.threads
                 ring = problem.ring
                 if first:
-                    memory = next(name for name, column in links[first - 1].items() if values[column] > 0.5)
+                    memory = next(name for name, column in ring_columns[first - 1].items() if values[column] > 0.5)
                     ring = replace(ring, memory=memory)
                 stages.append(
                     (
@@ -473,7 +446,7 @@ class Program:
                         ),
                     )
                 )
-        memories = {state: memory for (state, memory), column in places.items() if values[column] > 0.5}
+        memories = {state: memory for (state, memory), column in memory_columns.items() if values[column] > 0.5}
         return Mapping(
             name="optimum",
             problem=problem,

@@ -1,7 +1,4 @@
-"""A mapping problem from a router file of ``builder = "network_processor"``.
-
-A mapping as a router file: the file that was mapped, with the stages and memories that were found.
-"""
+"""Reads mapping problems from router files of ``builder = "network_processor"``, and writes mappings as such files."""
 
 from __future__ import annotations
 
@@ -27,49 +24,47 @@ from routecast.router.network_processor.reading import NetworkProcessorRouter, P
 
 __all__ = ["MappingCase", "problem_of", "read_mapping", "router_document", "router_text"]
 
-_OF_ORGANISATIONS = ("engines", "threads", "parallel", "stage", "organisation")
-
 
 def router_document(mapping: Mapping, document: Table[str, Any]) -> dict[str, Any]:
-    """Return what the router file of a mapping says.
-
-    Parameters
-    ----------
-    document : mapping
-        What the file said that was mapped.
-    """
-    said = {key: value for key, value in document.items() if key not in _OF_ORGANISATIONS}
-    said["name"] = f"{mapping.problem.name}, {mapping.name}"
-    said["organisation"] = "staged"
+    """Return the content of the router file of a mapping, from the ``document`` that was mapped."""
+    result = {
+        key: value
+        for key, value in document.items()
+        if key not in ("engines", "threads", "parallel", "stage", "organisation")
+    }
+    result["name"] = f"{mapping.problem.name}, {mapping.name}"
+    result["organisation"] = "staged"
     blocks = [
         {key: value for key, value in dict(block).items() if key not in ("engines", "threads")}
         for block in document.get("block", [])
     ]
-    said["block"] = [block for block in blocks if len(block) > 1]
+    result["block"] = [block for block in blocks if len(block) > 1]
     kept = {state["name"]: dict(state) for state in document.get("state", [])}
-    said["state"] = [{**kept.get(state.name, {"name": state.name}), "memory": state.memory} for state in mapping.states]
+    result["state"] = [
+        {**kept.get(state.name, {"name": state.name}), "memory": state.memory} for state in mapping.states
+    ]
     stages = []
     for number, stage in enumerate(mapping.stages):
-        one: dict[str, Any] = {"blocks": list(stage.blocks), "engines": list(stage.engines)}
+        row: dict[str, Any] = {"blocks": list(stage.blocks), "engines": list(stage.engines)}
         if stage.threads:
-            one["threads"] = stage.threads
+            row["threads"] = stage.threads
         if number:
-            one["link"] = {"memory": stage.link.memory}
-        stages.append(one)
-    said["stage"] = stages
-    return {key: value for key, value in said.items() if value not in ([], {})}
+            row["link"] = {"memory": stage.link.memory}
+        stages.append(row)
+    result["stage"] = stages
+    return {key: value for key, value in result.items() if value not in ([], {})}
 
 
 def router_text(mapping: Mapping, document: Table[str, Any]) -> str:
     """Return the router file of a mapping as TOML."""
-    said = router_document(mapping, document)
+    content = router_document(mapping, document)
     problem = mapping.problem
     lines = [
         f"# {problem.name} on {problem.processor.name}: what carries most frames of {problem.frame_bytes:g} B.",
         f"# Predicted: {mapping.expectation().pps:.6g} frames a second, limited by {mapping.expectation().limit.name}.",
     ]
-    tables = [(key, value) for key, value in said.items() if _is_tables(value)]
-    lines += [f"{key} = {_value(value)}" for key, value in said.items() if not _is_tables(value)]
+    tables = [(key, value) for key, value in content.items() if _is_tables(value)]
+    lines += [f"{key} = {_value(value)}" for key, value in content.items() if not _is_tables(value)]
     for key, entries in tables:
         for entry in entries:
             lines += ["", f"[[{key}]]", *(f"{_key(name)} = {_value(value)}" for name, value in entry.items())]
@@ -77,7 +72,7 @@ def router_text(mapping: Mapping, document: Table[str, Any]) -> str:
 
 
 def _is_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
 def _key(name: str) -> str:
@@ -90,9 +85,9 @@ def _value(value: Any) -> str:
     if isinstance(value, str):
         return toml_string(value)
     if isinstance(value, Table):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(one) for one in value) + "]"
+        return "[" + ", ".join(_value(entry) for entry in value) + "]"
     return repr(value)
 
 
@@ -104,38 +99,38 @@ _ANY_STAGES: dict[str, Any] = {
 
 @value
 class MappingCase:
-    """What a router file asks for."""
+    """The mapping problem of a router file."""
 
     problem: MappingProblem
-    own: Mapping | None = field("The one that the file itself says, where that is one")
-    trouble: str = field("Why it is none", default="")
+    own: Mapping | None = field("The file's own mapping, where it is valid")
+    trouble: str = field("Why the file's own mapping is not valid", default="")
     load: OfferedLoad = field(
         "Frames and flows to check mappings with; where the file has no load, frames of 64 B between all ports"
     )
-    document: dict[str, Any] = field("What the file says")
+    document: dict[str, Any] = field("Content of the file")
 
 
 def read_mapping(
     path: str | Path, *, rings: Sequence[str] = (), keep: Sequence[str] = (), keep_all: bool = False
 ) -> MappingCase:
-    """Read what is to be mapped.
+    """Read a mapping problem.
 
     Parameters
     ----------
     path : str or Path
         A router file.
     rings : sequence of str
-        Memories for rings, "next neighbour" for registers; none: the file's ring and, where there are such memories,
-        ``scratch`` and ``sram``.
+        Memories for rings, "next neighbour" for registers. Without any: the file's ring and, where there are such
+        memories, ``scratch`` and ``sram``.
     keep : sequence of str
-        States that stay where they are.
+        States that stay in their memories.
     keep_all : bool
-        Whether all stay.
+        Whether all states stay.
 
     Raises
     ------
     FileProblem
-        The file is none of a network processor, or is wrong.
+        The file has another builder, or errors.
     """
     where = Path(path)
     document = parse_toml(read_text(where, kind="router file"), where.name)
@@ -161,13 +156,13 @@ def problem_of(
     trouble = ""
     try:
         parts = parts_of(table, folder)
-    except ModelProblem as wrong:
-        # What is to be mapped need not be a router yet: its own stages may be too many.
+    except ModelProblem as error:
+        # A problem need not be a router yet: its own stages may be too many.
         try:
             parts = parts_of(replace(table, **_ANY_STAGES), folder)
         except ModelProblem:
-            raise FileProblem(subject, wrong.problems) from wrong
-        trouble = str(wrong.problems[0])
+            raise FileProblem(subject, error.problems) from error
+        trouble = str(error.problems[0])
     processor = parts.processor
     problems = _faults(parts, table)
     links = [stage.link for stage in parts.stages[1:]]
@@ -219,9 +214,12 @@ def problem_of(
 
 
 def _faults(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
-    """Return what no mapping can mend: parts that are wrong by themselves, and blocks that are none."""
-    found = [in_the_file(one, table, parts, ()) for one in parts_problems(parts.processor, parts.blocks, parts.states)]
+    """Return the problems of every mapping: invalid parts, and no block that works for a frame."""
+    problems = [
+        in_the_file(problem, table, parts, ())
+        for problem in parts_problems(parts.processor, parts.blocks, parts.states)
+    ]
     if not any(block.cycles or block.cycles_per_byte or block.references for block in parts.blocks):
-        what = "there is nothing to map: no block is left that works for a frame (present, stub)"
-        found.append(Problem("block", what))
-    return found
+        message = "there is nothing to map: no block is left that works for a frame (present, stub)"
+        problems.append(Problem("block", message))
+    return problems

@@ -1,11 +1,4 @@
-"""What is shown of a mapping onto a network processor: tables, the load by engine, the folder.
-
-A mapping's folder: the answer as JSON, the router file, the load by engine as CSV and as a picture, and its page.
-
-The load of each engine, stage by stage, beside other mappings'.
-
-The tables of a mapping: who runs where, what is kept where, and other mappings beside it.
-"""
+"""Mappings as tables, a figure of the load by engine, a page and a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +8,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from routecast.plan.mapping.answer import Checked, MappingAnswer
+from routecast.plan.mapping.answer import MappingAnswer, MappingCheck
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, engine_loads, memory_loads
 from routecast.plan.mapping.reading import router_text
 from routecast.quantity import format_pps, format_ratio
@@ -38,34 +31,34 @@ __all__ = [
 
 
 def headline(answer: MappingAnswer) -> tuple[str, ...]:
-    """Say what was found, and how good it surely is."""
-    best, found, problem = answer.best, answer.found, answer.best.mapping.problem
+    """Return the answer in two lines: the best mapping, and its distance to the optimum."""
+    best, optimum, problem = answer.best, answer.optimum, answer.best.mapping.problem
     simulated = f", simulated {format_pps(best.simulated_pps)}" if best.simulated_pps is not None else ""
     surely = (
         "no mapping carries more"
-        if found.is_optimal
-        else f"no mapping carries more than {format_ratio(found.gap_ratio)} above that"
+        if optimum.is_optimal
+        else f"no mapping carries more than {format_ratio(optimum.gap_ratio)} above that"
     )
     return (
         f"{problem.name} on {problem.processor.name}: {format_pps(best.predicted_pps)} on {best.mapping.engines} "
         f"of {problem.processor.engines.count} engines{simulated}",
         f"Frames of {problem.frame_bytes:g} B at line rate, {format_pps(answer.offered_pps)}; first limit: "
-        f"{best.limit}; {surely} ({found.programs} integer program{'s' if found.programs > 1 else ''})",
+        f"{best.limit}; {surely} ({optimum.programs} integer program{'s' if optimum.programs > 1 else ''})",
     )
 
 
 def mappings_table(answer: MappingAnswer) -> Table:
-    """Return the mappings with what each forwards."""
+    """Return the mappings and their throughput."""
     rows: list[tuple[Cell, ...]] = []
-    for one in (answer.best, *answer.others):
+    for check in (answer.best, *answer.others):
         rows.append(
             (
-                one.mapping.name,
-                one.mapping.engines,
-                None if one.trouble else one.predicted_pps / 1e6,
-                None if one.solved_pps is None else one.solved_pps / 1e6,
-                None if one.simulated_pps is None else one.simulated_pps / 1e6,
-                one.limit or "does not fit",
+                check.mapping.name,
+                check.mapping.engines,
+                None if check.trouble else check.predicted_pps / 1e6,
+                None if check.solved_pps is None else check.solved_pps / 1e6,
+                None if check.simulated_pps is None else check.simulated_pps / 1e6,
+                check.limit or "does not fit",
             )
         )
     return Table(
@@ -123,7 +116,7 @@ def stages_table(answer: MappingAnswer) -> Table:
 
 
 def memories_table(answer: MappingAnswer) -> Table:
-    """Return what is kept in which memory."""
+    """Return the content and load of each memory."""
     return Table.of(
         memory_loads(answer.best.mapping, answer.best.predicted_pps),
         Column.text("Memory", "memory"),
@@ -136,7 +129,7 @@ def memories_table(answer: MappingAnswer) -> Table:
 
 
 def numbers(engines: Sequence[int]) -> str:
-    """Write numbers of engines, runs of them shortened: ``0-3, 6``."""
+    """Return numbers of engines as text, runs shortened: ``0-3, 6``."""
     runs: list[list[int]] = []
     for number in sorted(engines):
         if runs and number == runs[-1][1] + 1:
@@ -146,9 +139,9 @@ def numbers(engines: Sequence[int]) -> str:
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-def troubles(checks: Sequence[Checked]) -> tuple[str, ...]:
-    """Say why mappings do not fit."""
-    return tuple(f"{one.mapping.name}: {one.trouble}" for one in checks if one.trouble)
+def troubles(checks: Sequence[MappingCheck]) -> tuple[str, ...]:
+    """Return why mappings do not fit."""
+    return tuple(f"{check.mapping.name}: {check.trouble}" for check in checks if check.trouble)
 
 
 _SYMBOLS = ("circle", "square", "diamond", "cross")
@@ -165,16 +158,18 @@ def engines_figure(answer: MappingAnswer) -> Figure:
     marks: list[Mark] = []
     for stage, colour in zip(stages, colours, strict=False):
         busy = {load.engine: 100.0 * load.busy_ratio for load in loads if load.stage == stage}
-        marks.append(Stack(name=stage, x=engines, y=tuple(busy.get(int(one), 0.0) for one in engines), colour=colour))
-    for number, other in enumerate(one for one in answer.others if not one.trouble):
-        whole = dict.fromkeys(range(count), 0.0)
+        marks.append(
+            Stack(name=stage, x=engines, y=tuple(busy.get(int(engine), 0.0) for engine in engines), colour=colour)
+        )
+    for number, other in enumerate(other for other in answer.others if not other.trouble):
+        busy_percent = dict.fromkeys(range(count), 0.0)
         for load in engine_loads(other.mapping, pps):
-            whole[load.engine] += 100.0 * load.busy_ratio
+            busy_percent[load.engine] += 100.0 * load.busy_ratio
         marks.append(
             Points(
                 name=other.mapping.name,
                 x=engines,
-                y=tuple(whole[int(one)] or math.nan for one in engines),
+                y=tuple(busy_percent[int(engine)] or math.nan for engine in engines),
                 filled=False,
                 symbol=_SYMBOLS[number % len(_SYMBOLS)],  # type: ignore[arg-type]  # one of the symbols, by number
             )
@@ -183,7 +178,7 @@ def engines_figure(answer: MappingAnswer) -> Figure:
         name="engines",
         title=f"Load by engine: {mapping.problem.name}",
         caption=f"At {format_pps(pps)}. Above 100 % a mapping cannot carry that rate.",
-        x=Axis(title="engine", ticks=engines, labels=tuple(str(int(one)) for one in engines)),
+        x=Axis(title="engine", ticks=engines, labels=tuple(str(int(engine)) for engine in engines)),
         y=Axis(title="busy, %", low=0.0),
         marks=tuple(marks),
     )
@@ -214,7 +209,7 @@ def mapping_page(answer: MappingAnswer) -> Page:
 
 
 def write_mapping(answer: MappingAnswer, out: Path) -> None:
-    """Write ``mapping.json``, ``mapping.router.toml``, ``engines.csv``, ``engines.svg``, ``report.html``; makes it."""
+    """Write ``mapping.json``, ``mapping.router.toml``, ``engines.csv``, ``engines.svg`` and ``report.html``."""
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (out / "mapping.json").write_text(text, encoding="utf-8")
@@ -222,12 +217,12 @@ def write_mapping(answer: MappingAnswer, out: Path) -> None:
     with (out / "engines.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["mapping", "engine", "stage", "threads", "busy_ratio", "threads_ratio"])
-        for one in (answer.best, *answer.others):
-            if not one.trouble:
-                for load in engine_loads(one.mapping, one.predicted_pps):
+        for check in (answer.best, *answer.others):
+            if not check.trouble:
+                for load in engine_loads(check.mapping, check.predicted_pps):
                     writer.writerow(
                         [
-                            one.mapping.name,
+                            check.mapping.name,
                             load.engine,
                             load.stage,
                             load.threads,

@@ -1,4 +1,4 @@
-"""What a ``*.study.toml`` of ``kind = "cluster"`` says: a cluster file's tables, what to vary, and criteria.
+"""A ``*.study.toml`` of ``kind = "cluster"``: a cluster file's tables, what to vary, and criteria.
 
 ``[traffic]``, ``[[group]]``, ``[plan]`` and ``[saving]`` are those of a ``*.cluster.toml``.
 """
@@ -61,7 +61,7 @@ class ClusterCriteria(FileModel):
     )
 
 
-Simple = Literal["Design-I", "Design-II", "Design-III", "Design-IV"]
+DesignName = Literal["Design-I", "Design-II", "Design-III", "Design-IV"]
 
 
 class Saying(InWords):
@@ -85,8 +85,8 @@ class Saying(InWords):
         '"peak_saving": against machines for the peak that stay on; "mismatch": a design for the coarsest sampling, '
         "run at the finest."
     )
-    design: Simple | None = Field(default=None, description="Design-I to Design-IV")
-    than: Simple | None = Field(default=None, description="Design-I to Design-IV, compared with")
+    design: DesignName | None = Field(default=None, description="Design-I to Design-IV")
+    than: DesignName | None = Field(default=None, description="Design-I to Design-IV, compared with")
 
 
 class ClusterStudy(ClusterFile, StudyDocument):
@@ -110,13 +110,12 @@ class ClusterStudy(ClusterFile, StudyDocument):
         ]
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return what is wrong with the calculations and missing of statements."""
-        of_statements = [
-            problem
-            for number, said in enumerate(self.statement)
-            for problem in (*said.quotation_problems(f"statement[{number}]"), *_missing(said, f"statement[{number}]"))
-        ]
-        return [*super().problems(folder), *arithmetic_problems(self.arithmetic), *of_statements]
+        """Return the problems of calculations and statements."""
+        problems = [*super().problems(folder), *arithmetic_problems(self.arithmetic)]
+        for number, statement in enumerate(self.statement):
+            place = f"statement[{number}]"
+            problems += [*statement.quotation_problems(place), *_missing(statement, place)]
+        return problems
 
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -125,10 +124,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "plan_saves": ("than",),
     "cheapest": ("design",),
 }
-"""The designs that a statement names, by what stands beside it."""
+"""The designs that a statement must name, by its quantity."""
 
 
-def _missing(said: Saying, place: str) -> Iterator[Problem]:
-    for key in NEEDS.get(said.of, ()):
-        if getattr(said, key) is None:
-            yield Problem(f"{place}.{key}", f'is missing: "{said.of}" is of this design')
+def _missing(statement: Saying, place: str) -> Iterator[Problem]:
+    for key in NEEDS.get(statement.of, ()):
+        if getattr(statement, key) is None:
+            yield Problem(f"{place}.{key}", f'is missing: "{statement.of}" is of this design')

@@ -1,4 +1,4 @@
-"""Running a study of a cluster: design, vary budget and sampling, switch over the trace, compare, report."""
+"""Runs a study of a cluster: design, vary budget and sampling, switch over the trace, compare."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, goal_designs, savings_of
 from routecast.plan.cluster.answer import answer as cluster_answer
+from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
 from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w
-from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.plan.cluster.study.document import ClusterStudy, Saying
 from routecast.quantity.schema import field, value
 from routecast.study.arithmetic import Calculated, calculated
@@ -26,11 +26,8 @@ from routecast.study.result import Criterion, Statement, StudyResult, criteria_o
 __all__ = ["ClusterResult", "FleetSaving", "answer"]
 
 
-# What a study of a cluster found, as values.
-
-
 @value
-class Sampled:
+class SamplingRun:
     """A fleet that was designed for one sampling of the day, run at another."""
 
     designed_s: float = field("Steps of the design, s")
@@ -45,24 +42,24 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSaving:
-    """The saving algorithms over the trace, for the fleet of one design; the second is off-line, the fourth on-line."""
+    """The saving algorithms over the trace, for the fleet of one design, in the order of ``savings_of``."""
 
     design: Design
     savings: tuple[Saving, ...]
 
     @property
     def offline(self) -> Saving:
-        """Each step for itself, with its load known."""
+        """Off-line, each step for itself."""
         return self.savings[1]
 
     @property
     def online(self) -> Saving:
-        """From the step before."""
+        """On-line, by the rules of the file."""
         return self.savings[3]
 
     @property
     def energy_ratio(self) -> float:
-        """By which part on-line needs more than off-line."""
+        """Part more energy that on-line needs than off-line."""
         return self.online.schedule.energy_j / self.offline.schedule.energy_j - 1.0
 
     @property
@@ -83,30 +80,36 @@ class Payback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult(StudyResult[ClusterStudy]):
-    """All that a study of a cluster found."""
+    """The result of a study of a cluster."""
 
     answer: ClusterAnswer
     fine_day: TrafficSeries
     frontier: tuple[Design, ...]
-    sampled: tuple[Sampled, ...]
+    sampled: tuple[SamplingRun, ...]
     fleets: tuple[FleetSaving, ...]
     paybacks: tuple[Payback, ...]
     statements: tuple[Statement, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 
-    def of_sampling(self, designed_s: float, run_s: float) -> Sampled:
+    def of_sampling(self, designed_s: float, run_s: float) -> SamplingRun:
         """Return the fleet of one sampling run at another."""
-        return next(one for one in self.sampled if (one.designed_s, one.run_s) == (designed_s, run_s))
+        return next(sample for sample in self.sampled if (sample.designed_s, sample.run_s) == (designed_s, run_s))
 
     def named(self, name: str) -> Design:
         """Return a design by the beginning of its name."""
-        return next(one for one in self.answer.designs if one.name == name or one.name.startswith(f"{name},"))
+        return next(
+            design for design in self.answer.designs if design.name == name or design.name.startswith(f"{name},")
+        )
 
     @property
     def goal_designs(self) -> tuple[Design, ...]:
         """The goal program's designs with a budget, from the smallest."""
-        some = [one for one in self.answer.designs if one.name.startswith("Design-V") and "no limit" not in one.name]
-        return tuple(sorted(some, key=lambda one: (one.price, -one.energy_j)))
+        designs = [
+            design
+            for design in self.answer.designs
+            if design.name.startswith("Design-V") and "no limit" not in design.name
+        ]
+        return tuple(sorted(designs, key=lambda design: (design.price, -design.energy_j)))
 
     @property
     def trace_days(self) -> float:
@@ -118,20 +121,28 @@ class ClusterResult(StudyResult[ClusterStudy]):
         return {
             "plan": self.answer.to_json(),
             "frontier": [
-                {"price": one.price, "kwh_per_day": self.answer.kwh_per_day(one.energy_j), "gap_ratio": one.gap_ratio}
-                for one in self.frontier
+                {
+                    "price": design.price,
+                    "kwh_per_day": self.answer.kwh_per_day(design.energy_j),
+                    "gap_ratio": design.gap_ratio,
+                }
+                for design in self.frontier
             ],
-            "mismatch": [pick(one, "*", "-power_w") for one in self.sampled],
+            "mismatch": [pick(sample, "*", "-power_w") for sample in self.sampled],
             "saving": [
                 {
-                    **pick(one, "design=design.name", "fleet=design.fleet", "energy_ratio", "switchings_ratio"),
-                    "algorithms": [self._saving(saving) for saving in one.savings],
+                    **pick(fleet, "design=design.name", "fleet=design.fleet", "energy_ratio", "switchings_ratio"),
+                    "algorithms": [self._saving(saving) for saving in fleet.savings],
                 }
-                for one in self.fleets
+                for fleet in self.fleets
             ],
             "payback": [
-                {"payback_s": one.payback_s, "online": self._saving(one.online), "offline": self._saving(one.offline)}
-                for one in self.paybacks
+                {
+                    "payback_s": payback.payback_s,
+                    "online": self._saving(payback.online),
+                    "offline": self._saving(payback.offline),
+                }
+                for payback in self.paybacks
             ],
             "statements": self.statements,
             **({"arithmetic": self.calculated} if self.calculated else {}),
@@ -147,72 +158,69 @@ class ClusterResult(StudyResult[ClusterStudy]):
         }
 
 
-# What the source says of its designs, beside what is found on this study's traffic.
-
-
 def statements(result: ClusterResult) -> tuple[Statement, ...]:
-    """Return what the source states beside what is found; nothing where one of the designs does not exist."""
-    if not result.goal_designs or not set(ROMAN) <= {one.name for one in result.answer.others}:
+    """Return the source's statements beside the study's values; none where one of the designs does not exist."""
+    if not result.goal_designs or not set(ROMAN) <= {design.name for design in result.answer.others}:
         return ()
-    beside = _Beside(result)
+    counterparts = _Counterparts(result)
     return tuple(
-        Statement(says=said.says, where=said.place, stated=said.stated, here=here)
-        for said in result.study.statement
-        if (here := getattr(beside, said.of)(said))
+        Statement(says=statement.says, where=statement.place, stated=statement.stated, here=here)
+        for statement in result.study.statement
+        if (here := getattr(counterparts, statement.of)(statement))
     )
 
 
 ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")
 
 
-class _Beside:
-    """What is found of each quantity that a statement may be of: a method for each; "" where it is not computed."""
+class _Counterparts:
+    """The study's value of each quantity of a statement, a method for each; "" where it is not computed."""
 
     def __init__(self, result: ClusterResult) -> None:
-        found = result.answer
+        answer = result.answer
         self.result = result
-        self.kwh = {name: found.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
-        self.bound = found.kwh_per_day(found.bound.energy_j)
+        self.kwh = {name: answer.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
+        self.bound = answer.kwh_per_day(answer.bound.energy_j)
         self.tightest, self.loosest = result.goal_designs[0], result.goal_designs[-1]
-        self.tightest_kwh = found.kwh_per_day(self.tightest.energy_j)
-        self.loosest_kwh = found.kwh_per_day(self.loosest.energy_j)
+        self.tightest_kwh = answer.kwh_per_day(self.tightest.energy_j)
+        self.loosest_kwh = answer.kwh_per_day(self.loosest.energy_j)
         self.prices = [result.named(name).price for name in ROMAN]
 
-    def above_bound(self, said: Saying) -> str:
-        kwh = self.kwh[str(said.design)]
+    def above_bound(self, statement: Saying) -> str:
+        kwh = self.kwh[str(statement.design)]
         most = ", the most" if kwh >= max(*self.kwh.values(), self.tightest_kwh) else ""
         return f"{kwh - self.bound:.2f} kWh{most}"
 
-    def below(self, said: Saying) -> str:
-        return f"{self.kwh[str(said.than)] - self.kwh[str(said.design)]:.2f} kWh"
+    def below(self, statement: Saying) -> str:
+        return f"{self.kwh[str(statement.than)] - self.kwh[str(statement.design)]:.2f} kWh"
 
     def tightest_like(self, _: Saying) -> str:
         return f"{self.tightest_kwh:.2f} against {self.kwh['Design-I']:.2f} and {self.kwh['Design-III']:.2f} kWh"
 
-    def loosest_saves(self, said: Saying) -> str:
-        if said.than:
-            return f"{100 * (1 - self.loosest_kwh / self.kwh[said.than]):.1f} %"
+    def loosest_saves(self, statement: Saying) -> str:
+        if statement.than:
+            return f"{100 * (1 - self.loosest_kwh / self.kwh[statement.than]):.1f} %"
         least, most = min(self.kwh.values()), max(self.kwh.values())
         return f"{least - self.loosest_kwh:.2f} to {most - self.loosest_kwh:.2f} kWh"
 
-    def plan_saves(self, said: Saying) -> str:
+    def plan_saves(self, statement: Saying) -> str:
         chosen = self.result.answer.kwh_per_day(self.result.answer.design.energy_j)
-        return f"{100 * (1 - chosen / self.kwh[str(said.than)]):.1f} %"
+        return f"{100 * (1 - chosen / self.kwh[str(statement.than)]):.1f} %"
 
-    def cheapest(self, said: Saying) -> str:
-        return "yes" if self.result.named(str(said.design)).price <= min(self.prices) else "no"
+    def cheapest(self, statement: Saying) -> str:
+        return "yes" if self.result.named(str(statement.design)).price <= min(self.prices) else "no"
 
     def loosest_price(self, _: Saying) -> str:
         price = self.loosest.price
         return f"{price / max(self.prices):.2f} to {price / min(self.prices):.2f} times"
 
     def peak_saving(self, _: Saying) -> str:
-        found = self.result.answer
-        day = f"{100 * (1 - found.design.energy_j / found.always_on_j):.0f} % over the mean day"
-        return day + (f", {100 * _trace_saving(self.result):.0f} % over the trace" if found.trace_savings else "")
+        answer = self.result.answer
+        day = f"{100 * (1 - answer.design.energy_j / answer.always_on_j):.0f} % over the mean day"
+        return day + (f", {100 * _trace_saving(self.result):.0f} % over the trace" if answer.trace_savings else "")
 
     def mismatch(self, _: Saying) -> str:
-        steps = sorted({one.run_s for one in self.result.sampled})
+        steps = sorted({sample.run_s for sample in self.result.sampled})
         if len(steps) < 2:
             return ""
         fine, coarse = steps[0], steps[-1]
@@ -239,7 +247,7 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
     case = cluster_case(study, subject=study.name, folder=run.folder)
     run.work = 4 + len(study.sweep.budgets) + len(study.mismatch.steps) + len(study.sweep.payback)
     run.step("designs")
-    found = cluster_answer(case)
+    plan = cluster_answer(case)
     frontier: list[Design] = []
     for budget in study.sweep.budgets:
         run.step(f"the best fleet for {budget:g} {case.currency}")
@@ -249,15 +257,15 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
     fine, sampled = _mismatch(study, case)
     run.done += len(study.mismatch.steps)
     run.step("saving over the trace")
-    fleets = _fleets(case, found)
+    fleets = _fleets(case, plan)
     paybacks: list[Payback] = []
     for payback_s in study.sweep.payback if case.trace is not None else ():
         run.step(f"a payback of {payback_s:g} s")
-        paybacks.append(_payback(case, found, payback_s))
+        paybacks.append(_payback(case, plan, payback_s))
     result = ClusterResult(
         study=study,
         out=run.out,
-        answer=found,
+        answer=plan,
         fine_day=fine,
         frontier=tuple(frontier),
         sampled=sampled,
@@ -269,7 +277,7 @@ def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
     return replace(result, statements=statements(result), criteria=_criteria(result))
 
 
-def _mismatch(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tuple[Sampled, ...]]:
+def _mismatch(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tuple[SamplingRun, ...]]:
     """Design for each sampling of the same mean day, and run each fleet at each sampling."""
     series = read_series(
         study.traffic.series,
@@ -298,26 +306,26 @@ def _of_day(problem: ClusterProblem, day: TrafficSeries) -> ClusterProblem:
     return replace(problem, traffic_bps=day.l2_bps, step_s=day.step_s)
 
 
-def _run(problem: ClusterProblem, designed_s: float, fleet: tuple[int, ...]) -> Sampled:
+def _run(problem: ClusterProblem, designed_s: float, fleet: tuple[int, ...]) -> SamplingRun:
     carried_bps = Dispatcher(problem).carried_bps(fleet)
     carried = replace(problem, traffic_bps=tuple(min(load, carried_bps) for load in problem.traffic_bps))
-    found = Dispatcher(carried).schedule(fleet)
-    return Sampled(
+    schedule = Dispatcher(carried).schedule(fleet)
+    return SamplingRun(
         designed_s=designed_s,
         run_s=problem.step_s,
         fleet=fleet,
-        kwh_per_day=found.energy_j / KWH_J * DAY_S / problem.duration_s,
-        power_w=tuple(schedule_power_w(carried, found.on).tolist()),
+        kwh_per_day=schedule.energy_j / KWH_J * DAY_S / problem.duration_s,
+        power_w=tuple(schedule_power_w(carried, schedule.on).tolist()),
         missed_ratio=1.0 - math.fsum(carried.traffic_bps) / math.fsum(problem.traffic_bps),
     )
 
 
-def _fleets(case: ClusterCase, found: ClusterAnswer) -> tuple[FleetSaving, ...]:
+def _fleets(case: ClusterCase, answer: ClusterAnswer) -> tuple[FleetSaving, ...]:
     if case.trace is None:
         return ()
     traced = replace(case.problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
     different: dict[tuple[int, ...], Design] = {}
-    for design in found.designs:
+    for design in answer.designs:
         different.setdefault(design.fleet, design)
     return tuple(
         FleetSaving(design=design, savings=savings_of(case, traced, fleet, repeats=False))
@@ -325,32 +333,32 @@ def _fleets(case: ClusterCase, found: ClusterAnswer) -> tuple[FleetSaving, ...]:
     )
 
 
-def _payback(case: ClusterCase, found: ClusterAnswer, payback_s: float) -> Payback:
+def _payback(case: ClusterCase, answer: ClusterAnswer, payback_s: float) -> Payback:
     assert case.trace is not None
     traced = replace(case.problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
     rules = replace(case.rules, rule="worth", payback_s=payback_s, tolerance_ratio=0.0)
     return Payback(
         payback_s=payback_s,
-        online=online(traced, found.design.fleet, rules),
-        offline=fewest_joules(traced, found.design.fleet, payback_s=payback_s, min_on_s=rules.min_on_s),
+        online=online(traced, answer.design.fleet, rules),
+        offline=fewest_joules(traced, answer.design.fleet, payback_s=payback_s, min_on_s=rules.min_on_s),
     )
 
 
 def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
-    bounds, found = result.study.criteria, result.answer
+    bounds, answer = result.study.criteria, result.answer
     loosest = result.goal_designs[-1]
     return criteria_of(
-        ("goal program above the bound", bounds.above_bound, found.above_bound_ratio(loosest)),
+        ("goal program above the bound", bounds.above_bound, answer.above_bound_ratio(loosest)),
         ("goal program above Designs I to IV at their prices", bounds.above_others, _above_others(result)),
         (
             "on-line above off-line, energy",
             bounds.online_energy,
-            max((one.energy_ratio for one in _goal_fleets(result)), default=math.nan),
+            max((fleet.energy_ratio for fleet in _goal_fleets(result)), default=math.nan),
         ),
         (
             "on-line relative to off-line, switchings",
             bounds.online_switchings,
-            max((one.switchings_ratio for one in _goal_fleets(result)), default=math.nan),
+            max((fleet.switchings_ratio for fleet in _goal_fleets(result)), default=math.nan),
         ),
     )
 
@@ -358,7 +366,9 @@ def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
 def _goal_fleets(result: ClusterResult) -> list[FleetSaving]:
     """Return the savings of the goal program's fleets from the plan's budget on."""
     least = result.answer.design.price
-    return [one for one in result.fleets if one.design.name.startswith("Design-V") and one.design.price >= least]
+    return [
+        fleet for fleet in result.fleets if fleet.design.name.startswith("Design-V") and fleet.design.price >= least
+    ]
 
 
 def _above_others(result: ClusterResult) -> float:

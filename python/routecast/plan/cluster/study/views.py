@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from routecast.plan.cluster.answer import KWH_J
 from routecast.plan.cluster.model import Design, Schedule
+from routecast.plan.cluster.saving import Saving
 from routecast.plan.cluster.study.run import ClusterResult, FleetSaving
 from routecast.plan.cluster.views import (
     CHOSEN,
     COLOURS,
     EXACT,
     GREY,
+    HOURS,
+    describe_machines,
     designs_table,
-    machines,
     machines_figure,
     plan_table,
     power_figure,
@@ -29,12 +31,9 @@ from routecast.study.result import TerminalSummary, statements_section, statemen
 __all__ = ["page", "terminal_summary"]
 
 
-# The tables of a study of a cluster, for the terminal and for the report alike.
-
-
 def mismatch_table(result: ClusterResult) -> Table:
     """Return the daily energy of each sampling's design at each sampling."""
-    steps = sorted({one.run_s for one in result.sampled})
+    steps = sorted({sample.run_s for sample in result.sampled})
 
     def kwh(run_s: float) -> Column:
         def per_day(designed_s: float) -> float:
@@ -47,7 +46,7 @@ def mismatch_table(result: ClusterResult) -> Table:
         Column.text("Designed for", lambda step: f"{step / 60:g} min"),
         Column.text(
             "Machines",
-            lambda step: machines(result.answer.case.problem, result.of_sampling(step, step).fleet),
+            lambda step: describe_machines(result.answer.case.problem, result.of_sampling(step, step).fleet),
             wide=True,
         ),
         *map(kwh, steps),
@@ -63,40 +62,42 @@ def fleets_table(result: ClusterResult) -> Table:
     """Return how on-line saving compares with off-line saving, fleet by fleet."""
     days = result.trace_days
 
-    def fewest_energy(one: FleetSaving) -> float:
-        return _fewest(one).energy_j / one.offline.schedule.energy_j - 1.0
+    def fewest_energy(fleet: FleetSaving) -> float:
+        return _fewest(fleet).energy_j / fleet.offline.schedule.energy_j - 1.0
 
-    def fewest_switchings(one: FleetSaving) -> float | None:
-        most = one.offline.schedule.switchings
-        return _fewest(one).switchings / most if most else None
+    def fewest_switchings(fleet: FleetSaving) -> float | None:
+        most = fleet.offline.schedule.switchings
+        return _fewest(fleet).switchings / most if most else None
 
     return Table.of(
         result.fleets,
         Column.text("Fleet", "design.name"),
-        Column("Energy", "kWh/day", ".3f", lambda one: one.offline.schedule.energy_j / KWH_J / days, group="off-line"),
-        Column("Switched", "a day", ".0f", lambda one: one.offline.schedule.switchings / days, group="off-line"),
+        Column(
+            "Energy", "kWh/day", ".3f", lambda fleet: fleet.offline.schedule.energy_j / KWH_J / days, group="off-line"
+        ),
+        Column("Switched", "a day", ".0f", lambda fleet: fleet.offline.schedule.switchings / days, group="off-line"),
         Column("Energy", "%", signed_percent, "energy_ratio", group="worth"),
-        Column("Switched", "%", _whole, "switchings_ratio", group="worth"),
+        Column("Switched", "%", _percent, "switchings_ratio", group="worth"),
         Column("Energy", "%", signed_percent, fewest_energy, group="fewest"),
-        Column("Switched", "%", _whole, fewest_switchings, group="fewest"),
+        Column("Switched", "%", _percent, fewest_switchings, group="fewest"),
         name="fleets",
         title=f"On-line against off-line saving, {days:.0f} days",
         caption="Off-line takes each step's cheapest machines. Worth switches once it pays back, fewest is Li's "
         "differential algorithm; both know the present load and carry every step.",
-        strong=lambda one: one.design.fleet == result.answer.design.fleet,
+        strong=lambda fleet: fleet.design.fleet == result.answer.design.fleet,
     )
 
 
-def _fewest(one: FleetSaving) -> Schedule:
-    return next(saving for saving in one.savings if "fewest" in saving.name).schedule
+def _fewest(fleet: FleetSaving) -> Schedule:
+    return next(saving for saving in fleet.savings if "fewest" in saving.name).schedule
 
 
-def _whole(ratio: float) -> str:
+def _percent(ratio: float) -> str:
     return f"{100.0 * ratio:.0f}"
 
 
 def terminal_summary(result: ClusterResult) -> TerminalSummary:
-    """Return what a terminal shows of a study of a cluster."""
+    """Return the tables for the terminal."""
     return TerminalSummary.of(
         designs_table(result.answer),
         mismatch_table(result),
@@ -105,12 +106,6 @@ def terminal_summary(result: ClusterResult) -> TerminalSummary:
         arithmetic_table(result.calculated),
         notes=result.answer.notes,
     )
-
-
-# The figures of a study of a cluster: figs. 8.2 to 8.6 of Li 2012 on its own traffic, and what switching costs.
-
-
-HOURS = tuple(float(hour) for hour in range(0, 25, 3))
 
 
 def traffic_figure(result: ClusterResult) -> Figure:
@@ -139,9 +134,9 @@ def traffic_figure(result: ClusterResult) -> Figure:
 
 def _ordered(result: ClusterResult) -> list[Design]:
     """Return Designs I to IV, then the goal program's by budget."""
-    found = result.answer
-    some = sorted((one for one in found.others if one.name in COLOURS), key=lambda one: one.name)
-    return [*some, *result.goal_designs]
+    answer = result.answer
+    simple = sorted((design for design in answer.others if design.name in COLOURS), key=lambda design: design.name)
+    return [*simple, *result.goal_designs]
 
 
 def _short(design: Design) -> str:
@@ -182,9 +177,9 @@ def _names_axis(designs: list[Design]) -> Axis:
 
 def energy_figure(result: ClusterResult) -> Figure:
     """Return the daily energy of each design above the bound (fig. 8.4)."""
-    found, designs = result.answer, _ordered(result)
-    bound = found.kwh_per_day(found.bound.energy_j)
-    kwh = [found.kwh_per_day(design.energy_j) for design in designs]
+    answer, designs = result.answer, _ordered(result)
+    bound = answer.kwh_per_day(answer.bound.energy_j)
+    kwh = [answer.kwh_per_day(design.energy_j) for design in designs]
     ends = (0.4, len(designs) + 0.6)
     loose = designs[-1]
     return Figure(
@@ -192,7 +187,7 @@ def energy_figure(result: ClusterResult) -> Figure:
         title="Energy of the designs",
         caption=(
             f"Stems are what a design needs more than the bound of {bound:.2f} kWh, which no fleet beats. "
-            f"{loose.name} is {100.0 * found.above_bound_ratio(loose):.2f} % above it, "
+            f"{loose.name} is {100.0 * answer.above_bound_ratio(loose):.2f} % above it, "
             f"{designs[kwh.index(max(kwh))].name} {100.0 * (max(kwh) / bound - 1.0):.1f} %."
         ),
         x=_names_axis(designs),
@@ -221,9 +216,11 @@ def price_figure(result: ClusterResult) -> Figure:
 
 def frontier_figure(result: ClusterResult) -> Figure:
     """Return energy over price: the goal program's best for each budget, and the other designs."""
-    found = result.answer
-    bound = found.kwh_per_day(found.bound.energy_j)
-    curve = sorted({(one.price, found.kwh_per_day(one.energy_j)) for one in (*result.frontier, *result.goal_designs)})
+    answer = result.answer
+    bound = answer.kwh_per_day(answer.bound.energy_j)
+    curve = sorted(
+        {(design.price, answer.kwh_per_day(design.energy_j)) for design in (*result.frontier, *result.goal_designs)}
+    )
     corners: list[tuple[float, float]] = []
     for price, kwh in curve:
         if corners:
@@ -246,12 +243,12 @@ def frontier_figure(result: ClusterResult) -> Figure:
         Points(
             name=name,
             x=(result.named(name).price,),
-            y=(found.kwh_per_day(result.named(name).energy_j),),
+            y=(answer.kwh_per_day(result.named(name).energy_j),),
             colour=colour,
             size_px=11,
         )
         for name, colour in COLOURS.items()
-        if any(one.name == name for one in found.others)
+        if any(design.name == name for design in answer.others)
     ]
     return Figure(
         name="frontier",
@@ -260,27 +257,29 @@ def frontier_figure(result: ClusterResult) -> Figure:
             "Least daily energy that a budget buys. Designs I to IV lie on the line or above it: at their price the "
             "goal program needs no more."
         ),
-        x=Axis(title=f"price ({found.case.currency})", low=first, high=last),
+        x=Axis(title=f"price ({answer.case.currency})", low=first, high=last),
         y=Axis(title="energy (kWh/day)", low=0.5 * (bound // 0.5)),
         marks=tuple(marks),
     )
 
 
 def _stated_mismatch(result: ClusterResult) -> str:
-    """Return what the source states of the mismatch, as a sentence; "" where it is not among the statements."""
-    said = [one for one in result.study.statement if one.of == "mismatch"]
-    return "".join(f" The source states {one.stated} with its own trace ({one.section})." for one in said)
+    """Return the source's statement of the mismatch as a sentence; "" where there is none."""
+    statements = [statement for statement in result.study.statement if statement.of == "mismatch"]
+    return "".join(
+        f" The source states {statement.stated} with its own trace ({statement.section})." for statement in statements
+    )
 
 
 def mismatch_figure(result: ClusterResult) -> Figure:
     """Return the power of a coarse design run at the coarse and at the fine sampling (fig. 8.6)."""
-    steps = sorted({one.run_s for one in result.sampled})
+    steps = sorted({sample.run_s for sample in result.sampled})
     fine, coarse = steps[0], steps[-1]
     marks: list[Mark] = []
     pairs = ((coarse, fine, "#d6812f"), (coarse, coarse, CHOSEN))
     for designed, run, colour in pairs:
-        one = result.of_sampling(designed, run)
-        x, y = stairs(one.power_w, run)
+        sample = result.of_sampling(designed, run)
+        x, y = stairs(sample.power_w, run)
         marks.append(Line(name=f"Design-{designed / 60:g}/Sampling-{run / 60:g}", x=x, y=y, colour=colour))
     own, other = result.of_sampling(coarse, coarse), result.of_sampling(coarse, fine)
     low = min(min(result.of_sampling(designed, run).power_w) for designed, run, _ in pairs)
@@ -299,58 +298,33 @@ def mismatch_figure(result: ClusterResult) -> Figure:
 
 
 def switching_figure(result: ClusterResult) -> Figure:
-    """Return energy over switchings for one fleet: what patience costs on-line, and with the trace known."""
+    """Return energy over switchings for one fleet, on-line and with the trace known."""
     days = result.trace_days
-    chosen = next(one for one in result.fleets if one.design.fleet == result.answer.design.fleet)
+    chosen = _chosen(result)
+
+    def axes(*savings: Saving) -> dict[str, tuple[float, ...]]:
+        schedules = [saving.schedule for saving in savings]
+        return {
+            "x": tuple(schedule.switchings / days for schedule in schedules),
+            "y": tuple(schedule.energy_j / KWH_J / days for schedule in schedules),
+        }
+
     marks: list[Mark] = []
-    for name, pick, colour in (("whole trace known", "offline", GREY), ("on-line, worth", "online", CHOSEN)):
-        found = [getattr(one, pick) for one in result.paybacks]
-        points = [(one.schedule.switchings / days, one.schedule.energy_j / KWH_J / days) for one in found]
-        marks.append(
-            Line(
-                name=name,
-                x=tuple(x for x, _ in points),
-                y=tuple(y for _, y in points),
-                colour=colour,
-                dashed=pick == "offline",
-            )
-        )
-        marks.append(
-            Points(
-                name=f"{name}, paybacks",
-                x=tuple(x for x, _ in points),
-                y=tuple(y for _, y in points),
-                colour=colour,
-                size_px=6,
-                labels=tuple(f"{name}\npayback {one.payback_s:g} s" for one in result.paybacks),
-                legend=False,
-            )
-        )
-    fewest = next(one for one in chosen.savings if "fewest" in one.name)
-    for name, saving, colour, symbol in (
-        ("off-line, each step", chosen.offline, "#4aa36a", "square"),
-        ("on-line, fewest (Li 2012)", fewest, "#d6812f", "diamond"),
+    for name, savings, colour in (
+        ("whole trace known", [payback.offline for payback in result.paybacks], GREY),
+        ("on-line, worth", [payback.online for payback in result.paybacks], CHOSEN),
     ):
-        marks.append(
-            Points(
-                name=name,
-                x=(saving.schedule.switchings / days,),
-                y=(saving.schedule.energy_j / KWH_J / days,),
-                colour=colour,
-                symbol="square" if symbol == "square" else "diamond",
-                size_px=12,
-            )
-        )
-    marks.append(
-        Points(
-            name="on-line, tuned",
-            x=(chosen.online.schedule.switchings / days,),
-            y=(chosen.online.schedule.energy_j / KWH_J / days,),
-            colour=CHOSEN,
-            filled=False,
-            size_px=16,
-        )
-    )
+        labels = tuple(f"{name}\npayback {payback.payback_s:g} s" for payback in result.paybacks)
+        marks += [
+            Line(name=name, **axes(*savings), colour=colour, dashed=colour == GREY),
+            Points(name=f"{name}, paybacks", **axes(*savings), colour=colour, size_px=6, labels=labels, legend=False),
+        ]
+    fewest = next(saving for saving in chosen.savings if "fewest" in saving.name)
+    marks += [
+        Points(name="off-line, each step", **axes(chosen.offline), colour="#4aa36a", symbol="square", size_px=12),
+        Points(name="on-line, fewest (Li 2012)", **axes(fewest), colour="#d6812f", symbol="diamond", size_px=12),
+        Points(name="on-line, tuned", **axes(chosen.online), colour=CHOSEN, filled=False, size_px=16),
+    ]
     least = chosen.offline.schedule.energy_j / KWH_J / days
     ends = (0.0, 1.02 * chosen.offline.schedule.switchings / days)
     marks.append(
@@ -372,12 +346,12 @@ def switching_figure(result: ClusterResult) -> Figure:
 
 def page(result: ClusterResult) -> Page:
     """Return the page of a study of a cluster."""
-    found = result.answer
-    design = found.design
-    saved = 1.0 - design.energy_j / found.always_on_j
+    plan = result.answer
+    design = plan.design
+    saved = 1.0 - design.energy_j / plan.always_on_j
     answer = (
-        f"**{machines(found.case.problem, design.fleet)}** for {design.price:,.10g} {found.case.currency} need "
-        f"**{found.kwh_per_day(design.energy_j):.2f} kWh a day**, {100.0 * found.above_bound_ratio(design):.2f} % more "
+        f"**{describe_machines(plan.case.problem, design.fleet)}** for {design.price:,.10g} {plan.case.currency} need "
+        f"**{plan.kwh_per_day(design.energy_j):.2f} kWh a day**, {100.0 * plan.above_bound_ratio(design):.2f} % more "
         f"than any fleet must, and {100.0 * saved:.0f} % less than if they stayed on."
     )
     if result.fleets:
@@ -400,34 +374,34 @@ def page(result: ClusterResult) -> Page:
             ),
             arithmetic_section(result.calculated),
         ),
-        ("Traffic", "; ".join((found.case.day.source, *found.case.day.notes))),
+        ("Traffic", "; ".join((plan.case.day.source, *plan.case.day.notes))),
         result.criteria_row,
     )
 
 
 def _chosen(result: ClusterResult) -> FleetSaving:
-    return next(one for one in result.fleets if one.design.fleet == result.answer.design.fleet)
+    return next(fleet for fleet in result.fleets if fleet.design.fleet == result.answer.design.fleet)
 
 
 def _designs(result: ClusterResult) -> Section:
-    found = result.answer
+    answer = result.answer
     loose = result.goal_designs[-1]
-    worst = max(found.designs, key=lambda one: one.energy_j)
+    worst = max(answer.designs, key=lambda design: design.energy_j)
     tiles = (
         Tile(
-            f"{found.kwh_per_day(found.bound.energy_j):.2f} kWh",
+            f"{answer.kwh_per_day(answer.bound.energy_j):.2f} kWh",
             "a day: the bound that no fleet beats",
-            f"{worst.name} needs {100.0 * found.above_bound_ratio(worst):+.1f} %",
+            f"{worst.name} needs {100.0 * answer.above_bound_ratio(worst):+.1f} %",
         ),
         Tile(
-            f"{100.0 * found.above_bound_ratio(loose):+.2f} %",
+            f"{100.0 * answer.above_bound_ratio(loose):+.2f} %",
             f"above it: {loose.name}",
-            f"{loose.price:,.10g} {found.case.currency} spent",
+            f"{loose.price:,.10g} {answer.case.currency} spent",
         ),
         Tile(
-            "0" if found.design.gap_ratio < EXACT else f"{100.0 * found.design.gap_ratio:.2g} %",
+            "0" if answer.design.gap_ratio < EXACT else f"{100.0 * answer.design.gap_ratio:.2g} %",
             "proven distance to the best fleet of the budget",
-            found.design.name,
+            answer.design.name,
         ),
     )
     return Section.of(
@@ -436,23 +410,23 @@ def _designs(result: ClusterResult) -> Section:
         "A mix of machines follows the load in finer steps than machines of one kind, so less capacity idles.",
         Tiles(tiles),
         traffic_figure(result),
-        power_figure(found),
+        power_figure(answer),
         energy_figure(result),
         price_figure(result),
         frontier_figure(result),
-        designs_table(found),
-        bool(found.notes) and Listing(title="Left out", entries=found.notes),
+        designs_table(answer),
+        bool(answer.notes) and Listing(title="Left out", entries=answer.notes),
     )
 
 
 def _plan(result: ClusterResult) -> Section:
-    found = result.answer
+    answer = result.answer
     return Section.of(
         "plan",
         "Which of them are on when",
-        f"The machines of {found.design.name} over the typical day.",
-        machines_figure(found),
-        Folded(summary="Every step", table=plan_table(found)),
+        f"The machines of {answer.design.name} over the typical day.",
+        machines_figure(answer),
+        Folded(summary="Every step", table=plan_table(answer)),
     )
 
 
@@ -467,8 +441,8 @@ def _sampling(result: ClusterResult) -> Section:
 
 
 def _switching(result: ClusterResult) -> Section:
-    found, days = result.answer, result.trace_days
-    rules = found.case.rules
+    answer, days = result.answer, result.trace_days
+    rules = answer.case.rules
     prose = (
         "Off-line, each step takes the machines that draw the least, and exchanges machines for a few watts. On-line, "
         "a machine is switched once keeping it has cost more than switching it (the work function algorithm of "
@@ -480,7 +454,7 @@ def _switching(result: ClusterResult) -> Section:
             else "."
         )
     )
-    step_s = found.case.trace.step_s if found.case.trace else 0.0
+    step_s = answer.case.trace.step_s if answer.case.trace else 0.0
     return Section.of(
         "switching",
         "Switching them on and off",
@@ -489,10 +463,10 @@ def _switching(result: ClusterResult) -> Section:
         bool(result.paybacks) and switching_figure(result),
         fleets_table(result),
         savings_table(
-            found.trace_savings,
+            answer.trace_savings,
             days,
             name="trace",
-            title=f"{found.design.name} over {days:.0f} days in steps of {step_s / 60.0:g} min",
-            traffic=trace_traffic(found),
+            title=f"{answer.design.name} over {days:.0f} days in steps of {step_s / 60.0:g} min",
+            traffic=trace_traffic(answer),
         ),
     )

@@ -1,21 +1,15 @@
 """Which machines of a fleet to switch on: the least power that carries a load.
 
-For a given fleet the steps of a day are independent and equal loads have equal answers, so each load is solved once,
-and one table over capacity answers all loads together (``cover``, ``spare_cover``, ``idle_cover``,
-``idle_spare_cover``). Capacities without a common quantum go to HiGHS (``program``).
-
-Power that a given set of machines draws at a given load.
-
-One step as an integer program on HiGHS: slower than the tables, but for any capacity, with idle power and spares.
-
-::
+For a given fleet the steps of a day are independent and equal loads have equal answers, so each distinct load is solved
+once, and one table over capacity answers all loads together (:mod:`routecast.plan.cluster.cover`). For capacities
+without a common quantum HiGHS solves one integer program for each load::
 
     minimise    Σ idle_k n_k + slope_k y_k     or     Σ C_k n_k
     subject to  Σ y_k = T,   0 <= y_k <= R_k n_k,   0 <= n_k <= N_k whole
                 Σ C_k n_k <= I,   Σ idle_k n_k + slope_k y_k <= P
 
 With ``spare`` machines the n_k split into a base that carries T alone and ``spare`` others, each at least as large as
-any of the base; the capacity that divides the two is tried out.
+any of the base; every capacity is tried as the one that divides the two.
 """
 
 from __future__ import annotations
@@ -23,14 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import highspy
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
-from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, Schedule, check
-from routecast.plan.cluster.step.cover import (
+from routecast.plan.cluster.cover import (
     Floats,
     Ints,
     common_quantum,
@@ -43,6 +36,7 @@ from routecast.plan.cluster.step.cover import (
     spare_cover_costs,
     spare_cover_counts,
 )
+from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, Schedule, check
 from routecast.quantity import format_bps
 from routecast.quantity.schema import field, value
 
@@ -59,12 +53,12 @@ __all__ = [
 ]
 
 _LEAST_W = 1e-8
-"""The solver takes no number below 1e-9 into a row, and so little power decides nothing."""
+"""The solver ignores coefficients below 1e-9; so little power decides nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class StepAnswer:
-    """Machines for one load, with what was minimised."""
+    """Machines for one load, and the minimised value."""
 
     value: float
     counts: tuple[int, ...]
@@ -77,35 +71,20 @@ def solve_step(
     spare: int,
     *,
     minimise: Literal["power", "price"] = "power",
-    extra_w: np.ndarray[Any, np.dtype[np.float64]] | None = None,
+    extra_w: Floats | None = None,
     budget: float | None = None,
     most_w: float | None = None,
 ) -> StepAnswer | None:
-    """Return the best machines for one load, None where the constraints allow none.
+    """Return the machines for one load that need the least power or price; None where the constraints allow none.
 
-    Parameters
-    ----------
-    arrays : GroupArrays
-    limits : array of shape (groups,)
-        N_k.
-    load_bps : float
-        T.
-    spare : int
-        Machines that may fail.
-    minimise : str
-        What to minimise.
-    extra_w : array of shape (groups,), optional
-        Power that each machine is taken to draw on top, to decide between equal answers.
-    budget : float, optional
-        I, the most that the machines may cost.
-    most_w : float, optional
-        The most power that they may draw.
+    ``limits`` holds N_k, shape (groups,). ``extra_w``, shape (groups,), is added to each machine's power to decide
+    between equal answers. ``budget`` and ``most_w`` limit the machines' price and power.
     """
     if load_bps <= 0.0:
         return StepAnswer(value=0.0, counts=(0,) * limits.size)
     splits = [math.inf] if spare == 0 else np.unique(arrays.capacity_bps).tolist()
-    found = [_solve(arrays, limits, load_bps, spare, split, minimise, extra_w, budget, most_w) for split in splits]
-    return min((answer for answer in found if answer is not None), default=None)
+    answers = [_solve(arrays, limits, load_bps, spare, split, minimise, extra_w, budget, most_w) for split in splits]
+    return min((answer for answer in answers if answer is not None), default=None)
 
 
 def _solve(
@@ -115,7 +94,7 @@ def _solve(
     spare: int,
     split_bps: float,
     minimise: str,
-    extra_w: np.ndarray[Any, np.dtype[np.float64]] | None,
+    extra_w: Floats | None,
     budget: float | None,
     most_w: float | None,
 ) -> StepAnswer | None:
@@ -139,10 +118,10 @@ def _solve(
     shares = [model.addVariable(lb=0.0, ub=1.0) for _ in groups]
     for k in groups:
         model.addConstr(base[k] + others[k] <= most[k])
-        # No share is above 1, so of a machine that carries the load the part of it that it could carry is no matter.
+        # No share exceeds 1, so a larger coefficient than 1 changes nothing.
         model.addConstr(shares[k] - min(capacity[k] / load_bps, 1.0) * (base[k] + others[k]) <= 0.0)
     model.addConstr(model.qsum(shares) == 1.0)
-    # In whole quanta the row cannot be missed by a tolerance: its left side is whole.
+    # In quanta the left side of the row is an integer, so no tolerance decides whether it holds.
     quantum_bps = common_quantum(capacity, load_bps)
     unit_bps = load_bps if quantum_bps is None else quantum_bps
     need = 1.0 if quantum_bps is None else math.ceil(load_bps / quantum_bps * (1.0 - 1e-12))
@@ -192,14 +171,9 @@ def group_arrays(problem: ClusterProblem) -> GroupArrays:
 
 
 def power_w(arrays: GroupArrays, counts: Ints, loads_bps: Floats) -> Floats:
-    """Return Σ idle n plus the energy of the load, which goes to the machines of the least slope first.
+    """Return Σ idle n plus the power of the load, W, which fills the machines of the least slope first.
 
-    Parameters
-    ----------
-    arrays : GroupArrays
-    counts : array of shape (loads, groups)
-        Machines that are on; they are taken to be able to carry the load.
-    loads_bps : array of shape (loads,)
+    ``counts``, shape (loads, groups), are the machines that are on and can carry ``loads_bps``, shape (loads,).
     """
     total = counts @ arrays.idle_w
     left = loads_bps.copy()
@@ -211,8 +185,8 @@ def power_w(arrays: GroupArrays, counts: Ints, loads_bps: Floats) -> Floats:
 
 
 _TIE = 1e-9
-"""Power that one machine more costs in a choice, relative to the least power of a group: of equal answers the one of
-fewest machines wins, then the cheapest. Answers may be this much from the least power."""
+"""Power that each machine adds in a choice, relative to the least power of a group: of equal answers the one with the
+fewest machines wins, then the cheapest. Answers may be this far from the least power."""
 _PRICE_TIE = 1e-2
 _ROUND = 1e-9
 
@@ -220,20 +194,10 @@ _ROUND = 1e-9
 class Dispatcher:
     """Solves the distinct loads of a problem for one fleet after another.
 
-    Attributes
-    ----------
-    loads_bps : array of shape (loads,)
-        Distinct loads, rising.
-    repeats : array of shape (loads,)
-        Steps of each load.
-    of_step : array of shape (steps,)
-        Number of the load of each step.
-    quantum_bps : float or None
-        What all capacities are multiples of; None where integer programs answer instead of tables.
-    most : array of shape (groups,)
-        Machines of each group beyond which more are of no use in any step, and no more than can be had.
-    pause : callable or None
-        Called between programs and between tables of those answers that take long; what it raises ends them.
+    ``loads_bps``, ``repeats`` and ``of_step`` are the distinct loads in rising order, the steps of each, and the number
+    of each step's load. All capacities are multiples of ``quantum_bps``; where it is None, integer programs answer
+    instead of tables. ``most``, shape (groups,), are the machines of each group that can be of use and are available.
+    ``pause`` is called between programs and between tables that take long; it may raise to end them.
     """
 
     def __init__(self, problem: ClusterProblem, loads_bps: Sequence[float] | None = None) -> None:
@@ -248,7 +212,10 @@ class Dispatcher:
         capacity = self.arrays.capacity_bps
         self.most: Ints = np.array(
             [
-                _no_more_than(math.ceil(peak_bps / size * (1.0 - _ROUND)) + problem.spare, group.available)
+                min(
+                    math.ceil(peak_bps / size * (1.0 - _ROUND)) + problem.spare,
+                    math.inf if group.available is None else group.available,
+                )
                 for size, group in zip(capacity.tolist(), problem.groups, strict=True)
             ],
             dtype=np.int64,
@@ -263,12 +230,12 @@ class Dispatcher:
 
     @property
     def tabulated(self) -> bool:
-        """Whether tables answer, not integer programs."""
+        """Whether tables answer instead of integer programs."""
         return self.quantum_bps is not None
 
     @property
     def quick(self) -> bool:
-        """Whether a fleet is answered exactly in the time of one table."""
+        """Whether one table answers a fleet exactly."""
         return self.tabulated and not (self._linear and self.problem.spare)
 
     @property
@@ -283,7 +250,7 @@ class Dispatcher:
         return np.asarray(tie * (1.0 + _PRICE_TIE * prices), dtype=np.float64)
 
     def limits(self, fleet: Sequence[int] | None) -> Ints:
-        """Return how many machines of each group a step may use; all that can be of use without a fleet."""
+        """Return how many machines of each group a step may use; without a fleet all that can be of use."""
         if fleet is None:
             return self.most
         return np.minimum(np.asarray(fleet, dtype=np.int64), self.most)
@@ -314,13 +281,7 @@ class Dispatcher:
         return float(self.power_w(fleet) @ self.repeats) * self.problem.step_s
 
     def counts(self, fleet: Sequence[int] | None = None) -> Ints:
-        """Return the machines that are on for every distinct load, shape (loads, groups).
-
-        Raises
-        ------
-        InfeasiblePlan
-            The fleet does not carry a load.
-        """
+        """Return the machines that are on for every distinct load, shape (loads, groups)."""
         limits = self.limits(fleet)
         carried_bps = self.carried_bps(limits)
         peak_bps = float(self.loads_bps[-1])
@@ -347,7 +308,7 @@ class Dispatcher:
         return cover_counts(self._weights, costs, limits, self._needs)
 
     def carried_bps(self, fleet: Sequence[int] | Ints) -> float:
-        """Return what a fleet routes without its ``spare`` largest machines."""
+        """Return the capacity of a fleet without its ``spare`` largest machines."""
         sizes = np.repeat(self.arrays.capacity_bps, np.asarray(fleet, dtype=np.int64))
         return float(np.sort(sizes)[::-1][self.problem.spare :].sum())
 
@@ -371,11 +332,7 @@ class Dispatcher:
         )
 
 
-def _no_more_than(useful: int, available: int | None) -> int:
-    return useful if available is None else min(useful, available)
-
-
-def _fleet_checked(problem: ClusterProblem, fleet: Sequence[int] | None) -> None:
+def _check_fleet(problem: ClusterProblem, fleet: Sequence[int] | None) -> None:
     if fleet is None:
         return
     if len(fleet) != len(problem.groups):
@@ -393,23 +350,8 @@ def _fleet_checked(problem: ClusterProblem, fleet: Sequence[int] | None) -> None
 def cheapest(problem: ClusterProblem, load_bps: float, *, at_most: tuple[int, ...] | None = None) -> tuple[int, ...]:
     """Return the machines n_k that carry one load at least power (Li 2012, (8.2), (8.4)).
 
-    Exact, to 1e-9 of a machine's power. Of equal answers the one of fewest machines wins, then the cheapest.
-
-    Parameters
-    ----------
-    problem : ClusterProblem
-        Its traffic is not read.
-    load_bps : float
-        T, finite and at least 0.
-    at_most : tuple of int, optional
-        N_k; without it as many as a group's ``available``.
-
-    Raises
-    ------
-    InfeasiblePlan
-        The machines do not carry the load.
-    ModelProblem
-        A field is out of range.
+    The answer is exact to 1e-9 of a machine's power; of equal answers the one with the fewest machines wins, then the
+    cheapest. Without ``at_most``, N_k, as many machines as are available may be used.
     """
     return cheapest_of_many(problem, [load_bps], at_most=at_most)[0]
 
@@ -418,28 +360,14 @@ def cheapest_of_many(
     problem: ClusterProblem, loads_bps: Sequence[float], *, at_most: tuple[int, ...] | None = None
 ) -> list[tuple[int, ...]]:
     """Return ``cheapest`` of every load, all from one table."""
-    asked = ClusterProblem(
+    loads_only = ClusterProblem(
         groups=problem.groups, traffic_bps=tuple(loads_bps), step_s=problem.step_s, spare=problem.spare
     )
-    return list(schedule(asked, at_most).on)
+    return list(schedule(loads_only, at_most).on)
 
 
 def schedule(problem: ClusterProblem, fleet: Sequence[int] | None = None) -> Schedule:
-    """Return the cheapest machines of every step, steps taken for themselves.
-
-    Parameters
-    ----------
-    problem : ClusterProblem
-    fleet : sequence of int, optional
-        N_k; without it as many as a group's ``available``.
-
-    Raises
-    ------
-    InfeasiblePlan
-        The fleet does not carry a step.
-    ModelProblem
-        A field is out of range.
-    """
+    """Return the cheapest machines of every step, each step independent of the others."""
     check(problem)
-    _fleet_checked(problem, fleet)
+    _check_fleet(problem, fleet)
     return Dispatcher(problem).schedule(fleet)

@@ -1,7 +1,7 @@
 """Cheapest machines for every load at once: a bounded knapsack cover over capacities in a common quantum.
 
 One table answers all loads of a day, because the cheapest cover of x quanta is known for every x on the way to the
-largest. Machines of a group enter in parcels of 1, 2, 4, … so that a group of N costs about log2 N passes.
+largest. Machines of a group enter in parcels of 1, 2, 4, …, so a group of N costs about log2 N passes.
 
 ::
 
@@ -40,20 +40,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MAX_CELLS = 400_000
-"""Longest table: beyond it the capacities have no quantum of use and a step is solved as an integer program."""
+"""The longest table; with a finer quantum a step is solved as an integer program."""
 
 _ROUND = 1e-9
 
 
 def common_quantum(capacities_bps: Sequence[float], peak_bps: float) -> float | None:
-    """Return the largest quantum that all capacities are multiples of, None if it is too fine for a table.
+    """Return the largest quantum of which all capacities are multiples, bit/s; None if it is too fine for a table.
 
-    Parameters
-    ----------
-    capacities_bps : sequence of float
-        R_k; whole multiples of 1 bit/s, as all that people write in Mbit/s or Gbit/s is.
-    peak_bps : float
-        The largest load.
+    Capacities must be whole multiples of 1 bit/s.
     """
     whole = [round(capacity_bps) for capacity_bps in capacities_bps]
     if any(abs(n - c) > _ROUND * c or n == 0 for n, c in zip(whole, capacities_bps, strict=True)):
@@ -72,16 +67,10 @@ def parcels(limit: int) -> Iterator[int]:
 
 
 def cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, start: Floats | None = None) -> Floats:
-    """Return g(x) for x = 0..``cells``: least cost of machines of at least x quanta, inf where there is none.
+    """Return g(x) for x = 0..``cells``: the least cost of machines of at least x quanta, inf where there are none.
 
-    Parameters
-    ----------
-    weights, costs, limits : arrays of shape (groups,)
-        Quanta of capacity, cost and greatest number of each group's machines.
-    cells : int
-        The largest x wanted.
-    start : array of shape (cells + 1,), optional
-        g of machines that were put in before; not changed.
+    ``weights``, ``costs`` and ``limits``, shape (groups,), are each group's quanta, cost and number of machines;
+    ``start`` is g of the machines that are already in.
     """
     if start is None:
         table = np.full(cells + 1, np.inf)
@@ -95,7 +84,7 @@ def cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, start: F
 
 
 def _put(table: Floats, weight: int, cost: float) -> None:
-    """Let one parcel be taken or left; the right sides are copies, so no parcel is taken twice."""
+    """Allow one parcel more; the right sides are copies, so no parcel is taken twice."""
     if weight < table.size:
         through = table[: table.size - weight] + cost
         np.minimum(table[weight:], through, out=table[weight:])
@@ -105,10 +94,7 @@ def _put(table: Floats, weight: int, cost: float) -> None:
 
 
 def cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints) -> Ints:
-    """Return the machines behind ``cover_costs`` at each need, shape (needs, groups).
-
-    Every need must be coverable.
-    """
+    """Return the machines of ``cover_costs`` at each need, shape (needs, groups); every need must be coverable."""
     return parcels_taken(_put, range(limits.size), weights, costs, limits, needs)
 
 
@@ -120,18 +106,9 @@ def parcels_taken(
     limits: Ints,
     needs: Ints,
 ) -> Ints:
-    """Return the machines that a table was lowered by at each need, shape (needs, groups).
+    """Return the machines that lower a table at each need, shape (needs, groups); every need must be coverable.
 
-    Parameters
-    ----------
-    put : callable
-        Lowers a table, in place, by one parcel of a weight and a cost.
-    order : iterable of int
-        The groups as they are put in.
-    weights, costs, limits
-        As for :func:`cover_costs`.
-    needs : array
-        In quanta; each must be met with these machines.
+    ``put`` allows one parcel of a weight and a cost more in a table, in place; ``order`` is the order of the groups.
     """
     table = np.full(int(needs.max(initial=0)) + 1, np.inf)
     table[0] = 0.0
@@ -163,7 +140,7 @@ def parcels_taken(
 
 
 def put_exactly(table: Floats, weight: int, cost: float) -> None:
-    """Let one parcel be taken or left, for exactly so many quanta; what it adds to is a copy."""
+    """Allow one parcel more, for machines of exactly x quanta; the right side is a copy."""
     if weight < table.size:
         np.minimum(table[weight:], table[:-weight] + cost, out=table[weight:])
 
@@ -171,7 +148,7 @@ def put_exactly(table: Floats, weight: int, cost: float) -> None:
 def _last_machines(
     weights: Ints, full: Floats, slopes: Floats, limits: Ints, cells: int
 ) -> Iterator[tuple[int, Floats]]:
-    """Yield each group m that there is a machine of, with F_m."""
+    """Yield each group m that has a machine, with F_m."""
     table = np.full(cells + 1, np.inf)
     table[0] = 0.0
     for group in np.argsort(slopes, kind="stable").tolist():
@@ -204,15 +181,8 @@ def _windows(loads: Floats, weight: int) -> tuple[Ints, Ints]:
 def idle_cover_costs(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, loads: Floats) -> Floats:
     """Return the least power of every load, inf where the machines do not carry it.
 
-    Parameters
-    ----------
-    weights : array of shape (groups,)
-        Capacities in quanta.
-    idle, slopes : arrays of shape (groups,)
-        Power without load, and power for each quantum of load.
-    limits : array of shape (groups,)
-    loads : array
-        In quanta, not necessarily whole.
+    ``weights`` are capacities in quanta, ``idle`` is the power without load, ``slopes`` the power for each quantum of
+    load, each of shape (groups,); ``loads`` are in quanta, not necessarily whole.
     """
     cells = int(np.floor(loads.max(initial=0.0) + 1e-9))
     quanta = np.arange(cells + 1)
@@ -245,7 +215,7 @@ def _last_machine_of(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, 
 
 
 def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, loads: Floats) -> Ints:
-    """Return the machines behind ``idle_cover_costs``, shape (loads, groups)."""
+    """Return the machines of ``idle_cover_costs``, shape (loads, groups)."""
     last, at = _last_machine_of(weights, idle, slopes, limits, loads)
     counts = np.zeros((loads.size, limits.size), dtype=np.int64)
     order = np.argsort(slopes, kind="stable").tolist()
@@ -263,11 +233,9 @@ def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints,
 
 # Cheapest machines that carry a load even without the ``spare`` largest of them, for all loads at once.
 #
-# The machines that are on, sorted by capacity, are a base that carries the load alone and ``spare`` others that are
-# each
-# at least as large as any of the base. The others carry nothing that is needed, so they are the cheapest of their
-# kind.
-# Tried out are the largest group g of the base and how many of g are among the others: groups × (spare + 1) tables.
+# The machines that are on, sorted by capacity, are a base that carries the load alone and ``spare`` others, each at
+# least as large as any of the base. The others are not needed for the load, so they are the cheapest of that size. Each
+# largest group g of the base is tried with each number of its machines among the others: groups × (spare + 1) tables.
 
 
 @value
@@ -321,12 +289,12 @@ def spare_cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, sp
 
 
 def _with(weights: Ints, costs: Floats, table: Floats, group: int, limit: int) -> Floats:
-    one = slice(group, group + 1)
-    return cover_costs(weights[one], costs[one], np.array([limit]), table.size - 1, start=table)
+    own = slice(group, group + 1)
+    return cover_costs(weights[own], costs[own], np.array([limit]), table.size - 1, start=table)
 
 
 def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, spare: int) -> Ints:
-    """Return the machines behind ``spare_cover_costs`` at each need, shape (needs, groups)."""
+    """Return the machines of ``spare_cover_costs`` at each need, shape (needs, groups)."""
     cells = int(needs.max(initial=0))
     best = np.full(needs.size, np.inf)
     counts = np.zeros((needs.size, limits.size), dtype=np.int64)
@@ -343,11 +311,9 @@ def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, 
 # Cheapest machines with spares whose power rises with their load, for all loads at once.
 #
 # The machines that are on are a base that carries the load T alone and ``spare`` others, each at least as large as any
-# of
-# the base. The others are tried out. All machines share the load, the least slope first: with the groups in order of
-# slope, those before group m are full, m takes the rest, those after m idle and stand by. What the base lacks beside
-# its
-# z on full machines is then known, so the two parts are tables of their own::
+# of the base. Every choice of others is tried. All machines share the load, the least slope first: with the groups in
+# order of slope, those before group m are full, m takes the rest, those after m are idle. The base's z on full machines
+# then determines the rest, so the two parts are separate tables::
 #
 #     f(T) = min over others, m, z of  F_m(z) + slope_m (T − O_m − z) + E_m(T − z − …),   0 <= T − O_m − z <= R_m
 #
@@ -356,12 +322,12 @@ def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, 
 
 
 _BLOCK = 1_000_000
-"""Sums that are looked at together."""
+"""Sums that are computed together."""
 
 
 @value
 class _Case:
-    """Which others there are, which group is neither full nor idle, and how many of it stand by.
+    """A choice of others, the group that is neither full nor idle, and how many machines of it are idle.
 
     ``full`` is F over the machines of ``full_limits``, ``idle`` E over those of ``idle_limits``; ``fixed`` is the power
     of all other machines without the rest of the load, of which ``base`` are in the base and route ``base_cells``.
@@ -389,7 +355,7 @@ def _others(limits: Ints, spare: int) -> Iterator[Ints]:
 
 
 def _grown(table: Floats, weight: int, cost: float, limit: int) -> Floats:
-    """Return a copy of F with up to ``limit`` full machines more."""
+    """Return a copy of F with up to ``limit`` more full machines."""
     table = table.copy()
     for size in parcels(limit):
         put_exactly(table, size * weight, size * cost)
@@ -405,8 +371,8 @@ def _cases(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, cells: int
     after: dict[int, Floats] = {}
     for group in reversed(order):
         after[group] = standby
-        one = slice(group, group + 1)
-        standby = cover_costs(weights[one], idle[one], bounds[one], standby.size - 1, start=standby)
+        own = slice(group, group + 1)
+        standby = cover_costs(weights[own], idle[own], bounds[own], standby.size - 1, start=standby)
     table = np.full(cells + 1, np.inf)
     table[0] = 0.0
     others_full = 0
@@ -418,7 +384,7 @@ def _cases(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, cells: int
         weight, bound, spares = int(weights[group]), int(bounds[group]), int(others[group])
         full_w = float(idle[group] + slopes[group] * weight)
         idle_limits[group] = 0
-        # (machines of the group beside the full ones, how many of those may be full, what the rest may come to)
+        # (machines of the group that are not full, how many are full at most, the greatest load of the former)
         beside = [
             (extra + 1, bound - 1 - extra, weight)
             for extra in range(min(bound - 1, math.ceil(others_full / weight)) + 1 if bound else 0)
@@ -447,8 +413,8 @@ def _cases(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, cells: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The best case of every load, with z and what idle machines must route."""
+class _BestCases:
+    """The best case of every load, with z and the quanta of idle machines."""
 
     cost: Floats
     case: Ints
@@ -457,7 +423,7 @@ class _Found:
     cases: list[_Case]
 
 
-def _find(
+def _best_cases(
     weights: Ints,
     idle: Floats,
     slopes: Floats,
@@ -465,24 +431,24 @@ def _find(
     loads: Floats,
     spare: int,
     pause: Callable[[], None] | None,
-) -> _Found:
-    whole = np.floor(loads + 1e-9).astype(np.int64)
-    parts = np.ceil(loads * (1.0 - 1e-12)).astype(np.int64) - whole
+) -> _BestCases:
+    quanta = np.floor(loads + 1e-9).astype(np.int64)
+    fractions = np.ceil(loads * (1.0 - 1e-12)).astype(np.int64) - quanta
     cost = np.where(loads > 0.0, np.inf, 0.0)
     case_of = np.full(loads.size, -1, dtype=np.int64)
     full_of, idle_of = np.zeros_like(case_of), np.zeros_like(case_of)
     kept: list[_Case] = []
     for others in _others(limits, spare):
-        for case in _cases(weights, idle, slopes, limits, int(whole.max(initial=0)), others):
+        for case in _cases(weights, idle, slopes, limits, int(quanta.max(initial=0)), others):
             if pause is not None:
                 pause()
             slope = float(slopes[case.group])
             better_somewhere = False
-            for part in (0, 1):
-                # z falls short of the load by from 0 to `width`: of a load with a part of a quantum, one less whole.
-                most_short = min(case.width - part, case.full.size - 1 - case.others_full)
+            for fraction in (0, 1):
+                # z falls short of the load by 0 to `width` quanta, one less if the load has a fraction of a quantum.
+                most_short = min(case.width - fraction, case.full.size - 1 - case.others_full)
                 short = np.arange(most_short + 1)
-                lacking = np.maximum(case.others_full + short + part - case.base_cells, 0)
+                lacking = np.maximum(case.others_full + short + fraction - case.base_cells, 0)
                 last = case.idle[lacking]
                 known = np.flatnonzero(np.isfinite(last))
                 if not known.size:
@@ -490,10 +456,10 @@ def _find(
                 short, last = short[: known[-1] + 1], last[: known[-1] + 1]
                 reduced = np.concatenate([np.full(short.size, np.inf), case.full - slope * np.arange(case.full.size)])
                 windows = np.lib.stride_tricks.sliding_window_view(reduced, short.size)
-                rows = np.flatnonzero((loads > 0.0) & (parts == part) & (whole >= case.others_full))
+                rows = np.flatnonzero((loads > 0.0) & (fractions == fraction) & (quanta >= case.others_full))
                 for begin in range(0, rows.size, max(_BLOCK // short.size, 1)):
                     block = rows[begin : begin + max(_BLOCK // short.size, 1)]
-                    top = whole[block] - case.others_full
+                    top = quanta[block] - case.others_full
                     sums = windows[top + 1] + last[::-1]
                     at = np.argmin(sums, axis=1)
                     value = sums[np.arange(block.size), at] + case.fixed + slope * (loads[block] - case.others_full)
@@ -507,7 +473,7 @@ def _find(
                         idle_of[here] = lacking[gap]
             if better_somewhere:
                 kept.append(case)
-    return _Found(cost, case_of, full_of, idle_of, kept)
+    return _BestCases(cost, case_of, full_of, idle_of, kept)
 
 
 def idle_spare_costs(
@@ -519,23 +485,11 @@ def idle_spare_costs(
     spare: int,
     pause: Callable[[], None] | None = None,
 ) -> Floats:
-    """Return the least power of every load, inf where the machines do not carry it.
+    """Return the least power of every load, inf where the machines do not carry it, ``spare`` machines kept.
 
-    Parameters
-    ----------
-    weights : array of shape (groups,)
-        Capacities in quanta.
-    idle, slopes : arrays of shape (groups,)
-        Power without load, and power for each quantum of load.
-    limits : array of shape (groups,)
-    loads : array
-        In quanta, not necessarily whole.
-    spare : int
-        Machines that may fail, at least 1.
-    pause : callable, optional
-        Called now and then; may raise.
+    The arrays are those of ``idle_cover_costs``; ``pause`` is called now and then and may raise.
     """
-    return _find(weights, idle, slopes, limits, loads, spare, pause).cost
+    return _best_cases(weights, idle, slopes, limits, loads, spare, pause).cost
 
 
 def idle_spare_counts(
@@ -547,15 +501,15 @@ def idle_spare_counts(
     spare: int,
     pause: Callable[[], None] | None = None,
 ) -> Ints:
-    """Return the machines behind ``idle_spare_costs``, shape (loads, groups)."""
-    found = _find(weights, idle, slopes, limits, loads, spare, pause)
+    """Return the machines of ``idle_spare_costs``, shape (loads, groups)."""
+    best = _best_cases(weights, idle, slopes, limits, loads, spare, pause)
     counts = np.zeros((loads.size, limits.size), dtype=np.int64)
     order = np.argsort(slopes, kind="stable").tolist()
-    for number in sorted(set(found.case[found.case >= 0].tolist())):
-        case = found.cases[number]
-        rows = np.flatnonzero(found.case == number)
-        full = parcels_taken(put_exactly, order, weights, idle + slopes * weights, case.full_limits, found.full[rows])
-        standby = cover_counts(weights, idle, case.idle_limits, found.idle[rows])
+    for number in sorted(set(best.case[best.case >= 0].tolist())):
+        case = best.cases[number]
+        rows = np.flatnonzero(best.case == number)
+        full = parcels_taken(put_exactly, order, weights, idle + slopes * weights, case.full_limits, best.full[rows])
+        standby = cover_counts(weights, idle, case.idle_limits, best.idle[rows])
         counts[rows] = full + standby + case.others
         counts[rows, case.group] += case.base
     return counts

@@ -1,1 +1,0 @@
-"""One step of the day: which machines to switch on, and what they draw."""
