@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from routecast.load.frames import FrameMix
-from routecast.plan.placement.classes import classes_of, meant, obeys
-from routecast.plan.placement.mapping import mapping_of
+from routecast.plan.placement.candidates import candidate_of_servers, classes_of, is_allowed, members_of
 from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict_lossless_pps
-from routecast.plan.placement.whole import Placement, load_of, router_of
+from routecast.plan.placement.simulation import ElementPlacement, load_of, router_of
 from routecast.router.model import Contention, Policy, ServiceCost
 from routecast.router.virtual.technology import Technology
 
@@ -75,24 +74,22 @@ def multistage(
     )
 
 
-def every_placement(problem: PlacementProblem) -> Iterator[Placement]:
+def every_placement(problem: PlacementProblem) -> Iterator[ElementPlacement]:
     """Yield every placement that the rules allow, whatever is alike."""
     classes = classes_of(problem)
     names = [name for group in problem.elements for name in group.names]
     hosts = [name for group in problem.servers for name in group.names]
     for where in product(hosts, repeat=len(names)):
         servers = dict(zip(names, where, strict=True))
-        mapping = mapping_of(classes, servers)
+        candidate = candidate_of_servers(classes, servers)
         most = problem.rules.most_servers
         if most is not None and len(set(where)) > most:
             continue
-        if _holds(problem, servers) and all(
-            obeys(problem, classes, column.host, column.counts) for column, _ in mapping
-        ):
-            yield Placement(servers=servers)
+        if _holds(problem, servers) and all(is_allowed(classes, pattern) for pattern, _ in candidate):
+            yield ElementPlacement(servers=servers)
 
 
-def lossless_pps(problem: PlacementProblem, placement: Placement) -> float:
+def lossless_pps(problem: PlacementProblem, placement: ElementPlacement) -> float:
     """Predict what a whole placement carries without loss."""
     return predict_lossless_pps(router_of(problem, placement), load_of(problem))
 
@@ -100,15 +97,15 @@ def lossless_pps(problem: PlacementProblem, placement: Placement) -> float:
 def _holds(problem: PlacementProblem, servers: Mapping[str, str]) -> bool:
     """Look at rules on named elements one by one, as a reader of the file would."""
     for rule in problem.rules.apart:
-        members = [one for name in rule for one in meant(name, problem.elements)]
+        members = [one for name in rule for one in members_of(name, problem.elements)]
         if len({servers[one] for one in members}) < len(members):
             return False
     for rule in problem.rules.together:
-        members = [one for name in rule for one in meant(name, problem.elements)]
+        members = [one for name in rule for one in members_of(name, problem.elements)]
         if len({servers[one] for one in members}) > 1:
             return False
     for name, where in problem.rules.on.items():
-        allowed = {one for host in where for one in meant(host, problem.servers)}
-        if any(servers[one] not in allowed for one in meant(name, problem.elements)):
+        allowed = {one for host in where for one in members_of(host, problem.servers)}
+        if any(servers[one] not in allowed for one in members_of(name, problem.elements)):
             return False
     return True

@@ -21,7 +21,7 @@ from routecast.plan.placement.model import (
     ServerGroup,
 )
 from routecast.plan.placement.prediction import predict
-from routecast.plan.placement.whole import Placement, load_of, router_of
+from routecast.plan.placement.simulation import ElementPlacement, load_of, router_of
 
 BARE = technology(nic_receive=cost(0.0), receive=cost(0.0), send=cost(0.0), switch=cost(0.0))
 """Only functions cost anything."""
@@ -167,7 +167,7 @@ def test_local_balancing_spares_the_wire_only_as_far_as_frames_leave_where_they_
 ) -> None:
     technique = technology(nic_receive=cost(2.0))
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technique),)
-    where = Placement(servers={"lb 1": "s 1", "lb 2": "s 2", "br 1": "s 1", "br 2": "s 2"})
+    where = ElementPlacement(servers={"lb 1": "s 1", "lb 2": "s 2", "br 1": "s 1", "br 2": "s 2"})
     carried = {}
     for balancing in ("round_robin", "local"):
         problem = multistage(2, 2, servers, balancing=balancing)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from placements import FREE, every_placement, lossless_pps, multistage, technology
 
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.classes import classes_of
+from routecast.plan.placement.candidates import classes_of
 from routecast.plan.placement.model import Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict, predict_lossless_pps
-from routecast.plan.placement.search import Search, most_by_work
+from routecast.plan.placement.search import PlacementSearch, work_bound_pps
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.server_view import server_view
-from routecast.plan.placement.whole import Placement, load_of, router_of
+from routecast.plan.placement.simulation import ElementPlacement, load_of, router_of
 
 PLAIN = technology()
 CROWDED = technology(sigma=0.15, switch_cost=0.5)
@@ -67,8 +67,8 @@ def problems(draw: st.DrawFn) -> PlacementProblem:
 def test_the_search_finds_what_trying_every_placement_finds_and_its_bound_is_no_lower(
     problem: PlacementProblem,
 ) -> None:
-    tried = {one: lossless_pps(problem, Placement(servers=dict(one))) for one in _different(problem)}
-    search = Search(problem=problem, classes=classes_of(problem), loads=ServerLoads(problem))
+    tried = {one: lossless_pps(problem, ElementPlacement(servers=dict(one))) for one in _different(problem)}
+    search = PlacementSearch(problem=problem, classes=classes_of(problem), loads=ServerLoads(problem))
     found = search.most_lossless()
     if not tried:
         assert found is None
@@ -78,7 +78,7 @@ def test_the_search_finds_what_trying_every_placement_finds_and_its_bound_is_no_
     near = 0.06 if problem.servers[0].technology.switch_cost_s else near_of(problem)
     assert found.value == pytest.approx(max(tried.values()), rel=near)
     assert found.bound >= max(tried.values()) * (1.0 - near)
-    assert most_by_work(problem, search.loads) >= max(tried.values())
+    assert work_bound_pps(problem, search.loads) >= max(tried.values())
 
 
 def near_of(problem: PlacementProblem) -> float:
@@ -91,12 +91,12 @@ def near_of(problem: PlacementProblem) -> float:
 
 def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
     """Return the placements, one of those that differ by like servers and elements only."""
-    from routecast.plan.placement.mapping import mapping_of
+    from routecast.plan.placement.candidates import candidate_of_servers
 
     classes = classes_of(problem)
     return [
         tuple(one.servers.items())
-        for one in {mapping_of(classes, one.servers): one for one in every_placement(problem)}.values()
+        for one in {candidate_of_servers(classes, one.servers): one for one in every_placement(problem)}.values()
     ]
 
 
@@ -123,7 +123,7 @@ def test_no_server_carries_more_than_its_bound_says() -> None:
         for routers in range(4):
             here = {"lb": balancers, "br": routers}
             if balancers + routers:
-                assert loads.carries("s", here).capacity_pps <= loads.at_most_pps("s", here)
+                assert loads.capacity("s", here).capacity_pps <= loads.bound_pps("s", here)
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def test_the_least_watts_are_those_that_trying_all_placements_finds() -> None:
     )
     watts = {}
     for one in _different(problem):
-        placement = Placement(servers=dict(one))
+        placement = ElementPlacement(servers=dict(one))
         if lossless_pps(problem, placement) < target_pps:
             continue
         whole = predict(router_of(problem, placement), load_of(problem))
@@ -168,7 +168,7 @@ def test_the_least_watts_are_those_that_trying_all_placements_finds() -> None:
 def test_in_overload_the_answer_forwards_what_the_best_of_all_placements_forwards() -> None:
     problem = multistage(2, 2, two(), goal=Goal(throughput="forwarded", seconds=30.0), offered_pps=2e6)
     tried = [
-        predict(router_of(problem, Placement(servers=dict(one))), load_of(problem)).forwarded_pps
+        predict(router_of(problem, ElementPlacement(servers=dict(one))), load_of(problem)).forwarded_pps
         for one in _different(problem)
     ]
     found = answer(problem, simulate=False)

@@ -130,45 +130,45 @@ def cluster(
     )
     make_out_folder(out)
     with progress_bar(f"plan {case.name}") as progress:
-        found = answer(case, progress=progress, keeps_interrupted=True)
-    for note in (*case.day.notes, *found.notes):
+        plan = answer(case, progress=progress, keeps_interrupted=True)
+    for note in (*case.day.notes, *plan.notes):
         remark(note)
     if as_json:
-        print_json(found.to_json())
+        print_json(plan.to_json())
     else:
-        _print(found)
+        _print_cluster(plan)
     if out is not None:
         from routecast.plan.cluster.views import write_plan
 
-        write_plan(found, out)
+        write_plan(plan, out)
         remark(f"Plan: {out / 'report.html'}, {out / 'plan.json'}")
     if figure is not None:
         from routecast.plan.cluster.views import power_figure
 
-        write_figure(power_figure(found), figure)
+        write_figure(power_figure(plan), figure)
 
 
-def _print(found: ClusterAnswer) -> None:
+def _print_cluster(plan: ClusterAnswer) -> None:
     from routecast.load.series import DAY_S
     from routecast.plan.cluster.views import designs_table, headline, plan_table, savings_table, trace_traffic
 
     console = data()
-    case = found.case
-    for number, line in enumerate(headline(found)):
+    case = plan.case
+    for number, line in enumerate(headline(plan)):
         console.print(line, style="" if number else "bold", markup=False)
     console.print()
-    print_table(console, designs_table(found))
-    print_table(console, plan_table(found))
-    if found.day_savings:
+    print_table(console, designs_table(plan))
+    print_table(console, plan_table(plan))
+    if plan.day_savings:
         print_table(
             console,
-            savings_table(found.day_savings, case.days, name="day", title=f"Saving over the plan: {found.design.name}"),
+            savings_table(plan.day_savings, case.days, name="day", title=f"Saving over the plan: {plan.design.name}"),
         )
-    if found.trace_savings and case.trace is not None:
+    if plan.trace_savings and case.trace is not None:
         days = case.trace.duration_s / DAY_S
         title = f"Saving over {days:.0f} days in steps of {case.trace.step_s / 60.0:g} min"
         print_table(
-            console, savings_table(found.trace_savings, days, name="trace", title=title, traffic=trace_traffic(found))
+            console, savings_table(plan.trace_savings, days, name="trace", title=title, traffic=trace_traffic(plan))
         )
 
 
@@ -226,34 +226,34 @@ def mapping(
     case = read_mapping(file, rings=ring or (), keep=keep or (), keep_all=keep_states)
     make_out_folder(out)
     with progress_bar(f"map {case.problem.name}") as progress:
-        found = answer(case, seconds=seconds, simulate=simulate, progress=progress)
-    for note in found.notes:
+        result = answer(case, seconds=seconds, simulate=simulate, progress=progress)
+    for note in result.notes:
         remark(note)
     if as_json:
-        print_json(found.to_json())
+        print_json(result.to_json())
     else:
-        _mapping_print(found)
+        _print_mapping(result)
     if out is not None:
         from routecast.plan.mapping.views import write_mapping
 
-        write_mapping(found, out)
+        write_mapping(result, out)
         remark(f"Mapping: {out / 'mapping.router.toml'}")
     if figure is not None:
         from routecast.plan.mapping.views import engines_figure
 
-        write_figure(engines_figure(found), figure)
+        write_figure(engines_figure(result), figure)
 
 
-def _mapping_print(found: MappingAnswer) -> None:
+def _print_mapping(result: MappingAnswer) -> None:
     from routecast.plan.mapping.views import headline, mappings_table, memories_table, stages_table, troubles
 
     console = data()
-    for number, line in enumerate(headline(found)):
+    for number, line in enumerate(headline(result)):
         console.print(line, style="" if number else "bold", markup=False)
     console.print()
-    for table in (mappings_table(found), stages_table(found), memories_table(found)):
+    for table in (mappings_table(result), stages_table(result), memories_table(result)):
         print_table(console, table)
-    for line in troubles(found.others):
+    for line in troubles(result.others):
         console.print(line, markup=False)
 
 
@@ -306,38 +306,38 @@ def placement(
         seconds=seconds,
     )
     make_out_folder(out)
-    found = []
+    answers = []
     for problem in case.problems:
         with progress_bar(f"place {case.name}, {problem.frames.name}") as progress:
-            found.append(answer(problem, progress=progress, simulate=simulate))
-        for note in found[-1].notes:
+            answers.append(answer(problem, progress=progress, simulate=simulate))
+        for note in answers[-1].notes:
             remark(note)
     if as_json:
         from routecast.plan.placement.views import answers_json
 
-        print_json(answers_json(found))
+        print_json(answers_json(answers))
     else:
-        for one in found:
-            _placement_print(one)
+        for result in answers:
+            _print_placement(result)
     if out is not None:
         from routecast.plan.placement.views import write_placement
 
-        write_placement(found, out)
+        write_placement(answers, out)
         remark(f"Placement: {out / 'report.html'}")
-    if any(one.met is False for one in found):
+    if any(result.met is False for result in answers):
         remark("The target is not met")
         raise typer.Exit(1)
 
 
-def _placement_print(found: PlacementAnswer) -> None:
+def _print_placement(result: PlacementAnswer) -> None:
     from routecast.plan.placement.views import elements_table, headline, links_table, mappings_table
 
     console = data()
-    console.print(f"{found.problem.frames.name}", style="bold", markup=False)
-    for line in headline(found):
+    console.print(f"{result.problem.frames.name}", style="bold", markup=False)
+    for line in headline(result):
         console.print(line, markup=False)
     console.print()
-    print_table(console, mappings_table(found))
-    print_table(console, elements_table(found))
-    if found.links:
-        print_table(console, links_table(found))
+    print_table(console, mappings_table(result))
+    print_table(console, elements_table(result))
+    if result.links:
+        print_table(console, links_table(result))

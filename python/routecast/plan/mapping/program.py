@@ -8,8 +8,8 @@ NP-Click's program (Plishker, Ravindran, Shah & Keutzer, Automated task allocati
 Shah, Plishker, Ravindran & Keutzer, NP-Click, IEEE Micro 24(5), 2004) assigns tasks to engines, with their states and
 links, under control stores, for the least makespan: the time that the most loaded engine needs for a frame. This
 program takes a makespan T as given instead: then replication over engines, the waits of threads and the choice of
-memories are linear, which they are not together with an unknown T. For group g on r engines, state s in memory m, ring k
-by o::
+memories are linear, which they are not together with an unknown T. For group g on r engines, state s in memory m, and
+ring k by o::
 
     each block in one group                   sum of y[g,r] over groups of the block        = 1
     enough engines                            sum of r·y[g,r]                              <= engines        (minimised)

@@ -1,12 +1,12 @@
-"""What is to be placed where: elements of chains, servers, links between them, rules, and what is best.
+"""A placement problem: elements of chains, servers, links between them, rules, and the goal.
 
 ::
 
     chains: lb ─► br ─► lb            elements: 2 lb, 2 br            servers: 2 of 2 cores, a link
             (share of the load)                    └────── which on which, on which cores? ──────┘
 
-A multistage router is the chain of a balancer, a router, and the balancer that a flow leaves by. Any other chain of
-functions is described in the same way.
+A multistage router is the chain of a balancer, a router, and the balancer by which a flow leaves. Any other chain of
+functions has the same description.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PinChoice = Literal["free", "machines", "threads", "alone"]
 
 
 def numbered(name: str, number: int) -> tuple[str, ...]:
-    """Name the members of a group.
+    """Return the names of a group's members.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def numbered(name: str, number: int) -> tuple[str, ...]:
     >>> numbered("lb", 1)
     ('lb',)
     """
-    return (name,) if number == 1 else tuple(f"{name} {one}" for one in range(1, number + 1))
+    return (name,) if number == 1 else tuple(f"{name} {member}" for member in range(1, number + 1))
 
 
 @value
@@ -97,7 +97,7 @@ class ServerGroup:
 
 @value
 class ElementGroup:
-    """Elements of one kind, alike: each a machine."""
+    """Equal elements of one kind, each a machine."""
 
     name: Named = field('Name; several are called "name 1", "name 2", …')
     # A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``.
@@ -123,7 +123,7 @@ class ElementGroup:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Names of what its machines do."""
+        """Names of its machines' functions."""
         if self.kind == "balancer":
             return ("balance", "return")
         return ("forward",) if self.kind == "router" else (self.function or self.name,)
@@ -147,13 +147,13 @@ class Chain:
 
     @property
     def returns(self) -> bool:
-        """Whether frames leave by the group that they came in by."""
+        """Whether frames leave by the group by which they enter."""
         return len(self.stages) > 1 and self.stages[0] == self.stages[-1]
 
 
 @value
 class Cable:
-    """Cables between servers of two groups that have another rate."""
+    """Cables of another rate between servers of two groups."""
 
     between: tuple[Named, Named] = field("Two groups of servers (or one twice)")
     link_bps: BitRate = field("Rate of each, each direction")
@@ -161,7 +161,7 @@ class Cable:
 
 @value
 class Joined:
-    """What joins the servers."""
+    """The links between servers."""
 
     # The switch carries all that these bring.
     by: Literal["switch", "cables"] = field(
@@ -170,17 +170,17 @@ class Joined:
     link_bps: BitRate = field("Rate of each link, each direction", default=1e9)
     cables: tuple[Cable, ...] = field("Cables of another rate", default=(), key="cable")
 
-    def cable_bps(self, one: str, other: str) -> float:
+    def cable_bps(self, first: str, second: str) -> float:
         """Return the rate of a cable between servers of two groups."""
         for cable in self.cables:
-            if set(cable.between) == {one, other}:
+            if set(cable.between) == {first, second}:
                 return cable.link_bps
         return self.link_bps
 
 
 @value
 class Rules:
-    """What a placement must obey. Names are of elements, or of groups for all their elements."""
+    """Rules for placements; a name is of an element, or of a group for all its elements."""
 
     together: tuple[tuple[Named, ...], ...] = field("Elements on one server", default=())
     apart: tuple[tuple[Named, ...], ...] = field("Elements of which no two are on one server", default=())
@@ -201,14 +201,14 @@ class Rules:
 
 @value
 class Goal:
-    """What is best, and where the search ends."""
+    """The objective, and when the search ends."""
 
     objective: Objective = field("The most throughput, or the least of another under target", default="throughput")
     throughput: Throughput = field(
         "The greatest load that overloads nothing, or what leaves at the offered load", default="lossless"
     )
     target_pps: FrameRate | None = field("Throughput that is enough; absent: the offered load", default=None)
-    # Of the objective throughput: at the offered load.
+    # With the objective throughput: at the offered load.
     latency_s: Duration | None = field("The greatest mean latency at the target", default=None)
     seconds: Factor = field("Stop after this many seconds", default=10.0)
     gap_ratio: Share = field("Stop at this proven distance to the optimum", default=0.001, lt=1.0)
@@ -217,7 +217,7 @@ class Goal:
 
 @value
 class PlacementProblem:
-    """A placement to be found."""
+    """Elements to place on servers."""
 
     name: str
     servers: tuple[ServerGroup, ...]

@@ -1,7 +1,7 @@
-"""What a placement will forward: the one place where the planner asks an evaluator.
+"""Predictions of what a placement forwards.
 
-Every figure that the planner compares comes from here: from the closed form with contention, on the router model of
-a whole placement or of one of its servers, never from fixed capacities.
+All figures that the planner compares come from here: from the closed form with contention, on the router model of a
+placement or of one of its servers, never from fixed capacities.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ import math
 from collections.abc import Mapping
 
 from routecast.evaluate.solve import Solve, lossless_pps
-from routecast.evaluate.trial import Resource, Trial
+from routecast.evaluate.trial import Resource
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
-__all__ = ["Prediction", "predict", "predict_lossless_pps", "predict_without_loss"]
+__all__ = ["PlacementPrediction", "predict", "predict_lossless_pps", "predict_without_loss"]
 
 _LOW_PPS = 1000.0
-"""A load at which nothing is full: the greatest one without overload does not depend on it."""
+"""A load without overload; the greatest load without overload does not depend on it."""
 
 
 @value
-class Prediction:
-    """What is predicted for a router at a load."""
+class PlacementPrediction:
+    """The prediction of a router at a load."""
 
-    # At the load.
     offered_pps: float
     forwarded_pps: float
     lossless_pps: float = field("The greatest load that overloads nothing, frames/s")
@@ -36,22 +35,22 @@ class Prediction:
     reason: str
 
     def capacity_pps(self, resource: str) -> float:
-        """Return the load that a resource could carry; infinite where it carries nothing."""
-        return next((one.capacity_pps for one in self.resources if one.name == resource), math.inf)
+        """Return the load that a resource can carry; infinite where it carries nothing."""
+        return next((own.capacity_pps for own in self.resources if own.name == resource), math.inf)
 
     def used_ratio(self, resource: str) -> float:
         """Return how busy a resource is."""
-        return next((one.utilisation_ratio for one in self.resources if one.name == resource), 0.0)
+        return next((own.utilisation_ratio for own in self.resources if own.name == resource), 0.0)
 
 
-def predict(model: RouterModel, load: OfferedLoad, *, lossless_pps: float | None = None) -> Prediction:
-    """Predict what a router does with a load; the greatest load without overload may be known before."""
+def predict(model: RouterModel, load: OfferedLoad, *, lossless_pps: float | None = None) -> PlacementPrediction:
+    """Predict a router at a load; ``lossless_pps`` is the greatest load without overload if it is known."""
     trial = Solve(model).trial(load, 1.0)
-    return Prediction(
+    return PlacementPrediction(
         offered_pps=trial.offered_pps,
         forwarded_pps=trial.forwarded_pps,
         lossless_pps=predict_lossless_pps(model, load) if lossless_pps is None else lossless_pps,
-        latency_s=_latency_s(trial),
+        latency_s=math.nan if trial.latency is None else trial.latency.mean_s,
         resources=trial.resources,
         drops_pps=dict(trial.drops_pps),
         bottleneck=trial.bottleneck.name,
@@ -59,11 +58,11 @@ def predict(model: RouterModel, load: OfferedLoad, *, lossless_pps: float | None
     )
 
 
-def predict_without_loss(model: RouterModel, load: OfferedLoad) -> Prediction:
+def predict_without_loss(model: RouterModel, load: OfferedLoad) -> PlacementPrediction:
     """Predict only the greatest load without overload, quickly; the rest is NaN."""
     lossless_pps = predict_lossless_pps(model, load)
     is_over = load.rate_pps > lossless_pps
-    return Prediction(
+    return PlacementPrediction(
         offered_pps=load.rate_pps,
         forwarded_pps=math.nan if is_over else load.rate_pps,
         lossless_pps=lossless_pps,
@@ -78,7 +77,3 @@ def predict_without_loss(model: RouterModel, load: OfferedLoad) -> Prediction:
 def predict_lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Predict the greatest load of a router that overloads nothing; the load's own rate is not used."""
     return lossless_pps(model, load.at(_LOW_PPS))
-
-
-def _latency_s(trial: Trial) -> float:
-    return math.nan if trial.latency is None else trial.latency.mean_s

@@ -1,4 +1,4 @@
-"""From a placement file to what is to be placed: a problem for each frame size."""
+"""Reads placement files (``*.placement.toml``): a problem for each frame size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.load.fields import Frames, LoadRate
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
-from routecast.plan.placement.classes import meant
+from routecast.plan.placement.candidates import members_of
 from routecast.plan.placement.model import (
     Chain,
     ElementGroup,
@@ -35,9 +35,6 @@ from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, func
 from routecast.router.virtual.technology import Technology
 
 __all__ = ["parse_placement", "placement_schema", "read_placement"]
-
-
-# What a placement file (``*.placement.toml``) may say: servers, links, elements, chains, traffic, rules, the goal.
 
 
 _Server: Any = extended(
@@ -100,13 +97,10 @@ class PlacementFile(FileModel):
     plan: _Plan = _Plan()
 
 
-# What a placement file contradicts: everything at once, each with its place.
-
-
-def contradictions(
+def validate(
     file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup], chains: Sequence[Chain]
 ) -> list[Problem]:
-    """Return what does not go together in a file whose tables are each right."""
+    """Return the contradictions between tables that are each valid."""
     return [
         *_names("server", servers),
         *_names("element", elements),
@@ -129,8 +123,8 @@ def _names(place: str, groups: Sequence[ServerGroup | ElementGroup]) -> Iterator
 
 def _chains(file: PlacementFile, elements: Sequence[ElementGroup], chains: Sequence[Chain]) -> Iterator[Problem]:
     if not chains:
-        what = "is missing: say which elements frames pass, in order; only one group of balancers and one of routers"
-        yield Problem("chain", f"{what} need none")
+        message = "is missing: say which elements frames pass, in order; only one group of balancers and one of routers"
+        yield Problem("chain", f"{message} need none")
         return
     groups = {group.name: group for group in elements}
     for name, times in Counter(chain.name for chain in chains).items():
@@ -148,18 +142,18 @@ def _chains(file: PlacementFile, elements: Sequence[ElementGroup], chains: Seque
         inner = chain.stages[:-1] if chain.returns else chain.stages
         for stage, times in Counter(inner).items():
             if times > 1:
-                what = f'"{stage}" is passed {times} times: only the first may come again, as the last'
-                yield Problem(at, what)
+                message = f'"{stage}" is passed {times} times: only the first may come again, as the last'
+                yield Problem(at, message)
         for position, stage in enumerate(inner):
             if groups[stage].kind == "balancer" and not (position == 0 and chain.returns):
-                what = f'"{stage}" is a balancer: it stands first and again last, or give it kind = "function"'
-                yield Problem(at, what)
+                message = f'"{stage}" is a balancer: it stands first and again last, or give it kind = "function"'
+                yield Problem(at, message)
     for number, group in enumerate(elements):
         if group.name not in passed:
             yield Problem(f"element[{number}]", f'no chain passes "{group.name}": add it to one or leave it out')
     if file.traffic.balancing == "local" and not all(chain.returns for chain in chains):
-        what = "local needs chains whose last stage is the first again: on one server all of it can be"
-        yield Problem("traffic.balancing", what)
+        message = "local needs chains whose last stage is the first again: on one server all of it can be"
+        yield Problem("traffic.balancing", message)
 
 
 def _costs(
@@ -172,20 +166,20 @@ def _costs(
             for server in servers:
                 known = {**server.technology.functions, **group.functions}
                 if role not in known and server.technology.name != "none":
-                    what = (
+                    message = (
                         f'has no costs of "{role}" on server "{server.name}" ({server.technology.name}):'
                         f" {did_you_mean(role, known)}; or give cost.{role}"
                     )
-                    yield Problem(f"element[{number}].function", what)
+                    yield Problem(f"element[{number}].function", message)
 
 
 def _rules(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequence[ElementGroup]) -> Iterator[Problem]:
     known = [name for group in elements for name in (group.name, *group.names)]
     for kind, rules in (("together", file.rules.together), ("apart", file.rules.apart)):
         for number, rule in enumerate(rules):
-            members = [member for name in rule for member in meant(name, elements)]
+            members = [member for name in rule for member in members_of(name, elements)]
             yield from _unknown(f"rules.{kind}[{number}]", rule, known, elements, "element")
-            if all(meant(name, elements) for name in rule) and len(set(members)) < 2:
+            if all(members_of(name, elements) for name in rule) and len(set(members)) < 2:
                 yield Problem(f"rules.{kind}[{number}]", "names fewer than two elements: it says nothing")
     hosts = [name for group in servers for name in (group.name, *group.names)]
     for name, where in file.rules.on.items():
@@ -198,7 +192,7 @@ def _unknown(
     place: str, names: Iterable[str], known: Sequence[str], groups: Sequence[ServerGroup | ElementGroup], kind: str
 ) -> Iterator[Problem]:
     for name in names:
-        if not meant(name, groups):
+        if not members_of(name, groups):
             yield Problem(place, f'"{name}" is no {kind}: {did_you_mean(name, known)}')
 
 
@@ -207,18 +201,18 @@ def _cores(file: PlacementFile, servers: Sequence[ServerGroup], elements: Sequen
         for key in ("interrupt_cores", "switch_cores"):
             beyond = [core for core in getattr(server, key) if core >= server.cores]
             if beyond:
-                what = f"core {beyond[0]} is not there: {server.cores} cores are numbered from 0"
-                yield Problem(f"server[{number}].{key}", what)
+                message = f"core {beyond[0]} is not there: {server.cores} cores are numbered from 0"
+                yield Problem(f"server[{number}].{key}", message)
     most = max(server.cores for server in servers)
     for number, group in enumerate(elements):
         beyond = [core for core in group.cores if core >= most]
         if beyond:
-            what = f"core {beyond[0]} is not there: no server has more than {most}, numbered from 0"
-            yield Problem(f"element[{number}].cores", what)
+            message = f"core {beyond[0]} is not there: no server has more than {most}, numbered from 0"
+            yield Problem(f"element[{number}].cores", message)
     rules = file.rules
     if rules.cores_per_thread and all(rules.cores_per_thread > server.cores for server in servers):
-        what = f"{rules.cores_per_thread} cores are on no server: the largest has {most}"
-        yield Problem("rules.cores_per_thread", what)
+        message = f"{rules.cores_per_thread} cores are on no server: the largest has {most}"
+        yield Problem("rules.cores_per_thread", message)
     if not rules.shared_cores and (rules.cores_per_thread or 1) > 1:
         yield Problem("rules.cores_per_thread", "cores that threads do not share are one for each: leave it out")
     if not rules.pins:
@@ -230,14 +224,14 @@ def _plan(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Probl
     for number, cable in enumerate(file.interconnect.cables):
         for name in cable.between:
             if name not in groups:
-                what = f'"{name}" is no group of servers: {did_you_mean(name, groups)}'
-                yield Problem(f"interconnect.cable[{number}].between", what)
+                message = f'"{name}" is no group of servers: {did_you_mean(name, groups)}'
+                yield Problem(f"interconnect.cable[{number}].between", message)
     if file.interconnect.cables and file.interconnect.by == "switch":
         yield Problem("interconnect.cable", 'is given, but the servers are joined by a switch: set by = "cables"')
     for number, table in enumerate(file.server):
         if table.busy_w is not None and table.busy_w < table.idle_w:
-            what = f"{table.busy_w:g} W is less than without load, {table.idle_w:g} W"
-            yield Problem(f"server[{number}].busy_power", what)
+            message = f"{table.busy_w:g} W is less than without load, {table.idle_w:g} W"
+            yield Problem(f"server[{number}].busy_power", message)
     if file.plan.objective == "watts" and not any(server.busy_w for server in servers):
         yield Problem("plan.objective", "is watts, but no server has a power: give idle_power and busy_power")
     if file.plan.objective == "price" and not any(server.price for server in servers):
@@ -248,7 +242,7 @@ def _plan(file: PlacementFile, servers: Sequence[ServerGroup]) -> Iterator[Probl
 
 @value
 class PlacementCase:
-    """A placement file, read."""
+    """The problems of a placement file."""
 
     name: str
     problems: tuple[PlacementProblem, ...] = field("One for each frame size")
@@ -268,15 +262,15 @@ def read_placement(
     ----------
     path : str or Path
     frames : tuple of FrameMix
-        In the place of the file's frame sizes.
+        Replaces the file's frame sizes.
     offered : IntendedRate, optional
     seconds : float, optional
-        In the place of the file's.
+        Replaces the file's.
 
     Raises
     ------
     FileProblem
-        The file cannot be read or says something wrong; all faults with their places.
+        The file cannot be read or has errors; it lists them all with their places.
     """
     path = Path(path)
     return parse_placement(
@@ -298,26 +292,20 @@ def parse_placement(
     offered: IntendedRate | None = None,
     seconds: float | None = None,
 ) -> PlacementCase:
-    """Read a placement from the text of its file; ``folder`` is where technologies are looked for.
-
-    Raises
-    ------
-    FileProblem
-        As :func:`read_placement`.
-    """
+    """Read a placement from the text of its file, and technologies from ``folder``."""
     file = validated(PlacementFile, parse_toml(text, subject), subject)
     problems: list[Problem] = []
     servers = tuple(
         _server(table, _technology(file, number, folder, problems)) for number, table in enumerate(file.server)
     )
     elements = tuple(_element(table) for table in file.element)
-    chains = _reading_chains(file)
-    problems += contradictions(file, servers, elements, chains)
+    chains = _chains_of(file)
+    problems += validate(file, servers, elements, chains)
     if problems:
         raise FileProblem(subject, list(dict.fromkeys(problems)))
     name = file.name or Path(subject).name.removesuffix(".placement.toml")
     mixes = frames or (file.traffic.frames if isinstance(file.traffic.frames, tuple) else (file.traffic.frames,))
-    on = {element: (one,) if isinstance(one, str) else one for element, one in file.rules.on.items()}
+    on = {name: (where,) if isinstance(where, str) else where for name, where in file.rules.on.items()}
     rules = replace(without_file_fields(file.rules, Rules), on=on)
     goal = without_file_fields(file.plan, Goal)
     goal = replace(goal, seconds=seconds or goal.seconds)
@@ -382,11 +370,11 @@ def _element(table: Any) -> ElementGroup:
     )
 
 
-def _reading_chains(file: PlacementFile) -> tuple[Chain, ...]:
+def _chains_of(file: PlacementFile) -> tuple[Chain, ...]:
     if file.chain:
         return file.chain
-    balancers = [one.name for one in file.element if one.kind == "balancer"]
-    routers = [one.name for one in file.element if one.kind == "router"]
+    balancers = [element.name for element in file.element if element.kind == "balancer"]
+    routers = [element.name for element in file.element if element.kind == "router"]
     if len(balancers) == 1 and len(routers) == 1:
         return (Chain(name="multistage", stages=(balancers[0], routers[0], balancers[0])),)
     return ()

@@ -1,4 +1,4 @@
-"""What servers carry with which elements on them: predicted once each, and bounded from above without a prediction."""
+"""What servers carry with their elements: predicted once each, and bounded from above without a prediction."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from routecast.evaluate.solve.flow import flow_graph
 from routecast.load.offered import line_rate_pps
 from routecast.plan.placement.model import ElementGroup, PinChoice, PlacementProblem, Rules, ServerGroup
-from routecast.plan.placement.prediction import Prediction, predict, predict_lossless_pps
+from routecast.plan.placement.prediction import PlacementPrediction, predict, predict_lossless_pps
 from routecast.plan.placement.server_view import (
     SERVER,
     ServerView,
+    entry_interface,
+    exit_interface,
     function_of,
-    inside,
     machine_of,
-    outside,
-    pinned,
     server_view,
     stages_of,
     uplink_bps,
     wire_shares,
+    with_pins,
 )
 from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
@@ -32,27 +32,17 @@ from routecast.router.virtual.machines import Cores
 __all__ = ["Pins", "ServerLoads", "machine_in"]
 
 
-# Which threads of a server go to which cores: the ways of pinning that are tried (Li 2012, fig. 3.12).
-#
-# =============  =====================================================================================
-# ``free``       every thread may use every core (1v2p on two cores)
-# ``machines``   each machine's threads have cores of their own as far as there are enough, else machines share cores,
-#                the heavier ones with fewer others
-# ``threads``    each thread has one core (1v1p, 2v2p), the loads of the cores as even as can be
-# ``alone``      the heaviest machine has a core to itself, the others share the rest (the unbalanced mapping)
-# =============  =====================================================================================
-
-
 Pins = Mapping[str, Cores]
+"""Cores of threads, by thread."""
 
 
 def machine_in(thread: str) -> str:
-    """Return the element that a thread of a server's view belongs to."""
+    """Return the element of a thread of a server's view."""
     return thread.split(" ", 1)[0]
 
 
 def thread_work(view: ServerView) -> tuple[dict[str, float], list[float]]:
-    """Return the work of each thread that can be pinned, and of all else by core: seconds for a frame of the load."""
+    """Return the work of each thread that can be pinned, and all other work by core, s for a frame of the load."""
     graph = flow_graph(view.model, view.load)
     visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
     units = view.model.pool(SERVER).units
@@ -70,8 +60,17 @@ def thread_work(view: ServerView) -> tuple[dict[str, float], list[float]]:
     return threads, fixed
 
 
-def pins_tried(threads: Mapping[str, float], fixed: list[float], rules: Rules) -> Iterator[tuple[PinChoice, Pins]]:
-    """Yield ways of pinning the threads of a server; none where every thread must have a core and there are too few."""
+def pin_choices(threads: Mapping[str, float], fixed: list[float], rules: Rules) -> Iterator[tuple[PinChoice, Pins]]:
+    """Yield the ways of pinning a server's threads (Li 2012, fig. 3.12); none if there are too few cores for the rules.
+
+    =============  =====================================================================================
+    ``free``       every thread may use every core (1v2p on two cores)
+    ``machines``   each machine's threads have cores of their own if there are enough, else machines share cores, the
+                   heavier ones with fewer others
+    ``threads``    each thread has one core (1v1p, 2v2p), the loads of the cores as even as possible
+    ``alone``      the heaviest machine has a core to itself, the others share the rest (the unbalanced mapping)
+    =============  =====================================================================================
+    """
     cores = len(fixed)
     if not rules.shared_cores:
         if len(threads) <= cores:
@@ -86,10 +85,10 @@ def pins_tried(threads: Mapping[str, float], fixed: list[float], rules: Rules) -
         elif rules.cores_per_thread == cores:
             continue
         else:
-            made = _MAKERS[choice](threads, fixed)
-            if made is None:
+            narrow = _PINS_OF[choice](threads, fixed)
+            if narrow is None:
                 continue
-            pins = _widened(made, rules.cores_per_thread or 1, cores)
+            pins = _widened(narrow, rules.cores_per_thread or 1, cores)
         key = tuple(sorted(pins.items()))
         if key not in seen:
             seen.add(key)
@@ -97,13 +96,13 @@ def pins_tried(threads: Mapping[str, float], fixed: list[float], rules: Rules) -
 
 
 def fullest(threads: Mapping[str, float], fixed: list[float], pins: Pins) -> float:
-    """Return the least time that some core, or some thread, works for a frame of the load, whoever else slows it."""
+    """Return a lower bound on the time that the busiest core or thread works for a frame of the load, s."""
     load = list(fixed)
     for thread, own in pins.items():
         if len(own) == 1:
             load[own[0]] += threads[thread]
-    every = (sum(fixed) + sum(threads.values())) / len(fixed)
-    return max([every, *load, *threads.values()])
+    mean = (sum(fixed) + sum(threads.values())) / len(fixed)
+    return max([mean, *load, *threads.values()])
 
 
 def _widened(pins: Pins, wanted: int, cores: int) -> Pins:
@@ -122,11 +121,11 @@ def _one_each(threads: Mapping[str, float], fixed: list[float]) -> Pins:
     return {thread: (core,) for thread, core in zip(_heaviest_first(threads), cores, strict=False)}
 
 
-def _threads(threads: Mapping[str, float], fixed: list[float]) -> Pins:
+def _pin_threads(threads: Mapping[str, float], fixed: list[float]) -> Pins:
     load = list(fixed)
     pins = {}
     for thread in _heaviest_first(threads):
-        core = min(range(len(load)), key=lambda one: (load[one], -one))
+        core = min(range(len(load)), key=lambda number: (load[number], -number))
         load[core] += threads[thread]
         pins[thread] = (core,)
     return pins
@@ -139,34 +138,34 @@ def _by_machine(threads: Mapping[str, float]) -> dict[str, float]:
     return machines
 
 
-def _machines(threads: Mapping[str, float], fixed: list[float]) -> Pins:
+def _pin_machines(threads: Mapping[str, float], fixed: list[float]) -> Pins:
     machines = _by_machine(threads)
     if len(machines) >= len(fixed):
-        return _shared(threads, machines, fixed, range(len(fixed)))
+        return _pin_shared(threads, machines, fixed, range(len(fixed)))
     cores = sorted(range(len(fixed)), key=lambda core: (fixed[core], -core))
     own: dict[str, list[int]] = {name: [] for name in _heaviest_first(machines)}
     for core in cores:
         needy = min(own, key=lambda name: (len(own[name]) / max(machines[name], 1e-30), -machines[name], name))
         own[needy].append(core)
     pins: dict[str, Cores] = {}
-    for name, mine in own.items():
-        its = {thread: work for thread, work in threads.items() if machine_in(thread) == name}
-        inner = _threads(its, [fixed[core] for core in mine])
-        pins |= {thread: (mine[at[0]],) for thread, at in inner.items()}
+    for name, cores_of_machine in own.items():
+        own_threads = {thread: work for thread, work in threads.items() if machine_in(thread) == name}
+        inner = _pin_threads(own_threads, [fixed[core] for core in cores_of_machine])
+        pins |= {thread: (cores_of_machine[core[0]],) for thread, core in inner.items()}
     return pins
 
 
-def _shared(threads: Mapping[str, float], machines: Mapping[str, float], fixed: list[float], cores: range) -> Pins:
+def _pin_shared(threads: Mapping[str, float], machines: Mapping[str, float], fixed: list[float], cores: range) -> Pins:
     load = {core: fixed[core] for core in cores}
-    where = {}
+    core_of = {}
     for name in _heaviest_first(machines):
-        core = min(load, key=lambda one: (load[one], -one))
+        core = min(load, key=lambda number: (load[number], -number))
         load[core] += machines[name]
-        where[name] = core
-    return {thread: (where[machine_in(thread)],) for thread in threads}
+        core_of[name] = core
+    return {thread: (core_of[machine_in(thread)],) for thread in threads}
 
 
-def _alone(threads: Mapping[str, float], fixed: list[float]) -> Pins | None:
+def _pin_alone(threads: Mapping[str, float], fixed: list[float]) -> Pins | None:
     machines = _by_machine(threads)
     if len(machines) < 2 or len(fixed) < 2:
         return None
@@ -174,7 +173,7 @@ def _alone(threads: Mapping[str, float], fixed: list[float]) -> Pins | None:
     last = len(fixed) - 1
     others = {name: work for name, work in machines.items() if name != heaviest}
     pins = dict(
-        _shared(
+        _pin_shared(
             {thread: work for thread, work in threads.items() if machine_in(thread) != heaviest},
             others,
             fixed,
@@ -184,10 +183,10 @@ def _alone(threads: Mapping[str, float], fixed: list[float]) -> Pins | None:
     return pins | {thread: (last,) for thread in threads if machine_in(thread) == heaviest}
 
 
-_MAKERS: dict[PinChoice, Callable[[Mapping[str, float], list[float]], Pins | None]] = {
-    "machines": _machines,
-    "threads": _threads,
-    "alone": _alone,
+_PINS_OF: dict[PinChoice, Callable[[Mapping[str, float], list[float]], Pins | None]] = {
+    "machines": _pin_machines,
+    "threads": _pin_threads,
+    "alone": _pin_alone,
 }
 
 
@@ -195,41 +194,36 @@ _MARGIN = 1.0 + 1e-9
 
 
 @value
-class Carries:
-    """What a server carries with certain elements on it."""
+class ServerCapacity:
+    """The capacity of a server with certain elements."""
 
     capacity_pps: float = field(
-        "The greatest load of the whole system that does not overload it, frames/s; infinite where nothing comes "
-        "to it, 0 where its threads cannot be pinned as the rules want"
+        "The greatest load of the whole system without overload, frames/s; infinite where no frame comes, "
+        "0 where the rules allow no way of pinning"
     )
-    choice: str = field("Way of pinning that is best")
+    choice: str = field("The best way of pinning")
     pins: Pins = field('By thread, of elements ``"0"``, ``"1"``, …', default_factory=dict)
 
 
 @value
-class Work:
-    """Least work of an element on a server, in seconds of a core for a frame of the whole load."""
+class ElementWork:
+    """Least work of an element on a server, s of a core for a frame of the total load."""
 
-    total_s: float = field("Of all its threads, s")
-    thread_s: float = field("Of the thread that works most: it has one core at a time, s")
+    total_s: float = field("Of all its threads")
+    thread_s: float = field("Of the busiest thread, which has one core at a time")
 
 
 class ServerLoads:
-    """Predictions for servers, each made once.
-
-    Parameters
-    ----------
-    problem : PlacementProblem
-    """
+    """Predictions of servers, each made once."""
 
     def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
         self.predictions = 0
         self._groups = {group.name: group for group in problem.elements}
         self._hosts = {group.name: group for group in problem.servers}
-        self._known: dict[tuple[str, tuple[tuple[str, int], ...]], Carries] = {}
+        self._known: dict[tuple[str, tuple[tuple[str, int], ...]], ServerCapacity] = {}
         self._views: dict[tuple[str, tuple[tuple[str, int], ...]], ServerView | None] = {}
-        self._at: dict[tuple[str, tuple[tuple[str, int], ...], float], Prediction | None] = {}
+        self._at: dict[tuple[str, tuple[tuple[str, int], ...], float], PlacementPrediction | None] = {}
         self._cores = {group.name: _cores_at_most(group) for group in problem.servers}
         self._work = {
             (host.name, group.name): self._least_work(host, group)
@@ -237,76 +231,75 @@ class ServerLoads:
             for group in problem.elements
         }
 
-    def carries(self, host: str, here: Mapping[str, int]) -> Carries:
-        """Return what a server of a group carries with so many elements of each group, best pinned."""
+    def capacity(self, host: str, here: Mapping[str, int]) -> ServerCapacity:
+        """Return the capacity of a server of a group with ``here`` elements by group, best pinned."""
         key = (host, _key(here))
         if key not in self._known:
             self._known[key] = self._best_pinned(key)
         return self._known[key]
 
     def pinned_pps(self, host: str, here: Mapping[str, int], choice: str) -> float:
-        """Return the greatest load without overload with threads pinned in one way, or the best if there is no such."""
+        """Return the greatest load without overload, threads pinned in one way or, without that way, in the best."""
         key = (host, _key(here))
-        best, ways = self.carries(host, here), self.ways(host, here)
+        best, pins = self.capacity(host, here), self.pins(host, here)
         view = self._view(key)
-        if choice == best.choice or choice not in ways or view is None:
+        if choice == best.choice or choice not in pins or view is None:
             return best.capacity_pps
-        return predict_lossless_pps(pinned(view.model, ways[choice]), view.load) / view.weight
+        return predict_lossless_pps(with_pins(view.model, pins[choice]), view.load) / view.weight
 
-    def ways(self, host: str, here: Mapping[str, int]) -> dict[str, Pins]:
-        """Return the ways of pinning a server's threads that are tried, by name."""
+    def pins(self, host: str, here: Mapping[str, int]) -> dict[str, Pins]:
+        """Return the pins of a server's threads by way of pinning."""
         view = self._view((host, _key(here)))
-        return {} if view is None else dict(pins_tried(*thread_work(view), self.problem.rules))
+        return {} if view is None else dict(pin_choices(*thread_work(view), self.problem.rules))
 
-    def at(self, host: str, here: Mapping[str, int], rate_pps: float) -> Prediction | None:
-        """Return what the server does at a load of the whole system; None where nothing comes to it."""
+    def prediction(self, host: str, here: Mapping[str, int], rate_pps: float) -> PlacementPrediction | None:
+        """Return the prediction of a server at a load of the whole system; None if no frame comes to it."""
         key = (host, _key(here), rate_pps)
         if key not in self._at:
             view = self._view(key[:2])
-            if view is not None:
-                self.predictions += 1
             if view is None:
                 self._at[key] = None
             else:
-                carries = self.carries(host, here)
+                self.predictions += 1
+                capacity = self.capacity(host, here)
                 self._at[key] = predict(
-                    pinned(view.model, carries.pins),
+                    with_pins(view.model, capacity.pins),
                     view.load.at(rate_pps * view.weight),
-                    lossless_pps=carries.capacity_pps * view.weight,
+                    lossless_pps=capacity.capacity_pps * view.weight,
                 )
         return self._at[key]
 
     def watts(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
-        """Return what a server that is on draws at a load."""
+        """Return the power of a server that is on at a load, W."""
         group = self._hosts[host]
-        found = self.at(host, here, rate_pps) if group.busy_w > group.idle_w else None
-        busy = 0.0 if found is None else found.used_ratio(SERVER)
+        prediction = self.prediction(host, here, rate_pps) if group.busy_w > group.idle_w else None
+        busy = 0.0 if prediction is None else prediction.used_ratio(SERVER)
         return group.idle_w + (group.busy_w - group.idle_w) * busy
 
     def cores(self, host: str) -> float:
-        """Return how many undisturbed cores a server is worth at most."""
+        """Return the greatest number of undisturbed cores that equal a server's cores."""
         return self._cores[host]
 
-    def work(self, host: str, element: str) -> Work:
+    def work(self, host: str, element: str) -> ElementWork:
         """Return the least work of an element on a server."""
         return self._work[host, element]
 
-    def at_most_pps(self, host: str, here: Mapping[str, int]) -> float:
-        """Return a load that the server cannot go beyond: cores that never wait nor switch, its links, its ports."""
+    def bound_pps(self, host: str, here: Mapping[str, int]) -> float:
+        """Return a load that the server cannot exceed: cores that never wait nor switch, its links, its ports."""
         group = self._hosts[host]
         total_s, card_s = self._least_s(host, here)
-        one_s = max((self._work[host, name].thread_s for name, count in here.items() if count), default=0.0)
+        thread_s = max((self._work[host, name].thread_s for name, count in here.items() if count), default=0.0)
         if group.technology.backend in ("thread", "softirq"):
-            one_s = max(one_s, card_s / max(len(set(group.interrupt_cores)), 1))
+            thread_s = max(thread_s, card_s / max(len(set(group.interrupt_cores)), 1))
         best = self._wires_pps(group, here)
         if total_s > 0.0:
             best = min(best, self._cores[host] / total_s)
-        if one_s > 0.0:
-            best = min(best, 1.0 / one_s)
-        return slowed_pps(group, best, total_s, one_s) * _MARGIN
+        if thread_s > 0.0:
+            best = min(best, 1.0 / thread_s)
+        return slowed_pps(group, best, total_s, thread_s) * _MARGIN
 
     def busy_at_least(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
-        """Return how many cores are busy at a load, if they never switch and no start costs anything."""
+        """Return the number of busy cores at a load, if they never switch and starts cost nothing."""
         group = self._hosts[host]
         return _busy(group, rate_pps * self._least_s(host, here)[0])
 
@@ -319,11 +312,11 @@ class ServerLoads:
             return total_s, 0.0
         card_s = self._seconds(group.technology.nic_receive) / group.speed_ratio
         switch_s = self._seconds(group.technology.switch) / group.speed_ratio
-        # The work of elements counts what comes by outer ports; what comes from other servers is counted here.
+        # The elements' work includes frames from outer ports; frames from other servers are added here.
         return total_s + come * card_s + local * switch_s, (come + self._first(here)) * card_s
 
     def _moves(self, here: Mapping[str, int]) -> tuple[float, float]:
-        """Return the shares of the load that come from other servers, and that go from machine to machine here."""
+        """Return the shares of the load that come from other servers, and that go between machines here."""
         come = local = 0.0
         for chain, share in zip(self.problem.chains, self.problem.shares, strict=True):
             stages = stages_of(self.problem, chain, share, here)
@@ -355,8 +348,8 @@ class ServerLoads:
                 best = min(best, line_rate_pps(uplink_bps(problem, host), frame) / share)
         return best
 
-    def _least_work(self, host: ServerGroup, group: ElementGroup) -> Work:
-        """Find what each frame costs at least: batches that cost nothing more, no other machine in the way."""
+    def _least_work(self, host: ServerGroup, group: ElementGroup) -> ElementWork:
+        """Return the least cost of each frame: in batches without cost, undisturbed by other machines."""
         problem, technology = self.problem, host.technology
         machine, server = machine_of(group, "0", SERVER), host.server(SERVER)
         contention = technology.contention
@@ -380,12 +373,12 @@ class ServerLoads:
                 if technology.backend != "thread":
                     continue
                 comes_back = number == len(chain.stages) - 1 and chain.returns
-                cards = (inside(group, comes_back=comes_back), outside(group, comes_back=comes_back))
+                cards = (entry_interface(group, comes_back=comes_back), exit_interface(group, comes_back=comes_back))
                 for card, work in zip(cards, (receive, send), strict=True):
                     thread = {"interface": f"{card}", "machine": "all"}.get(technology.backend_threads)
                     if thread is not None:
                         threads[thread] = threads.get(thread, 0.0) + arrival * work
-        return Work(total_s=total, thread_s=max(threads.values(), default=0.0))
+        return ElementWork(total_s=total, thread_s=max(threads.values(), default=0.0))
 
     def _seconds(self, cost: ServiceCost) -> float:
         return cost.mean_s(self.problem.frames.mean_bytes, batch_frames=math.inf)
@@ -397,25 +390,25 @@ class ServerLoads:
             self._views[key] = server_view(self.problem, self._hosts[host], elements)
         return self._views[key]
 
-    def _best_pinned(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> Carries:
-        """Predict the ways of pinning that could be the best, by what their fullest core works at least."""
+    def _best_pinned(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> ServerCapacity:
+        """Predict the ways of pinning that could be the best, by the bound of their busiest core."""
         view = self._view(key)
         if view is None:
-            return Carries(capacity_pps=math.inf, choice="free")
+            return ServerCapacity(capacity_pps=math.inf, choice="free")
         threads, fixed = thread_work(view)
         speed = self._hosts[key[0]].speed_ratio
-        ways = [
+        bounded = [
             (choice, pins, speed / max(fullest(threads, fixed, pins), 1e-30) / view.weight)
-            for choice, pins in pins_tried(threads, fixed, self.problem.rules)
+            for choice, pins in pin_choices(threads, fixed, self.problem.rules)
         ]
-        best = Carries(capacity_pps=0.0, choice="none")
-        for choice, pins, most_pps in sorted(ways, key=lambda way: -way[2]):
+        best = ServerCapacity(capacity_pps=0.0, choice="none")
+        for choice, pins, most_pps in sorted(bounded, key=lambda entry: -entry[2]):
             if most_pps * _MARGIN <= best.capacity_pps:
                 break
             self.predictions += 1
-            capacity = predict_lossless_pps(pinned(view.model, pins), view.load) / view.weight
+            capacity = predict_lossless_pps(with_pins(view.model, pins), view.load) / view.weight
             if capacity > best.capacity_pps * (1.0 + 1e-9):
-                best = Carries(capacity_pps=capacity, choice=choice, pins=pins)
+                best = ServerCapacity(capacity_pps=capacity, choice=choice, pins=pins)
         return best
 
 
@@ -424,25 +417,18 @@ def _key(here: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def _cores_at_most(host: ServerGroup) -> float:
-    """Return how many undisturbed cores do as much as all cores that slow each other, however many of them work."""
+    """Return the number of undisturbed cores that equal a server's cores, which slow each other, at best."""
     contention = host.technology.contention
     return max(busy / contention.factor(busy) for busy in range(1, host.cores + 1))
 
 
-def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float) -> float:
-    """Return a load that the server cannot go beyond as its busy cores slow each other.
+def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, thread_s: float) -> float:
+    """Return a load that the server cannot exceed as its busy cores slow each other.
 
-    At a load, so many cores are busy that they slow each other by ``f``, and the thread that works most must still fit
-    in one. The number of busy cores is found from below, and a convex ``f`` of a mean is no more than the mean of
-    ``f``, so this is a bound however the load is spread in time.
-
-    Parameters
-    ----------
-    host : ServerGroup
-    most_pps : float
-        A load that it cannot go beyond without that.
-    total_s, one_s : float
-        Work for a frame of the load, of all threads and of the one that works most.
+    ``most_pps`` is the bound without that; ``total_s`` and ``thread_s`` are the work for a frame of the load, of all
+    threads and of the busiest. The busy cores at a load slow each other by ``f``, and the busiest thread must still fit
+    into one. The number of busy cores is a lower bound, and a convex ``f`` of a mean is at most the mean of ``f``, so
+    this bounds any spread of the load in time.
     """
     contention = host.technology.contention
     if not contention.is_usl or contention.is_none or not math.isfinite(most_pps):
@@ -451,7 +437,7 @@ def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float)
     for _ in range(24):
         rate_pps = 0.5 * (low + high)
         busy = _busy(host, rate_pps * total_s)
-        if rate_pps * one_s * contention.factor(busy) <= 1.0:
+        if rate_pps * thread_s * contention.factor(busy) <= 1.0:
             low = rate_pps
         else:
             high = rate_pps
@@ -459,7 +445,7 @@ def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float)
 
 
 def _busy(host: ServerGroup, work: float) -> float:
-    """Return how many cores are busy with so many undisturbed cores' work, from below."""
+    """Return a lower bound on the cores that are busy with the work of ``work`` undisturbed cores."""
     contention, busy = host.technology.contention, work
     if not contention.is_usl or contention.is_none:
         return min(busy, float(host.cores))

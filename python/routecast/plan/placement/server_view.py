@@ -1,8 +1,12 @@
-"""One server of a placement as a router of its own: what it carries, whatever is on the others.
+"""One server of a placement as a router of its own: what it carries, independent of the other servers.
 
 Without loss, servers meet only at the wires: each gets its share of the load and sends on what it got
-(:func:`stages_of`). So the greatest load without overload of a placement is the least of what its
-servers, each seen like this, carry. Other servers are a port here, the link to the switch.
+(:func:`stages_of`). So the greatest load without overload of a placement is the least that its servers, each seen like
+this, carry. The other servers are one port here, the link to the switch.
+
+Every chain is assembled on its own (:class:`ChainAssembly`), because an element may pass frames of several chains that
+continue elsewhere. :func:`merge_chains` then joins them: task units get their chain's name, threads and cores are
+shared.
 """
 
 from __future__ import annotations
@@ -22,44 +26,38 @@ from routecast.router.virtual.machines import Cores, Machine, Server
 
 __all__ = [
     "SERVER",
-    "Laid",
+    "ChainAssembly",
     "ServerView",
+    "entry_interface",
+    "exit_interface",
     "function_of",
     "hashes_of",
-    "inside",
     "machine_of",
-    "outside",
-    "pinned",
-    "put_together",
+    "merge_chains",
     "server_view",
     "stages_of",
     "uplink_bps",
     "wire_shares",
+    "with_pins",
 ]
-
-
-# Router models of chains on servers, laid chain by chain and put together.
-#
-# Every chain is laid in an assembly of its own, because an element may pass frames of several chains that go on
-# elsewhere; the task units get their chain's name, threads and cores are shared.
 
 
 _MOST_HASHES = 128
 
 
 @value
-class Laid:
-    """What was laid of one chain."""
+class ChainAssembly:
+    """The task units of one chain."""
 
     chain: Chain
     assembly: Assembly
     entries: tuple[tuple[str, str, float], ...] = field(
-        "Port, task unit that takes the chain's frames there, and how many (share of the whole load)", default=()
+        "Port, task unit that takes the chain's frames there, and their share of the total load", default=()
     )
 
 
 def machine_of(group: ElementGroup, name: str, server: str) -> Machine:
-    """Return an element's machine; threads are pinned later."""
+    """Return an element's machine; ``with_pins`` pins its threads."""
     pins = (group.cores,) if group.cores else ()
     return Machine(
         name=name,
@@ -71,78 +69,70 @@ def machine_of(group: ElementGroup, name: str, server: str) -> Machine:
     )
 
 
-def inside(group: ElementGroup, *, comes_back: bool) -> int:
-    """Return the interface that frames come to an element by."""
+def entry_interface(group: ElementGroup, *, comes_back: bool) -> int:
+    """Return the number of the interface by which frames enter an element."""
     return 1 if comes_back and group.cards > 1 else 0
 
 
-def outside(group: ElementGroup, *, comes_back: bool) -> int:
-    """Return the interface that frames leave an element by."""
+def exit_interface(group: ElementGroup, *, comes_back: bool) -> int:
+    """Return the number of the interface by which frames leave an element."""
     return 0 if comes_back else group.cards - 1
 
 
-def put_together(
+def merge_chains(
     name: str,
-    laid: Sequence[Laid],
+    assemblies: Sequence[ChainAssembly],
     ports: Sequence[tuple[str, float]],
-    choose: Mapping[str, Route] | None = None,
+    chain_routes: Mapping[str, Route] | None = None,
     *,
-    from_afar: str = "",
+    remote_port: str = "",
 ) -> RouterModel:
     """Return the router of several chains on the same servers.
 
-    Parameters
-    ----------
-    name : str
-    laid : sequence of Laid
-    ports : sequence of (str, float)
-        Names and rates.
-    choose : mapping of str to Route
-        How frames that come by a port are told apart where several task units take them, their names to be filled in;
-        by default at random, by their shares.
-    from_afar : str
-        A port whose frames come from other servers: not at equal gaps, as those of one sender do.
+    ``ports`` are names and rates. Where several task units take a port's frames, ``chain_routes`` holds the route that
+    selects among them by number; by default the choice is random, by their shares. Frames of ``remote_port`` come from
+    other servers: not at equal intervals, as those of a single sender.
     """
-    many = len(laid) > 1
+    many = len(assemblies) > 1
     tasks: list[TaskUnit] = []
     pools: dict[str, ResourcePool] = {}
     entries: dict[str, list[tuple[str, float]]] = {}
-    anywhere = ""
-    for one in laid:
-        end = one.entries[0][1]
+    fallback = ""
+    for part in assemblies:
+        first = part.entries[0][1]
         for port, rate_bps in ports:
-            ways = [entry for at, entry, _ in one.entries if at == port]
-            # What tells frames apart comes last, over all chains; until then nothing may be out of reach.
-            entry = one.assembly.spread(_told_apart(port), "round_robin", ways) if len(ways) > 1 else ""
-            one.assembly.port(port, rate_bps, entry=entry or (ways or [end])[0])
-        model = one.assembly.model(name)
-        inner = {_told_apart(port) for port, _ in ports}
+            targets = [entry for entry_port, entry, _ in part.entries if entry_port == port]
+            # The final task unit of a port is added below, over all chains; until then every task unit must be reached.
+            entry = part.assembly.spread(f"{port} in", "round_robin", targets) if len(targets) > 1 else ""
+            part.assembly.port(port, rate_bps, entry=entry or (targets or [first])[0])
+        model = part.assembly.model(name)
+        inner = {f"{port} in" for port, _ in ports}
         kept = [task for task in model.tasks if task.name not in inner]
-        names = {task.name: f"{task.name} ({one.chain.name})" if many else task.name for task in kept}
+        names = {task.name: f"{task.name} ({part.chain.name})" if many else task.name for task in kept}
         tasks += [_renamed(task, names) for task in kept]
         pools |= {pool.name: pool for pool in model.pools}
-        for port, entry, share in one.entries:
+        for port, entry, share in part.entries:
             entries.setdefault(port, []).append((names[entry], share))
-        anywhere = anywhere or names[end]
-    made = []
+        fallback = fallback or names[first]
+    router_ports = []
     for port, rate_bps in ports:
-        here = entries.get(port, [(anywhere, 1.0)])
+        here = entries.get(port, [(fallback, 1.0)])
         entry = here[0][0]
-        if len(here) > 1 or (port == from_afar and port in entries):
-            entry = _told_apart(port)
-            targets = tuple(way for way, _ in here)
-            route = Route(kind="random", to=targets, weights=tuple(share for _, share in here))
+        if len(here) > 1 or (port == remote_port and port in entries):
+            entry = f"{port} in"
+            to = tuple(target for target, _ in here)
+            route = Route(kind="random", to=to, weights=tuple(share for _, share in here))
             if len(here) == 1:
-                route = Route(to=targets)
-            if choose and port in choose:
-                route = replace(choose[port], to=tuple(targets[int(way)] for way in choose[port].to))
+                route = Route(to=to)
+            if chain_routes and port in chain_routes:
+                route = replace(chain_routes[port], to=tuple(to[int(number)] for number in chain_routes[port].to))
             tasks.append(TaskUnit(name=entry, route=route))
-        made.append(Port(name=port, link_bps=rate_bps, entry=entry))
-    return RouterModel(name=name, ports=tuple(made), tasks=tuple(tasks), pools=tuple(pools.values()))
+        router_ports.append(Port(name=port, link_bps=rate_bps, entry=entry))
+    return RouterModel(name=name, ports=tuple(router_ports), tasks=tuple(tasks), pools=tuple(pools.values()))
 
 
-def pinned(model: RouterModel, pins: Mapping[str, Cores]) -> RouterModel:
-    """Return the router with threads, by name, on other cores."""
+def with_pins(model: RouterModel, pins: Mapping[str, Cores]) -> RouterModel:
+    """Return the router with named threads on other cores."""
     if not pins:
         return model
     tasks = tuple(replace(task, pin=pins[task.thread]) if task.thread in pins else task for task in model.tasks)
@@ -150,15 +140,11 @@ def pinned(model: RouterModel, pins: Mapping[str, Cores]) -> RouterModel:
 
 
 def hashes_of(problem: PlacementProblem) -> int:
-    """Return how many flows each stream of frames is made of, so that they spread evenly over vcpus and elements."""
-    wanted = [group.vcpus for group in problem.elements]
+    """Return the number of flows of each stream of frames, so that they spread evenly over vcpus and elements."""
+    numbers = [group.vcpus for group in problem.elements]
     if problem.balancing == "flow_hash":
-        wanted += [problem.element(stage).count for chain in problem.chains for stage in chain.stages]
-    return min(math.lcm(*wanted), _MOST_HASHES)
-
-
-def _told_apart(port: str) -> str:
-    return f"{port} in"
+        numbers += [problem.element(stage).count for chain in problem.chains for stage in chain.stages]
+    return min(math.lcm(*numbers), _MOST_HASHES)
 
 
 def _renamed(task: TaskUnit, names: Mapping[str, str]) -> TaskUnit:
@@ -170,52 +156,35 @@ def _renamed(task: TaskUnit, names: Mapping[str, str]) -> TaskUnit:
     return replace(task, name=names[task.name], route=route)
 
 
-# What comes to the elements of one server, and where it goes from there, as shares of the whole load.
-#
-# Frames are spread evenly over the elements of a stage, so what a server gets depends on what is on it alone, not on
-# how
-# the others are filled: of stage ``j`` with ``n`` elements, ``x`` of them here, each takes ``1/n`` of the chain's
-# frames, and of these the share that the ``x`` elements of stage ``j − 1`` here send does not cross a wire.
-
-
 @value
-class Stage:
-    """A stage of a chain as one server sees it."""
+class ServerStage:
+    """A stage of a chain on one server, as shares of the total load.
+
+    Frames are spread evenly over the elements of a stage, so a server's shares depend on its own elements alone. Of a
+    stage with n elements each takes 1/n of the chain's frames. If x elements of the stage before are here, the part of
+    them that these x send does not cross a wire.
+    """
 
     group: str
     here: int = field("Elements on this server")
-    arrival: float = field("What each of them takes, as share of the whole load")
+    arrival: float = field("Share of the total load that each of them takes")
     from_elsewhere: float = field("Part of it that comes from elements on other servers")
-    # Where a frame goes next: to each element of the next stage that is here, or to another server.
+    # Probability that a frame goes next to each element of the next stage here, and to another server.
     to_each: float
     to_elsewhere: float
 
 
-def role_of(problem: PlacementProblem, chain: Chain, stage: int) -> str:
-    """Return the name of what an element does at a stage."""
-    group = problem.element(chain.stages[stage])
-    is_last = stage == len(chain.stages) - 1
-    return group.roles[-1] if is_last and chain.returns else group.roles[0]
-
-
-def stages_of(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]) -> tuple[Stage, ...]:
-    """Return the stages of a chain as a server with so many elements of each group sees them.
-
-    Parameters
-    ----------
-    problem : PlacementProblem
-    chain : Chain
-    share : float
-        Of the load.
-    here : mapping of str to int
-    """
+def stages_of(
+    problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]
+) -> tuple[ServerStage, ...]:
+    """Return the stages of a chain, with its share of the load, on a server with ``here`` elements by group."""
     if problem.balancing == "local" and chain.returns:
         return _local(problem, chain, share, here)
     of = [problem.element(stage).count for stage in chain.stages]
     local = [here.get(stage, 0) for stage in chain.stages]
     last = len(of) - 1
     return tuple(
-        Stage(
+        ServerStage(
             group=stage,
             here=local[j],
             arrival=share / of[j],
@@ -227,10 +196,10 @@ def stages_of(problem: PlacementProblem, chain: Chain, share: float, here: Mappi
     )
 
 
-def _local(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]) -> tuple[Stage, ...]:
-    """Return the stages where frames stay on the server that they came to until they leave (Li 2012, scenario B.2).
+def _local(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[str, int]) -> tuple[ServerStage, ...]:
+    """Return the stages where frames stay on the server that they enter until they leave (Li 2012, scenario B.2).
 
-    Frames leave by another port than they came by, all others alike; with one port in all, by that.
+    Frames leave by another port than they enter, all others with equal probability; a single port is both.
     """
     edge = problem.element(chain.stages[0])
     at_edge, ports = here.get(edge.name, 0), edge.ports
@@ -238,13 +207,13 @@ def _local(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[
     stay = (at_edge * ports - 1) / (all_ports - 1) if all_ports > 1 else 1.0
     stay = stay if at_edge else 0.0
     last = len(chain.stages) - 1
-    found = []
+    stages = []
     for j, stage in enumerate(chain.stages):
         local = here.get(stage, 0)
         after = here.get(chain.stages[j + 1], 0) if j < last else 0
         at_end = j in (0, last)
-        found.append(
-            Stage(
+        stages.append(
+            ServerStage(
                 group=stage,
                 here=local,
                 arrival=share / edge.count if at_end else share * at_edge / edge.count / local if local else 0.0,
@@ -253,7 +222,7 @@ def _local(problem: PlacementProblem, chain: Chain, share: float, here: Mapping[
                 to_elsewhere=1.0 - stay if j == last - 1 else 0.0,
             )
         )
-    return tuple(found)
+    return tuple(stages)
 
 
 UPLINK = "link"
@@ -264,37 +233,27 @@ SERVER = "server"
 class ServerView:
     """A server with its elements."""
 
-    model: RouterModel = field(
-        'Its pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in the order that they were given in'
-    )
+    model: RouterModel = field('Its pool is ``"server"``, its elements are ``"0"``, ``"1"``, … in order')
     load: OfferedLoad
     weight: float = field(
-        "Frames that come to the server for each frame of the whole load, those that come again included"
+        "Frames that enter the server for each frame of the total load, those that enter again included"
     )
 
 
 def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence[ElementGroup]) -> ServerView | None:
-    """Return a server with these elements as a router; None if nothing comes to it.
-
-    Parameters
-    ----------
-    problem : PlacementProblem
-    host : ServerGroup
-    elements : sequence of ElementGroup
-        One entry for each element.
-    """
+    """Return a server with these elements, an entry each, as a router; None if no frame enters it."""
     server = host.server(SERVER)
     machines: dict[str, list[Machine]] = {}
     for number, group in enumerate(elements):
         machines.setdefault(group.name, []).append(machine_of(group, str(number), SERVER))
-    here = {name: len(some) for name, some in machines.items()}
-    laid = []
+    here = {name: len(own) for name, own in machines.items()}
+    assemblies = []
     for chain, share in zip(problem.chains, problem.shares, strict=True):
         stages = stages_of(problem, chain, share, here)
-        one = _lay(problem, server, chain, stages, machines)
-        if one.entries:
-            laid.append(one)
-    if not laid:
+        part = _assemble_chain(problem, server, chain, stages, machines)
+        if part.entries:
+            assemblies.append(part)
+    if not assemblies:
         return None
     edges = dict.fromkeys(stage for chain in problem.chains for stage in (chain.stages[0], chain.stages[-1]))
     outer = [
@@ -304,10 +263,10 @@ def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence
         for port in _ports(machine, problem.element(group))
     ]
     ports = [*outer, (UPLINK, uplink_bps(problem, host))]
-    model = put_together(f"{len(elements)} elements on {host.name}", laid, ports, from_afar=UPLINK)
+    model = merge_chains(f"{len(elements)} elements on {host.name}", assemblies, ports, remote_port=UPLINK)
     rates = dict.fromkeys((port for port, _ in ports), 0.0)
-    for one in laid:
-        for port, _, share in one.entries:
+    for part in assemblies:
+        for port, _, share in part.entries:
             rates[port] += share
     hashes = hashes_of(problem)
     flows = tuple(
@@ -326,7 +285,7 @@ def server_view(problem: PlacementProblem, host: ServerGroup, elements: Sequence
 
 
 def uplink_bps(problem: PlacementProblem, host: ServerGroup) -> float:
-    """Return what a server can send to all others together: its link to the switch, or all its cables."""
+    """Return the rate at which a server can send to all others: its link to the switch, or all its cables."""
     joined = problem.joined
     if joined.by == "switch":
         return joined.link_bps
@@ -335,17 +294,17 @@ def uplink_bps(problem: PlacementProblem, host: ServerGroup) -> float:
 
 
 def wire_shares(problem: PlacementProblem, here: dict[str, int]) -> tuple[float, float]:
-    """Return the shares of the load that leave a server for others, and that come to it from them."""
-    away = come = 0.0
+    """Return the shares of the load that go from a server to others, and from them to it."""
+    sent = received = 0.0
     for chain, share in zip(problem.chains, problem.shares, strict=True):
         for stage in stages_of(problem, chain, share, here):
-            away += stage.here * stage.arrival * stage.to_elsewhere
-            come += stage.here * stage.from_elsewhere
-    return away, come
+            sent += stage.here * stage.arrival * stage.to_elsewhere
+            received += stage.here * stage.from_elsewhere
+    return sent, received
 
 
 def function_of(problem: PlacementProblem, chain: Chain, stage: int, machine: Machine, server: Server) -> str:
-    """Return the name of the costs of what a machine does at a stage."""
+    """Return the name of the function, with its costs, that a machine does at a stage."""
     group = problem.element(chain.stages[stage])
     comes_back = stage == len(chain.stages) - 1 and chain.returns
     if group.kind != "balancer":
@@ -353,9 +312,13 @@ def function_of(problem: PlacementProblem, chain: Chain, stage: int, machine: Ma
     return "return" if comes_back else balance_function(machine, server, problem.balancing)
 
 
-def _lay(
-    problem: PlacementProblem, server: Server, chain: Chain, stages: Sequence[Stage], machines: dict[str, list[Machine]]
-) -> Laid:
+def _assemble_chain(
+    problem: PlacementProblem,
+    server: Server,
+    chain: Chain,
+    stages: Sequence[ServerStage],
+    machines: dict[str, list[Machine]],
+) -> ChainAssembly:
     assembly = Assembly((server,))
     entries: list[tuple[str, str, float]] = []
     takes: dict[str, str] = {}
@@ -363,22 +326,22 @@ def _lay(
     for j in range(last, -1, -1):
         stage, group = stages[j], problem.element(stages[j].group)
         comes_back = j == last and chain.returns
-        now: dict[str, str] = {}
+        entry_of: dict[str, str] = {}
         for machine in machines.get(stage.group, ()):
             if stage.arrival <= 0.0:
                 continue
-            card = outside(group, comes_back=comes_back)
+            card = exit_interface(group, comes_back=comes_back)
             if j == last:
-                ways = _ports(machine, group)
-                out = assembly.to_port(machine, interface=card, route=_evenly(ways))
-                route = Route(to=(out,)) if out else _evenly(ways)
+                evenly = _evenly(_ports(machine, group))
+                out = assembly.to_port(machine, interface=card, route=evenly)
+                route = Route(to=(out,)) if out else evenly
             else:
-                route = _onward(problem, assembly, machine, card, chain, stages, j, machines, takes)
+                route = _next_route(problem, assembly, machine, card, chain, stages, j, machines, takes)
             function = function_of(problem, chain, j, machine, server)
             label = "back" if comes_back and group.kind != "balancer" else ""
             work = assembly.function(machine, function, route, label=label)
-            now[machine.name] = work
-            card = inside(group, comes_back=comes_back)
+            entry_of[machine.name] = work
+            card = entry_interface(group, comes_back=comes_back)
             if j == 0:
                 for port in _ports(machine, group):
                     entry = assembly.from_wire(machine, interface=card, wire=port, to=work)
@@ -386,32 +349,32 @@ def _lay(
             elif stage.from_elsewhere > 0.0:
                 entry = assembly.from_wire(machine, interface=card, wire=UPLINK, to=work)
                 entries.append((UPLINK, entry, stage.from_elsewhere))
-        takes = now
-    return Laid(chain=chain, assembly=assembly, entries=tuple(entries))
+        takes = entry_of
+    return ChainAssembly(chain=chain, assembly=assembly, entries=tuple(entries))
 
 
-def _onward(
+def _next_route(
     problem: PlacementProblem,
     assembly: Assembly,
     machine: Machine,
     card: int,
     chain: Chain,
-    stages: Sequence[Stage],
+    stages: Sequence[ServerStage],
     j: int,
     machines: dict[str, list[Machine]],
     takes: dict[str, str],
 ) -> Route:
     after = problem.element(stages[j + 1].group)
     comes_back = j + 1 == len(stages) - 1 and chain.returns
-    ways, weights = [], []
+    targets, weights = [], []
     if stages[j].to_each > 0.0:
         for receiver in machines.get(after.name, ()):
-            ways.append(
+            targets.append(
                 assembly.to_machine(
                     machine,
                     interface=card,
                     receiver=receiver,
-                    receiver_interface=inside(after, comes_back=comes_back),
+                    receiver_interface=entry_interface(after, comes_back=comes_back),
                     to=takes[receiver.name],
                 )
             )
@@ -419,18 +382,18 @@ def _onward(
     if stages[j].to_elsewhere > 1e-12:
         label = f"{machine.name} send {card} elsewhere"
         out = assembly.to_port(machine, interface=card, route=Route(to=(UPLINK,)), label=label)
-        ways.append(out or UPLINK)
+        targets.append(out or UPLINK)
         weights.append(stages[j].to_elsewhere)
-    if len(ways) == 1:
-        return Route(to=(ways[0],))
-    return Route(kind="random", to=tuple(ways), weights=tuple(weights))
+    if len(targets) == 1:
+        return Route(to=(targets[0],))
+    return Route(kind="random", to=tuple(targets), weights=tuple(weights))
 
 
 def _ports(machine: Machine, group: ElementGroup) -> tuple[str, ...]:
     return tuple(f"port {number} of {machine.name}" for number in range(group.ports))
 
 
-def _evenly(ways: tuple[str, ...]) -> Route:
-    if len(ways) == 1:
-        return Route(to=ways)
-    return Route(kind="random", to=ways, weights=(1.0,) * len(ways))
+def _evenly(targets: tuple[str, ...]) -> Route:
+    if len(targets) == 1:
+        return Route(to=targets)
+    return Route(kind="random", to=targets, weights=(1.0,) * len(targets))

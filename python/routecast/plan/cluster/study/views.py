@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from routecast.plan.cluster.answer import KWH_J
 from routecast.plan.cluster.model import Design, Schedule
 from routecast.plan.cluster.saving import Saving
@@ -302,7 +304,7 @@ def switching_figure(result: ClusterResult) -> Figure:
     days = result.trace_days
     chosen = _chosen(result)
 
-    def axes(*savings: Saving) -> dict[str, tuple[float, ...]]:
+    def axes(*savings: Saving) -> dict[str, Any]:
         schedules = [saving.schedule for saving in savings]
         return {
             "x": tuple(schedule.switchings / days for schedule in schedules),

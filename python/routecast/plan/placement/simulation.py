@@ -1,9 +1,7 @@
-"""A whole placement as a router and its load: what is predicted in overload, and what is simulated.
+"""A placement as a router and its load, and its simulation with the same seeds for all candidates.
 
-Placements packet by packet: what the closed form predicts, simulated, with the same seeds for all that are compared.
-
-Far beyond what a router carries its forwarded rate says little: work goes into frames that are lost later. So what a
-placement carries without loss is looked for by simulation too, downwards from what the closed form predicts, or upwards
+Far beyond what a router carries its forwarded rate says little, because work goes into frames that are lost later. So
+simulation also looks for what a placement carries without loss: downwards from the closed form's prediction, or upwards
 if that is carried.
 """
 
@@ -21,14 +19,14 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad
 from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem
 from routecast.plan.placement.server_view import (
-    Laid,
+    ChainAssembly,
+    entry_interface,
+    exit_interface,
     function_of,
     hashes_of,
-    inside,
     machine_of,
-    outside,
-    pinned,
-    put_together,
+    merge_chains,
+    with_pins,
 )
 from routecast.quantity.schema import field, value
 from routecast.router.model import Route, RouteKind, RouterModel
@@ -36,23 +34,31 @@ from routecast.router.multistage import Interconnect, multistage_router
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.machines import Cores, Machine, Server
 
-__all__ = ["DIFFERS", "LOST", "SEEDS", "Checked", "Placement", "Shown", "Trials", "load_of", "router_of"]
+__all__ = [
+    "MAX_DIFFERENCE_RATIO",
+    "MAX_LOSS_RATIO",
+    "SEEDS",
+    "ElementPlacement",
+    "SimulationCheck",
+    "TrialMeans",
+    "Trials",
+    "load_of",
+    "router_of",
+]
 
-DIFFERS = 0.05
-"""Figures farther apart than this part are said to differ."""
-LOST = 0.01
-"""Part of the frames that a load "without loss" may lose in simulation: what bursts cost."""
+MAX_DIFFERENCE_RATIO = 0.05
+"""Prediction and simulation differ if they are farther apart than this part."""
+MAX_LOSS_RATIO = 0.01
+"""Part of the frames that a load "without loss" may lose in simulation, because of bursts."""
 SEEDS = (11, 12)
 _FRAMES = 30_000
 _LONGEST_S = 0.5
 _SHORTEST_S = 0.02
-_NEAR = 1.01
-_MORE = 1.25
 _MOST_STEPS = 12
 
 
 @value
-class Checked:
+class SimulationCheck:
     """Prediction and simulation of a placement."""
 
     rate: Literal["lossless", "forwarded"] = field(
@@ -63,7 +69,7 @@ class Checked:
     predicted_pps: float
     simulated_pps: float
     offered_pps: float = field("The file's load, or the target, frames/s")
-    # Simulated at ``offered_pps``; mean latency.
+    # Simulated at ``offered_pps``; the latency is the mean.
     forwarded_pps: float = math.nan
     latency_s: float = math.nan
     seeds: tuple[int, ...] = SEEDS
@@ -76,16 +82,16 @@ class Checked:
 
     @property
     def differs(self) -> bool:
-        """Whether the two are more than 5 % apart."""
-        return abs(self.difference_ratio) > DIFFERS
+        """Whether prediction and simulation differ by more than 5 %."""
+        return abs(self.difference_ratio) > MAX_DIFFERENCE_RATIO
 
 
 @value
-class Shown:
-    """What one or several trials show."""
+class TrialMeans:
+    """Means over the trials of a load."""
 
     forwarded_pps: float
-    loss_ratio: float = field("Part of the load that was asked for that was dropped, or that no wire could bring")
+    loss_ratio: float = field("Part of the offered load that is dropped, or beyond the rate of the outer wires")
     latency_s: float
 
 
@@ -94,44 +100,33 @@ _Key = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[int, ...]], ...
 
 @dataclasses.dataclass(slots=True)
 class Trials:
-    """Simulations for one problem, each made once.
-
-    Parameters
-    ----------
-    problem : PlacementProblem
-    """
+    """Simulations of one problem, each run once."""
 
     problem: PlacementProblem
-    _known: dict[tuple[_Key, float, int], Shown] = dataclasses.field(default_factory=dict)
+    _known: dict[tuple[_Key, float, int], TrialMeans] = dataclasses.field(default_factory=dict)
     _models: dict[_Key, RouterModel] = dataclasses.field(default_factory=dict)
 
-    def at(self, placement: Placement, rate_pps: float) -> Shown:
-        """Return the means of all seeds at a load.
-
-        Raises
-        ------
-        RoutecastError
-            The placement cannot be simulated.
-        """
-        every = [self._trial(placement, rate_pps, seed) for seed in SEEDS]
-        late = [one.latency_s for one in every if math.isfinite(one.latency_s)]
-        return Shown(
-            forwarded_pps=fmean(one.forwarded_pps for one in every),
-            loss_ratio=fmean(one.loss_ratio for one in every),
-            latency_s=fmean(late) if late else math.nan,
+    def at(self, placement: ElementPlacement, rate_pps: float) -> TrialMeans:
+        """Return the means of all seeds at a load."""
+        trials = [self._trial(placement, rate_pps, seed) for seed in SEEDS]
+        latencies_s = [trial.latency_s for trial in trials if math.isfinite(trial.latency_s)]
+        return TrialMeans(
+            forwarded_pps=fmean(trial.forwarded_pps for trial in trials),
+            loss_ratio=fmean(trial.loss_ratio for trial in trials),
+            latency_s=fmean(latencies_s) if latencies_s else math.nan,
         )
 
-    def carries(self, placement: Placement, rate_pps: float) -> bool:
+    def carries(self, placement: ElementPlacement, rate_pps: float) -> bool:
         """Return whether no seed shows loss at a load."""
-        return all(self._trial(placement, rate_pps, seed).loss_ratio <= LOST for seed in SEEDS)
+        return all(self._trial(placement, rate_pps, seed).loss_ratio <= MAX_LOSS_RATIO for seed in SEEDS)
 
-    def lossless_pps(self, placement: Placement, near_pps: float) -> float:
-        """Return the greatest load that is carried without loss, to 1 %, looked for from one on; 0 if none is found."""
+    def lossless_pps(self, placement: ElementPlacement, near_pps: float) -> float:
+        """Return the greatest load without loss, to 1 %, searched from ``near_pps`` on; 0 if there is none."""
         low, high = near_pps, near_pps
         for _ in range(_MOST_STEPS):
             if not self.carries(placement, high):
                 break
-            low, high = high, high * _MORE
+            low, high = high, 1.25 * high
         if low == high:
             for _ in range(_MOST_STEPS):
                 low, high = 0.5 * low, low
@@ -139,7 +134,7 @@ class Trials:
                     break
             else:
                 return 0.0
-        while high > low * _NEAR:
+        while high > 1.01 * low:
             middle = math.sqrt(low * high)
             if self.carries(placement, middle):
                 low = middle
@@ -147,7 +142,7 @@ class Trials:
                 high = middle
         return low
 
-    def _trial(self, placement: Placement, rate_pps: float, seed: int) -> Shown:
+    def _trial(self, placement: ElementPlacement, rate_pps: float, seed: int) -> TrialMeans:
         name = (tuple(placement.servers.items()), tuple(sorted(placement.pins.items())))
         key = (name, rate_pps, seed)
         if key not in self._known:
@@ -158,30 +153,27 @@ class Trials:
             duration_s = min(max(_FRAMES / rate_pps, _SHORTEST_S), _LONGEST_S)
             simulate = Simulate(self._models[name], seed=seed, steady_state=False)
             trial = simulate.trial(load_of(self.problem).at(rate_pps), duration_s)
-            self._known[key] = Shown(
+            self._known[key] = TrialMeans(
                 forwarded_pps=trial.forwarded_pps,
-                # What the wires of the outer ports cannot bring is not carried either.
+                # Load beyond the rate of the outer wires is lost, too.
                 loss_ratio=max(trial.loss_ratio, 1.0 - trial.offered_pps / rate_pps),
                 latency_s=math.nan if trial.latency is None else trial.latency.mean_s,
             )
         return self._known[key]
 
 
-_SPREAD: dict[str, RouteKind] = {"round_robin": "round_robin", "flow_hash": "rss", "local": "round_robin"}
-
-
 @value
-class Placement:
-    """Which element is on which server, and on which cores."""
+class ElementPlacement:
+    """A server for each element, and cores for its threads."""
 
-    servers: Mapping[str, str] = field("For each element, in the order of the file, its server")
+    servers: Mapping[str, str] = field("Server by element, in the order of the file")
     pins: Mapping[str, Cores] = field(
         'Cores of threads (``"lb 1 vcpu 0"``, ``"lb 1 backend 0"``) that may not use all', default_factory=dict
     )
 
     def on(self, server: str) -> tuple[str, ...]:
         """Return the elements on a server."""
-        return tuple(name for name, where in self.servers.items() if where == server)
+        return tuple(name for name, own in self.servers.items() if own == server)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -189,10 +181,9 @@ class Placement:
         return tuple(dict.fromkeys(self.servers.values()))
 
 
-def router_of(problem: PlacementProblem, placement: Placement) -> RouterModel:
+def router_of(problem: PlacementProblem, placement: ElementPlacement) -> RouterModel:
     """Return the router of a placement: a multistage router, or chains of functions."""
-    wanted = set(placement.servers.values())
-    servers = [group.server(name) for group in problem.servers for name in group.names if name in wanted]
+    servers = [group.server(name) for group in problem.servers for name in group.names if name in placement.used]
     machines = {
         group.name: [machine_of(group, name, placement.servers[name]) for name in group.names]
         for group in problem.elements
@@ -214,7 +205,7 @@ def router_of(problem: PlacementProblem, placement: Placement) -> RouterModel:
         )
     else:
         model = _chained(problem, servers, machines)
-    return pinned(model, placement.pins)
+    return with_pins(model, placement.pins)
 
 
 def load_of(problem: PlacementProblem) -> OfferedLoad:
@@ -223,13 +214,13 @@ def load_of(problem: PlacementProblem) -> OfferedLoad:
     flows = []
     for chain, share in zip(problem.chains, problem.shares, strict=True):
         edge = _numbers(problem, chain.stages[0], first)
-        pairs = [(one, other) for one in edge for other in edge if one != other or len(edge) == 1]
+        pairs = [(entry, exit_) for entry in edge for exit_ in edge if entry != exit_ or len(edge) == 1]
         if not chain.returns:
             end = _numbers(problem, chain.stages[-1], first)[0]
-            pairs = [(one, end) for one in edge]
+            pairs = [(entry, end) for entry in edge]
         flows += [
-            Flow(rss_hash=value, ingress=one, egress=other, weight=share / len(pairs) / hashes)
-            for one, other in pairs
+            Flow(rss_hash=value, ingress=entry, egress=exit_, weight=share / len(pairs) / hashes)
+            for entry, exit_ in pairs
             for value in range(hashes)
         ]
     return OfferedLoad(
@@ -246,11 +237,11 @@ def _edges(problem: PlacementProblem) -> list[ElementGroup]:
 
 def _first_ports(problem: PlacementProblem) -> dict[str, int]:
     """Return the number of the first port of each group at an edge; ports are numbered element by element."""
-    found, number = {}, 0
+    first, number = {}, 0
     for group in _edges(problem):
-        found[group.name] = number
+        first[group.name] = number
         number += group.count * group.ports
-    return found
+    return first
 
 
 def _numbers(problem: PlacementProblem, name: str, first: Mapping[str, int]) -> list[int]:
@@ -263,28 +254,28 @@ def _chained(
 ) -> RouterModel:
     first = _first_ports(problem)
     ports = [f"port {number}" for group in _edges(problem) for number in _numbers(problem, group.name, first)]
-    laid = [
-        _lay(problem, servers, chain, share, machines, ports, first)
+    assemblies = [
+        _assemble_chain(problem, servers, chain, share, machines, ports, first)
         for chain, share in zip(problem.chains, problem.shares, strict=True)
     ]
-    choose = {port: Route(kind="per_flow", to=_by_flow(problem, laid, port)) for port in ports}
-    return put_together(problem.name, laid, [(port, problem.outer_bps) for port in ports], choose)
+    routes = {port: Route(kind="per_flow", to=_chain_by_flow(problem, assemblies, port)) for port in ports}
+    return merge_chains(problem.name, assemblies, [(port, problem.outer_bps) for port in ports], routes)
 
 
-def _by_flow(problem: PlacementProblem, laid: Sequence[Laid], port: str) -> tuple[str, ...]:
-    """Return for each flow of the load which of the chains that come by a port it is of, as a number."""
-    chains = [one.chain.name for one in laid if any(at == port for at, _, _ in one.entries)]
+def _chain_by_flow(problem: PlacementProblem, assemblies: Sequence[ChainAssembly], port: str) -> tuple[str, ...]:
+    """Return for each flow of the load the number of its chain among those that enter by a port."""
+    chains = [part.chain.name for part in assemblies if any(entry[0] == port for entry in part.entries)]
     numbers = []
     first, hashes = _first_ports(problem), hashes_of(problem)
     for chain in problem.chains:
         edge = len(_numbers(problem, chain.stages[0], first))
         pairs = max(edge * (edge - 1), 1) if chain.returns else edge
-        which = chains.index(chain.name) if chain.name in chains else 0
-        numbers += [str(which)] * (pairs * hashes)
+        number = chains.index(chain.name) if chain.name in chains else 0
+        numbers += [str(number)] * (pairs * hashes)
     return tuple(numbers)
 
 
-def _lay(
+def _assemble_chain(
     problem: PlacementProblem,
     servers: Sequence[Server],
     chain: Chain,
@@ -292,7 +283,7 @@ def _lay(
     machines: Mapping[str, Sequence[Machine]],
     ports: Sequence[str],
     first: Mapping[str, int],
-) -> Laid:
+) -> ChainAssembly:
     assembly = Assembly(servers)
     by_name = {server.name: server for server in servers}
     group_of = {name: group.name for group in problem.servers for name in group.names}
@@ -303,30 +294,33 @@ def _lay(
         group = problem.element(chain.stages[j])
         comes_back = j == last and chain.returns
         own = _numbers(problem, group.name, first) if group.name in first else []
-        now = {}
+        entry_of = {}
         for number, machine in enumerate(machines[group.name]):
-            mine = tuple(ports[port] for port in own[number * group.ports : (number + 1) * group.ports])
-            card = outside(group, comes_back=comes_back)
+            own_ports = tuple(ports[port] for port in own[number * group.ports : (number + 1) * group.ports])
+            card = exit_interface(group, comes_back=comes_back)
             if j == last:
-                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _spread(mine)
+                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _spread(own_ports)
                 out = assembly.to_port(machine, interface=card, route=leave)
                 route = Route(to=(out,)) if out else leave
             else:
-                route = _onward(problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of)
+                route = _next_route(problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of)
             function = function_of(problem, chain, j, machine, by_name[machine.server])
             label = "back" if comes_back and group.kind != "balancer" else ""
-            now[machine.name] = assembly.function(machine, function, route, label=label)
+            entry_of[machine.name] = assembly.function(machine, function, route, label=label)
             if j == 0:
-                for port in mine:
+                for port in own_ports:
                     entry = assembly.from_wire(
-                        machine, interface=inside(group, comes_back=False), wire=port, to=now[machine.name]
+                        machine,
+                        interface=entry_interface(group, comes_back=False),
+                        wire=port,
+                        to=entry_of[machine.name],
                     )
                     entries.append((port, entry, share / len(own)))
-        takes = now
-    return Laid(chain=chain, assembly=assembly, entries=tuple(entries))
+        takes = entry_of
+    return ChainAssembly(chain=chain, assembly=assembly, entries=tuple(entries))
 
 
-def _onward(
+def _next_route(
     problem: PlacementProblem,
     assembly: Assembly,
     chain: Chain,
@@ -343,20 +337,21 @@ def _onward(
     comes_back = j + 1 == len(chain.stages) - 1 and chain.returns
     receivers = machines[after.name]
     if problem.balancing == "local" and chain.returns and not comes_back:
-        receivers = [one for one in receivers if one.server == machine.server]
-    ways = []
+        receivers = [receiver for receiver in receivers if receiver.server == machine.server]
+    targets = []
     for receiver in receivers:
-        card_in, to = inside(after, comes_back=comes_back), takes[receiver.name]
+        card_in, to = entry_interface(after, comes_back=comes_back), takes[receiver.name]
         if receiver.server == machine.server:
-            way = assembly.to_machine(machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to)
+            target = assembly.to_machine(machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to)
         else:
-            way = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
-        ways.append(way)
+            target = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
+        targets.append(target)
     if comes_back:
         own = _numbers(problem, after.name, first)
-        by_port = [ways[own.index(port) // after.ports] if port in own else ways[0] for port in range(len(ports))]
+        by_port = [targets[own.index(port) // after.ports] if port in own else targets[0] for port in range(len(ports))]
         return Route(kind="by_egress", to=tuple(by_port))
-    return Route(to=tuple(ways)) if len(ways) == 1 else Route(kind=_SPREAD[problem.balancing], to=tuple(ways))
+    kind: RouteKind = "rss" if problem.balancing == "flow_hash" else "round_robin"
+    return Route(to=tuple(targets)) if len(targets) == 1 else Route(kind=kind, to=tuple(targets))
 
 
 def _over_wires(
@@ -382,5 +377,5 @@ def _over_wires(
     return assembly.to_port(sender, interface=card, route=Route(to=(after,)), label=label) or after
 
 
-def _spread(ways: tuple[str, ...]) -> Route:
-    return Route(to=ways) if len(ways) == 1 else Route(kind="round_robin", to=ways)
+def _spread(targets: tuple[str, ...]) -> Route:
+    return Route(to=targets) if len(targets) == 1 else Route(kind="round_robin", to=targets)
