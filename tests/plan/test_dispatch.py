@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.plan.cluster.design import FleetEnergy, optimal_bound
-from routecast.plan.cluster.dispatch import Dispatcher, cheapest, cheapest_of_many, schedule, solve_step
+from routecast.plan.cluster.dispatch import Dispatcher, schedule, solve_step
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
 
 SMALL = MachineGroup(name="small", capacity_bps=5e9, power_w=60.0, price=200.0)
@@ -103,6 +103,10 @@ def test_the_bound_is_the_sum_of_the_best_steps(problem: ClusterProblem) -> None
     assert optimal_bound(problem).energy_j == pytest.approx(wanted, rel=1e-8)
 
 
+def cheapest(problem: ClusterProblem, load_bps: float, fleet: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    return schedule(replace(problem, traffic_bps=(load_bps,)), fleet).on[0]
+
+
 def test_of_equal_powers_the_fewest_machines_win_then_the_cheapest() -> None:
     pair = MachineGroup(name="pair", capacity_bps=10e9, power_w=120.0, price=300.0)
     cheap = replace(pair, name="cheap", price=250.0)
@@ -117,7 +121,8 @@ def test_no_traffic_needs_no_machine() -> None:
 
 
 def test_a_load_of_exactly_the_capacity_needs_no_machine_more() -> None:
-    assert cheapest_of_many(cluster(LARGE), [20e9, 20e9 + 1.0, 40e9]) == [(1,), (2,), (2,)]
+    loads_bps = (20e9, 20e9 + 1.0, 40e9)
+    assert schedule(replace(cluster(LARGE), traffic_bps=loads_bps)).on == ((1,), (2,), (2,))
 
 
 def test_machines_that_idle_cheaply_share_the_load_by_slope() -> None:
@@ -130,7 +135,7 @@ def test_machines_that_idle_cheaply_share_the_load_by_slope() -> None:
 
 def test_a_fleet_too_small_for_a_load_says_by_how_much() -> None:
     with pytest.raises(InfeasiblePlan, match=r"carries 10 Gbit/s, the load is 12 Gbit/s") as caught:
-        cheapest(cluster(SMALL), 12e9, at_most=(2,))
+        cheapest(cluster(SMALL), 12e9, fleet=(2,))
     assert (caught.value.given, caught.value.least) == (10e9, 12e9)
 
 

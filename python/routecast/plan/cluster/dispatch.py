@@ -40,17 +40,7 @@ from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, Schedul
 from routecast.quantity import format_bps
 from routecast.quantity.schema import field, value
 
-__all__ = [
-    "Dispatcher",
-    "GroupArrays",
-    "StepAnswer",
-    "cheapest",
-    "cheapest_of_many",
-    "group_arrays",
-    "power_w",
-    "schedule",
-    "solve_step",
-]
+__all__ = ["Dispatcher", "GroupArrays", "StepAnswer", "group_arrays", "power_w", "schedule", "solve_step"]
 
 _LEAST_W = 1e-8
 """The solver ignores coefficients below 1e-9; so little power decides nothing."""
@@ -347,27 +337,12 @@ def _check_fleet(problem: ClusterProblem, fleet: Sequence[int] | None) -> None:
         raise ModelProblem("cluster", wrong)
 
 
-def cheapest(problem: ClusterProblem, load_bps: float, *, at_most: tuple[int, ...] | None = None) -> tuple[int, ...]:
-    """Return the machines n_k that carry one load at least power (Li 2012, (8.2), (8.4)).
+def schedule(problem: ClusterProblem, fleet: Sequence[int] | None = None) -> Schedule:
+    """Return the machines n_kt that carry each step at least power (Li 2012, (8.2), (8.4)), by groups or a fleet N_k.
 
     The answer is exact to 1e-9 of a machine's power; of equal answers the one with the fewest machines wins, then the
-    cheapest. Without ``at_most``, N_k, as many machines as are available may be used.
+    cheapest.
     """
-    return cheapest_of_many(problem, [load_bps], at_most=at_most)[0]
-
-
-def cheapest_of_many(
-    problem: ClusterProblem, loads_bps: Sequence[float], *, at_most: tuple[int, ...] | None = None
-) -> list[tuple[int, ...]]:
-    """Return ``cheapest`` of every load, all from one table."""
-    loads_only = ClusterProblem(
-        groups=problem.groups, traffic_bps=tuple(loads_bps), step_s=problem.step_s, spare=problem.spare
-    )
-    return list(schedule(loads_only, at_most).on)
-
-
-def schedule(problem: ClusterProblem, fleet: Sequence[int] | None = None) -> Schedule:
-    """Return the cheapest machines of every step, each step independent of the others."""
     check(problem)
     _check_fleet(problem, fleet)
     return Dispatcher(problem).schedule(fleet)

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -684,17 +684,6 @@ def fewest_joules(
     )
 
 
-class _StateGraph(Protocol):
-    """States, and the transitions from those of a step to those of the next."""
-
-    rows: Ints
-    first: Floats
-
-    def forward(self, values: Floats) -> Floats: ...
-
-    def backward(self, before: npt.NDArray[np.float32], position: int) -> int: ...
-
-
 class _FreeStates:
     """The states of a fleet whose machines may be switched in any step."""
 
@@ -714,7 +703,7 @@ class _FreeStates:
 
 
 def _cheapest_path(
-    problem: ClusterProblem, states: FleetStates, graph: _StateGraph, *, repeats: bool
+    problem: ClusterProblem, states: FleetStates, graph: AgedStates | _FreeStates, *, repeats: bool
 ) -> tuple[OnByStep, float]:
     """Return the cheapest path through all steps, and a bound in J that no day that repeats goes below (else 0).
 

@@ -28,13 +28,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
-import highspy
-import numpy as np
-
+from routecast.plan.integer_program import IntegerProgram
 from routecast.plan.mapping.model import Mapping, MappingProblem
 from routecast.router.network_processor.model import Link, Memory, Reference, Run, Stage, occupancy_s, steps_of
 
-__all__ = ["MappingProgram", "Undecided"]
+__all__ = ["MappingProgram"]
 
 
 Span = tuple[int, int]
@@ -158,10 +156,6 @@ def ring_cost(problem: MappingProblem, name: str) -> ReferenceCost:
 _ROUNDING = 1e-9
 
 
-class Undecided(Exception):
-    """The time ended before there was an answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """A group on a number of engines; ``threads`` are the columns of each stage's threads, if they are free."""
@@ -170,53 +164,6 @@ class _Choice:
     engines: int
     column: int
     threads: tuple[int, ...]
-
-
-class _LinearProgram:
-    """An integer program that grows column by column and row by row."""
-
-    def __init__(self) -> None:
-        self.cost: list[float] = []
-        self.upper: list[float] = []
-        self.rows: list[tuple[dict[int, float], float, float]] = []
-
-    def column(self, cost: float = 0.0, upper: float = 1.0) -> int:
-        self.cost.append(cost)
-        self.upper.append(upper)
-        return len(self.cost) - 1
-
-    def row(self, entries: dict[int, float], low: float, high: float) -> None:
-        self.rows.append((entries, low, high))
-
-    def solve(self, seconds: float) -> list[float] | None:
-        """Return the values of all columns; None if the program is infeasible."""
-        model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
-        model.silent()
-        model.setOptionValue("threads", 1)
-        model.setOptionValue("time_limit", max(seconds, 0.05))
-        model.setOptionValue("mip_rel_gap", 0.0)
-        model.setOptionValue("mip_feasibility_tolerance", _ROUNDING)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(self.cost), len(self.rows)
-        lp.col_cost_ = np.array(self.cost)
-        lp.col_lower_ = np.zeros(len(self.cost))
-        lp.col_upper_ = np.array(self.upper)
-        lp.row_lower_ = np.array([low for _, low, _ in self.rows])
-        lp.row_upper_ = np.array([high for _, _, high in self.rows])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
-        lp.a_matrix_.start_ = np.cumsum([0, *(len(entries) for entries, _, _ in self.rows)])
-        lp.a_matrix_.index_ = np.array([column for entries, _, _ in self.rows for column in entries], dtype=np.int32)
-        lp.a_matrix_.value_ = np.array([value for entries, _, _ in self.rows for value in entries.values()])
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
-        model.passModel(lp)
-        model.run()
-        status = model.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return None
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise Undecided
-        return list(model.getSolution().col_value)
 
 
 class MappingProgram:
@@ -235,13 +182,13 @@ class MappingProgram:
         ``spare`` is the part of more threads than the waits need. Raises Undecided after ``seconds``.
         """
         problem, makespan_s = self.problem, 1.0 / target_pps
-        rows = _LinearProgram()
+        program = IntegerProgram(mip_rel_gap=0.0, mip_feasibility_tolerance=_ROUNDING)
         self.solved += 1
-        memory_columns = self._states(rows, makespan_s)
+        memory_columns = self._states(program, makespan_s)
         if memory_columns is None:
             return None
         hidden_s = makespan_s / (1.0 + spare)
-        choices = self._choices(rows, makespan_s, hidden_s)
+        choices = self._choices(program, makespan_s, hidden_s)
         covering: list[dict[int, float]] = [{} for _ in problem.blocks]
         for choice in choices:
             for block in choice.group.blocks:
@@ -249,17 +196,17 @@ class MappingProgram:
         if not all(covering):
             return None
         for entries in covering:
-            rows.row(entries, 1.0, 1.0)
-        rows.row(
+            program.row(entries, 1.0, 1.0)
+        program.row(
             {choice.column: float(choice.engines) for choice in choices}, 0.0, float(problem.processor.engines.count)
         )
-        ring_columns = self._links(rows, choices)
-        self._memories(rows, memory_columns, ring_columns, makespan_s)
-        self._threads(rows, choices, memory_columns, ring_columns, hidden_s)
-        values = rows.solve(seconds)
-        return None if values is None else self._mapping(values, choices, memory_columns, ring_columns)
+        ring_columns = self._links(program, choices)
+        self._memories(program, memory_columns, ring_columns, makespan_s)
+        self._threads(program, choices, memory_columns, ring_columns, hidden_s)
+        solution = program.solve(seconds)
+        return None if solution is None else self._mapping(solution.values, choices, memory_columns, ring_columns)
 
-    def _states(self, rows: _LinearProgram, makespan_s: float) -> dict[tuple[str, str], int] | None:
+    def _states(self, program: IntegerProgram, makespan_s: float) -> dict[tuple[str, str], int] | None:
         """Add the choice of a memory for each state."""
         memories, memory_columns = self.problem.processor.memories, {}
         for state in self.problem.states:
@@ -272,11 +219,11 @@ class MappingProgram:
             if not free:
                 return None
             for name in free:
-                memory_columns[state.name, name] = rows.column()
-            rows.row({memory_columns[state.name, name]: 1.0 for name in free}, 1.0, 1.0)
+                memory_columns[state.name, name] = program.column()
+            program.row({memory_columns[state.name, name]: 1.0 for name in free}, 1.0, 1.0)
         return memory_columns
 
-    def _choices(self, rows: _LinearProgram, makespan_s: float, hidden_s: float) -> list[_Choice]:
+    def _choices(self, program: IntegerProgram, makespan_s: float, hidden_s: float) -> list[_Choice]:
         """Add groups with the numbers of engines that could suffice."""
         count, choices = self.problem.processor.engines.count, []
         hardware = self.problem.processor.engines.threads
@@ -287,13 +234,13 @@ class MappingProgram:
                 room_s = engines * hidden_s
                 fewest = sum(max(math.ceil(thread_s / room_s * (1.0 - _ROUNDING)), 1) for thread_s in best)
                 if fewest <= group.threads:
-                    column = rows.column(float(engines))
+                    column = program.column(cost=float(engines))
                     free: tuple[int, ...] = ()
                     if len(group.spans) > 1:
-                        free = tuple(rows.column(0.0, float(hardware)) for _ in group.spans)
-                        rows.row({**dict.fromkeys(free, 1.0), column: -float(hardware)}, -math.inf, 0.0)
+                        free = tuple(program.column(float(hardware)) for _ in group.spans)
+                        program.row({**dict.fromkeys(free, 1.0), column: -float(hardware)}, -math.inf, 0.0)
                         for threads_column in free:
-                            rows.row({threads_column: 1.0, column: -1.0}, 0.0, math.inf)
+                            program.row({threads_column: 1.0, column: -1.0}, 0.0, math.inf)
                     choices.append(_Choice(group, engines, column, free))
                 most = sum(max(math.ceil(thread_s / room_s * (1.0 + _ROUNDING)), 1) for thread_s in worst)
                 if most <= group.threads:
@@ -316,17 +263,17 @@ class MappingProgram:
             worst.append(high)
         return best, worst
 
-    def _links(self, rows: _LinearProgram, choices: Sequence[_Choice]) -> list[dict[str, int]]:
+    def _links(self, program: IntegerProgram, choices: Sequence[_Choice]) -> list[dict[str, int]]:
         """Add the choice of a ring between each block and the next."""
         ring_columns = []
         for block in range(len(self.problem.blocks) - 1):
-            options = {name: rows.column() for name in self.problem.rings}
+            options = {name: program.column() for name in self.problem.rings}
             together = {
                 choice.column: 1.0
                 for choice in choices
                 if any(first <= block < last for first, last in choice.group.spans)
             }
-            rows.row({**dict.fromkeys(options.values(), 1.0), **together}, 1.0, 1.0)
+            program.row({**dict.fromkeys(options.values(), 1.0), **together}, 1.0, 1.0)
             if "" in options and len(options) > 1:
                 for side in (block, block + 1):
                     near = {
@@ -334,13 +281,13 @@ class MappingProgram:
                         for choice in choices
                         if choice.engines == 1 and len(choice.group.spans) == 1 and side in choice.group.blocks
                     }
-                    rows.row({options[""]: 1.0, **near}, -math.inf, 0.0)
+                    program.row({options[""]: 1.0, **near}, -math.inf, 0.0)
             ring_columns.append(options)
         return ring_columns
 
     def _memories(
         self,
-        rows: _LinearProgram,
+        program: IntegerProgram,
         memory_columns: dict[tuple[str, str], int],
         ring_columns: Sequence[dict[str, int]],
         makespan_s: float,
@@ -365,14 +312,14 @@ class MappingProgram:
             if busy:
                 # Parts of the memory's limits keep rounding from deciding.
                 scale = 1.0 / (memory.channels * makespan_s)
-                rows.row({column: busy_s * scale for column, busy_s in busy.items()}, 0.0, 1.0 + _ROUNDING)
+                program.row({column: busy_s * scale for column, busy_s in busy.items()}, 0.0, 1.0 + _ROUNDING)
                 if memory.capacity_bytes and self._limit_capacity:
                     parts = {column: size_bytes / memory.capacity_bytes for column, size_bytes in size.items()}
-                    rows.row(parts, 0.0, 1.0 + _ROUNDING)
+                    program.row(parts, 0.0, 1.0 + _ROUNDING)
 
     def _threads(
         self,
-        rows: _LinearProgram,
+        program: IntegerProgram,
         choices: Sequence[_Choice],
         memory_columns: dict[tuple[str, str], int],
         ring_columns: Sequence[dict[str, int]],
@@ -392,10 +339,10 @@ class MappingProgram:
                 if choice.threads:
                     entries[choice.threads[number]] = -1.0
                     entries[choice.column] = most
-                    rows.row(entries, -math.inf, most - run + _ROUNDING)
+                    program.row(entries, -math.inf, most - run + _ROUNDING)
                 else:
                     entries[choice.column] = most - choice.group.threads
-                    rows.row(entries, -math.inf, most - run + _ROUNDING)
+                    program.row(entries, -math.inf, most - run + _ROUNDING)
 
     def _waits(
         self, span: tuple[int, int], memory_columns: dict[tuple[str, str], int], ring_columns: Sequence[dict[str, int]]

@@ -12,9 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import highspy
-
 from routecast.errors import Problem, RoutecastError
+from routecast.plan.integer_program import IntegerProgram, Undecided
 from routecast.plan.placement.candidates import Candidate, Pattern, candidate_of, classes_of, threads_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.server_load import ServerLoads
@@ -162,84 +161,62 @@ def _solve_program(
     problem: PlacementProblem, target_pps: float | None, even: ServerLoads | None
 ) -> tuple[bool, Candidate | None]:
     classes = classes_of(problem)
-    loads = even or (ServerLoads(problem) if target_pps else None)
-    model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
-    model.silent()
-    model.setOptionValue("threads", 1)
-    model.setOptionValue("time_limit", _SECONDS)
-    rows: list[tuple[list[int], list[float], float, float]] = []
-    upper: list[float] = []
-
-    def variable(most: float) -> int:
-        upper.append(most)
-        return len(upper) - 1
-
+    groups = [elements.group for elements in classes.elements]
     totals = classes.counts
-    fullest = variable(math.inf) if even is not None else -1
+    loads = even or (ServerLoads(problem) if target_pps else None)
+    program = IntegerProgram()
+    fullest = program.column(math.inf, cost=1.0, is_integer=False) if even is not None else -1
     on_server: list[tuple[int, list[int]]] = []
-    where: list[list[int]] = [[] for _ in totals]
     used: list[int] = []
-    for h, host in enumerate(classes.hosts):
-        for _ in host.names:
-            group = host.group
-            here = [variable(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(totals)]
-            on = variable(1.0)
-            on_server.append((h, here))
-            used.append(on)
-            rows.append(([*here, on], [1.0] * len(here) + [-float(sum(totals))], -math.inf, 0.0))
-            if group.slots is not None:
-                rows.append((here, [1.0] * len(here), 0.0, float(group.slots)))
-            if group.memory_bytes is not None:
-                memory = [elements.group.memory_bytes for elements in classes.elements]
-                rows.append((here, memory, 0.0, group.memory_bytes * (1.0 + 1e-12)))
-            if not problem.rules.shared_cores:
-                threads = [float(threads_of(problem, group, elements.group.name)) for elements in classes.elements]
-                rows.append((here, threads, 0.0, float(group.cores)))
-            if even is not None:
-                least = [even.work(group.name, elements.group.name).total_s for elements in classes.elements]
-                core_us = [1e6 * work_s / even.cores(group.name) for work_s in least]
-                rows.append(([*here, fullest], [*core_us, -1.0], -math.inf, 0.0))
-            if loads is not None and target_pps:
-                work = [
-                    loads.work(group.name, elements.group.name).total_s * target_pps for elements in classes.elements
-                ]
-                rows.append((here, work, 0.0, group.cores * (1.0 + 1e-9)))
-            for apart in classes.apart:
-                rows.append(([here[k] for k in apart], [1.0] * len(apart), 0.0, 1.0))
-            for together in classes.together:
-                has_all = variable(1.0)
-                rows += [([here[k], has_all], [1.0, -float(totals[k])], 0.0, 0.0) for k in together]
-            if problem.balancing == "local":
-                for chain in problem.chains:
-                    edge, *stages = (
-                        [k for k, elements in enumerate(classes.elements) if elements.group.name == stage]
-                        for stage in (chain.stages[0], *chain.stages[1:-1])
-                    )
-                    for inner in stages:
-                        for own, others in ((edge, inner), (inner, edge)):
-                            weight = -float(sum(totals[k] for k in own))
-                            at = [here[k] for k in (*own, *others)]
-                            rows.append((at, [1.0] * len(own) + [weight] * len(others), -math.inf, 0.0))
-            for k, column in enumerate(here):
-                where[k].append(column)
-    rows += [(where[k], [1.0] * len(where[k]), float(n), float(n)) for k, n in enumerate(totals)]
+    for h, server in [(h, host.group) for h, host in enumerate(classes.hosts) for _ in host.names]:
+        here = [program.column(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(totals)]
+        is_used = program.column()
+        on_server.append((h, here))
+        used.append(is_used)
+        program.row({**dict.fromkeys(here, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
+        if server.slots is not None:
+            program.row(dict.fromkeys(here, 1.0), 0.0, float(server.slots))
+        if server.memory_bytes is not None:
+            memory = [group.memory_bytes for group in groups]
+            program.row(dict(zip(here, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
+        if not problem.rules.shared_cores:
+            threads = [float(threads_of(problem, server, group.name)) for group in groups]
+            program.row(dict(zip(here, threads, strict=True)), 0.0, float(server.cores))
+        if even is not None:
+            core_us = [1e6 * even.work(server.name, group.name).total_s / even.cores(server.name) for group in groups]
+            program.row({**dict(zip(here, core_us, strict=True)), fullest: -1.0}, -math.inf, 0.0)
+        if loads is not None and target_pps:
+            work = [loads.work(server.name, group.name).total_s * target_pps for group in groups]
+            program.row(dict(zip(here, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
+        for apart in classes.apart:
+            program.row(dict.fromkeys((here[k] for k in apart), 1.0), 0.0, 1.0)
+        for together in classes.together:
+            has_all = program.column()
+            for k in together:
+                program.row({here[k]: 1.0, has_all: -float(totals[k])}, 0.0, 0.0)
+        if problem.balancing == "local":
+            for chain in problem.chains:
+                edge, *stages = (
+                    [k for k, group in enumerate(groups) if group.name == stage]
+                    for stage in (chain.stages[0], *chain.stages[1:-1])
+                )
+                for inner in stages:
+                    for own, others in ((edge, inner), (inner, edge)):
+                        weight = -float(sum(totals[k] for k in own))
+                        entries = {here[k]: 1.0 for k in own} | {here[k]: weight for k in others}
+                        program.row(entries, -math.inf, 0.0)
+    for k, n in enumerate(totals):
+        program.row({here[k]: 1.0 for _, here in on_server}, float(n), float(n))
     if problem.rules.most_servers is not None:
-        rows.append((used, [1.0] * len(used), 0.0, float(problem.rules.most_servers)))
-    for most in upper:
-        model.addVar(0.0, most)
-    for number in range(len(upper)):
-        if number != fullest:
-            model.changeColIntegrality(number, highspy.HighsVarType.kInteger)
-    if even is not None:
-        model.changeColCost(fullest, 1.0)
-    for at, values, low, high in rows:
-        model.addRow(low, high, len(at), at, values)
-    model.run()
-    if model.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        program.row(dict.fromkeys(used, 1.0), 0.0, float(problem.rules.most_servers))
+    try:
+        solution = program.solve(_SECONDS)
+        values = None if solution is None else solution.values
+    except Undecided as stopped:
+        if stopped.values is None:
+            return True, None
+        values = stopped.values
+    if values is None:
         return False, None
-    solution = model.getSolution()
-    if not solution.value_valid:
-        return True, None
-    values = solution.col_value
     patterns = [Pattern(host=h, counts=tuple(round(values[column]) for column in here)) for h, here in on_server]
     return True, candidate_of(patterns)

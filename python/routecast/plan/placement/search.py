@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.load.offered import line_rate_pps
+from routecast.plan.integer_program import IntegerProgram, Undecided
 from routecast.plan.placement.candidates import Candidate, Classes, Pattern, TooManyPatterns, neighbours, patterns_above
 from routecast.plan.placement.feasibility import even_candidate
 from routecast.plan.placement.model import Objective, PlacementProblem
@@ -145,10 +145,6 @@ PatternCounts = dict[int, int]
 """How many servers carry each pattern, by the pattern's number."""
 Pair = tuple[int, int]
 Vector = NDArray[np.float64]
-
-
-class Undecided(Exception):
-    """The time ended before the program was solved."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -284,70 +280,41 @@ class PatternCover:
             for (first, second), limit_pps in self.pairs.items()
             if limit_pps < rate_pps * (1.0 - 1e-12) and first in column_of and second in column_of
         ]
-        model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
-        model.silent()
-        model.setOptionValue("threads", 1)
-        model.setOptionValue("time_limit", max(seconds, 0.05))
-        model.setOptionValue("mip_rel_gap", 0.0)
-        hosts, classes = self.classes.hosts, self.classes.elements
+        program = IntegerProgram(mip_rel_gap=0.0)
         patterns = [self.patterns[pattern] for pattern in chosen]
-        flagged = sorted({column for pair in forbidden for column in pair})
-        number = len(patterns)
-        lp = highspy.HighsLp()
-        lp.num_col_ = number + len(flagged)
-        lp.col_cost_ = np.concatenate([cost[chosen], np.zeros(len(flagged))])
-        lp.col_lower_ = np.zeros(lp.num_col_)
-        upper = [float(len(hosts[pattern.host].names)) for pattern in patterns]
-        lp.col_upper_ = np.array([*upper, *(1.0 for _ in flagged)])
-        rows: list[tuple[list[int], list[float], float, float]] = []
-        for k, elements in enumerate(classes):
-            at = [i for i, pattern in enumerate(patterns) if pattern.counts[k]]
+        columns = range(len(patterns))
+        hosts = self.classes.hosts
+        for pattern, pattern_cost in zip(patterns, cost[chosen].tolist(), strict=True):
+            program.column(float(len(hosts[pattern.host].names)), cost=pattern_cost)
+        flag = {column: program.column() for column in sorted({column for pair in forbidden for column in pair})}
+        for k, elements in enumerate(self.classes.elements):
+            counts = {column: float(pattern.counts[k]) for column, pattern in enumerate(patterns) if pattern.counts[k]}
             every = float(len(elements.names))
-            rows.append((at, [float(patterns[i].counts[k]) for i in at], every, math.inf if covers else every))
+            program.row(counts, every, math.inf if covers else every)
         for h, host in enumerate(hosts):
-            at = [i for i, pattern in enumerate(patterns) if pattern.host == h]
-            rows.append((at, [1.0] * len(at), 0.0, float(len(host.names))))
+            on_host = [column for column in columns if patterns[column].host == h]
+            program.row(dict.fromkeys(on_host, 1.0), 0.0, float(len(host.names)))
         if self.most_servers is not None:
-            rows.append((list(range(number)), [1.0] * number, 0.0, float(self.most_servers)))
+            program.row(dict.fromkeys(columns, 1.0), 0.0, float(self.most_servers))
         if extra is not None:
-            rows.append((list(range(number)), extra[0][chosen].tolist(), -math.inf, extra[1]))
-        flag = {column: number + i for i, column in enumerate(flagged)}
-        for column in flagged:
-            rows.append(([column, flag[column]], [1.0, -upper[column]], -math.inf, 0.0))
+            program.row(dict(zip(columns, extra[0][chosen].tolist(), strict=True)), -math.inf, extra[1])
+        for column, is_used in flag.items():
+            program.row({column: 1.0, is_used: -program.upper[column]}, -math.inf, 0.0)
         for first, second in forbidden:
-            if first == second:
-                rows.append(([first], [1.0], 0.0, 1.0))
-            else:
-                rows.append(([flag[first], flag[second]], [1.0, 1.0], 0.0, 1.0))
-        if any(low > 0.0 and not at for at, _, low, _ in rows):
-            return None
-        lp.num_row_ = len(rows)
-        lp.row_lower_ = np.array([low for _, _, low, _ in rows])
-        lp.row_upper_ = np.array([high for _, _, _, high in rows])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.num_col_ = lp.num_col_
-        lp.a_matrix_.num_row_ = lp.num_row_
-        lp.a_matrix_.start_ = np.cumsum([0, *(len(at) for at, _, _, _ in rows)])
-        lp.a_matrix_.index_ = np.array([i for at, _, _, _ in rows for i in at], dtype=np.int32)
-        lp.a_matrix_.value_ = np.array([v for _, values, _, _ in rows for v in values])
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
-        model.passModel(lp)
+            pair = {first: 1.0} if first == second else {flag[first]: 1.0, flag[second]: 1.0}
+            program.row(pair, 0.0, 1.0)
         self.solved += 1
-        model.run()
-        status = model.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        solution = program.solve(seconds)
+        if solution is None:
             return None
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise Undecided
-        values = model.getSolution().col_value[:number]
-        answer = {chosen[i]: round(value) for i, value in enumerate(values) if value > 0.5}
-        return answer, float(model.getInfo().mip_dual_bound)
+        values = zip(chosen, solution.values[: len(chosen)], strict=True)
+        return {pattern: round(value) for pattern, value in values if value > 0.5}, solution.bound
 
 
 _LEVELS = (0.92, 0.82, 0.7, 0.55, 0.4, 0.2, 0.05, 0.0)
 """Patterns that carry less than this part of the bound by work are left out at first; a candidate that is at least as
 good without them proves that they are not needed."""
-_MOST_COLUMNS = 12_000
+_MOST_PATTERNS = 12_000
 _LISTING = 0.3
 """Part of the time for listing patterns."""
 _PROGRAM_S = 2.0
@@ -540,7 +507,7 @@ class PlacementSearch:
         """Add the patterns that may carry so much; return False if there are too many."""
         try:
             patterns = patterns_above(
-                self.classes, self.loads, least_pps, most=_MOST_COLUMNS, seconds=_LISTING * self.problem.goal.seconds
+                self.classes, self.loads, least_pps, most=_MOST_PATTERNS, seconds=_LISTING * self.problem.goal.seconds
             )
         except TooManyPatterns:
             return False
