@@ -50,10 +50,10 @@ def common_quantum(capacities_bps: Sequence[float], peak_bps: float) -> float | 
 
     Capacities must be whole multiples of 1 bit/s.
     """
-    whole = [round(capacity_bps) for capacity_bps in capacities_bps]
-    if any(abs(n - c) > _ROUND * c or n == 0 for n, c in zip(whole, capacities_bps, strict=True)):
+    rounded = [round(capacity_bps) for capacity_bps in capacities_bps]
+    if any(abs(n - c) > _ROUND * c or n == 0 for n, c in zip(rounded, capacities_bps, strict=True)):
         return None
-    quantum = math.gcd(*whole)
+    quantum = math.gcd(*rounded)
     return float(quantum) if peak_bps / quantum <= MAX_CELLS else None
 
 

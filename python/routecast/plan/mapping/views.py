@@ -88,15 +88,15 @@ def stages_table(answer: MappingAnswer) -> Table:
     loads = engine_loads(mapping, pps)
     rows: list[tuple[Cell, ...]] = []
     for number, stage in enumerate(mapping.stages):
-        mine = next(load for load in loads if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks))
+        own = next(load for load in loads if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks))
         rows.append(
             (
                 ", ".join(stage.blocks),
                 numbers(stage.engines),
-                mine.threads,
+                own.threads,
                 (stage.link.memory or NEXT_NEIGHBOUR) if number else "receive buffer",
-                mine.busy_ratio,
-                mine.threads_ratio,
+                own.busy_ratio,
+                own.threads_ratio,
             )
         )
     return Table(

@@ -149,14 +149,14 @@ def _short(design: Design) -> str:
 def _columns(designs: list[Design], values: list[float], base: float) -> list[Mark]:
     """Draw a column for each design from ``base``, with its value as a point."""
     marks: list[Mark] = []
-    for place, (design, value) in enumerate(zip(designs, values, strict=True), start=1):
+    for position, (design, value) in enumerate(zip(designs, values, strict=True), start=1):
         colour = COLOURS.get(design.name, CHOSEN)
-        ends = (float(place), float(place))
+        ends = (float(position), float(position))
         marks.append(Line(name=design.name, x=ends, y=(base, value), colour=colour, legend=False))
         marks.append(
             Points(
                 name=f"{design.name} value",
-                x=(float(place),),
+                x=(float(position),),
                 y=(value,),
                 colour=colour,
                 size_px=11,
@@ -170,7 +170,7 @@ def _columns(designs: list[Design], values: list[float], base: float) -> list[Ma
 def _names_axis(designs: list[Design]) -> Axis:
     return Axis(
         title="design (V: goal program, with its budget)",
-        ticks=tuple(float(place) for place in range(1, len(designs) + 1)),
+        ticks=tuple(float(position) for position in range(1, len(designs) + 1)),
         labels=tuple(_short(design) for design in designs),
         low=0.4,
         high=len(designs) + 0.6,
