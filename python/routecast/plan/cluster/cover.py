@@ -127,20 +127,20 @@ def parcels_taken(
     return counts
 
 
-# Cheapest machines whose power rises with their load, for all loads at once.
-#
-# The load goes to the least slope first, so all machines but one are full: with the groups in order of slope, those
-# before group m are full, one machine of m takes the rest, the others of m are full too.
-#
-# ::
-#
-#     f(T) = min over m, x of  F_m(x) + idle_m + slope_m (T − x),    T − R_m <= x <= T
-#
-# F_m(x) is the least power of full machines of exactly x, from the groups before m and all but one of m.
-
-
 def put_exactly(table: Floats, weight: int, cost: float) -> None:
-    """Allow one parcel more, for machines of exactly x quanta; the right side is a copy."""
+    """Allow one parcel more, for machines of exactly x quanta; the right side is a copy.
+
+    Cheapest machines whose power rises with their load, for all loads at once.
+
+    The load goes to the least slope first, so all machines but one are full: with the groups in order of slope, those
+    before group m are full, one machine of m takes the rest, the others of m are full too.
+
+    ::
+
+        f(T) = min over m, x of  F_m(x) + idle_m + slope_m (T − x),    T − R_m <= x <= T
+
+    F_m(x) is the least power of full machines of exactly x, from the groups before m and all but one of m.
+    """
     if weight < table.size:
         np.minimum(table[weight:], table[:-weight] + cost, out=table[weight:])
 
@@ -236,8 +236,6 @@ def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints,
 # The machines that are on, sorted by capacity, are a base that carries the load alone and ``spare`` others, each at
 # least as large as any of the base. The others are not needed for the load, so they are the cheapest of that size. Each
 # largest group g of the base is tried with each number of its machines among the others: groups × (spare + 1) tables.
-
-
 @value
 class _Split:
     before: Ints
@@ -308,19 +306,6 @@ def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, 
     return counts
 
 
-# Cheapest machines with spares whose power rises with their load, for all loads at once.
-#
-# The machines that are on are a base that carries the load T alone and ``spare`` others, each at least as large as any
-# of the base. Every choice of others is tried. All machines share the load, the least slope first: with the groups in
-# order of slope, those before group m are full, m takes the rest, those after m are idle. The base's z on full machines
-# then determines the rest, so the two parts are separate tables::
-#
-#     f(T) = min over others, m, z of  F_m(z) + slope_m (T − O_m − z) + E_m(T − z − …),   0 <= T − O_m − z <= R_m
-#
-# F_m(z) is the least power of full base machines of exactly z, E_m(d) the least idle power of machines after m that
-# together route d, and O_m is what the others before m route.
-
-
 _BLOCK = 1_000_000
 """Sums that are computed together."""
 
@@ -328,6 +313,18 @@ _BLOCK = 1_000_000
 @value
 class _Case:
     """A choice of others, the group that is neither full nor idle, and how many machines of it are idle.
+
+    Cheapest machines with spares whose power rises with their load, for all loads at once.
+
+    The machines that are on are a base that carries the load T alone and ``spare`` others, each at least as large as
+    any of the base. Every choice of others is tried. All machines share the load, the least slope first: with the
+    groups in order of slope, those before group m are full, m takes the rest, those after m are idle. The base's z on
+    full machines then determines the rest, so the two parts are separate tables::
+
+        f(T) = min over others, m, z of  F_m(z) + slope_m (T − O_m − z) + E_m(T − z − …),   0 <= T − O_m − z <= R_m
+
+    F_m(z) is the least power of full base machines of exactly z, E_m(d) the least idle power of machines after m that
+    together route d, and O_m is what the others before m route.
 
     ``full`` is F over the machines of ``full_limits``, ``idle`` E over those of ``idle_limits``; ``fixed`` is the power
     of all other machines without the rest of the load, of which ``base`` are in the base and route ``base_cells``.

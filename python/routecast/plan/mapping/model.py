@@ -157,11 +157,8 @@ class Mapping:
     def router(self) -> RouterModel:
         """Return the router of the mapping.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            The mapping does not fit the processor: an engine's programs are longer than its store, a memory is too
-            small, there are more threads than the hardware has.
+        Raises ModelProblem: the mapping does not fit the processor: an engine's programs are longer than its store, a
+        memory is too small, there are more threads than the hardware has.
         """
         return network_processor(
             self.problem.processor,

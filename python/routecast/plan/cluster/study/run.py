@@ -238,10 +238,7 @@ def _trace_saving(result: ClusterResult) -> float:
 def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
     """Design, vary budget and sampling, switch over the trace.
 
-    Raises
-    ------
-    routecast.errors.RoutecastError
-        The series cannot be read, or no fleet carries it.
+    Raises RoutecastError: the series cannot be read, or no fleet carries it.
     """
     study = run.study
     case = cluster_case(study, subject=study.name, folder=run.folder)
