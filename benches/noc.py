@@ -24,7 +24,7 @@ import numpy as np
 from routecast import _core
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single
-from routecast.noc.simulate.simulator import scenario_texts
+from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 

@@ -15,13 +15,13 @@ from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import read_points
 from routecast.load.arrivals import read_trace
-from routecast.load.series.table import read_series_table
+from routecast.load.series._table import read_series_table
+from routecast.power._netpowerbench import read_netpowerbench
 from routecast.power.fits import fit_file
-from routecast.power.netpowerbench import read_netpowerbench
 from routecast.quantity import bounded_file
 from routecast.quantity.bounded_file import read_bytes, read_parquet, read_text
 from routecast.router.files import read_router
-from routecast.testbed.meters.csv_log import CsvMeter
+from routecast.testbed.meters._csv_log import CsvMeter
 
 
 def told(read: Callable[[], object]) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from routecast import quantity
 from routecast.errors import QuantityProblem
-from routecast.quantity import units
+from routecast.quantity import _units as units
 
 PARSERS = [
     quantity.parse_rate_pps,

@@ -9,7 +9,7 @@ import pytest
 from benchmark_fakes import profile_with
 
 from routecast.benchmark import PROCEDURES, ModelRig, Profile, plan_of, read_profile, run_benchmark, shipped_profiles
-from routecast.benchmark.compliance import CONDITIONS, compliance_of, hashes_left_out, modifiers_left_out
+from routecast.benchmark._compliance import CONDITIONS, compliance_of, hashes_left_out, modifiers_left_out
 from routecast.benchmark.plan import Clock, expected
 from routecast.benchmark.procedures.throughput import search_statements
 from routecast.benchmark.result import Compliance

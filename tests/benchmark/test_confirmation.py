@@ -16,7 +16,7 @@ pytest.importorskip("polars")
 from benchmark_fakes import LINE_PPS, LINK_BPS, Fluid, profile_with
 
 from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
-from routecast.benchmark.confirmation import confirmed_rows
+from routecast.benchmark._confirmation import confirmed_rows
 from routecast.benchmark.page import benchmark_page
 from routecast.benchmark.procedures.procedure import NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import exchange_samples as samples
 from exchange_reading import faults, read, same
 
-from routecast.benchmark.hdr import classes_of_hdr, delay_of_hdr
+from routecast.benchmark._hdr import classes_of_hdr, delay_of_hdr
 
 # HDR histograms
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.calibration import fit
+from routecast.calibration._posterior import average_of_medians, log_evidence, sample_posterior, weighted_quantiles
 from routecast.calibration.forward import DEVICE_SHAPES, Conditions, busy_rate, law_values, log_throughput, saturate
-from routecast.calibration.posterior import average_of_medians, log_evidence, sample_posterior, weighted_quantiles
 from routecast.contention import LAWS, Law
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Layout, Point

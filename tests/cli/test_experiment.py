@@ -164,7 +164,7 @@ def test_a_scheduler_that_does_not_answer_is_a_matter_of_the_environment(
     asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("routecast.evaluate.executor.dask.CONNECTS_WITHIN_S", 0.3)
+    monkeypatch.setattr("routecast.evaluate.executor._dask.CONNECTS_WITHIN_S", 0.3)
     command = ["experiment", str(asked), "--out", str(asked.parent / "out")]
     assert run([*command, "--executor", "dask://127.0.0.1:1"]) == 3
     assert "127.0.0.1:1" in capsys.readouterr().err

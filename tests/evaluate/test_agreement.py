@@ -17,7 +17,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.solve.machine import has_threads
+from routecast.evaluate.solve._machine import has_threads
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import Contention, RouterModel, ServiceCost, multicore

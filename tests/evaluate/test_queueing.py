@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.evaluate.queueing import (
+from routecast.evaluate._queueing import (
     DD1,
     GIG1K,
     MD1,

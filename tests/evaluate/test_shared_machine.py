@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
-from routecast.evaluate.queueing import MD1, DD1SetUp, MG1SetUp
+from routecast.evaluate._queueing import MD1, DD1SetUp, MG1SetUp
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
-from routecast.evaluate.solve.closed_form import capacity_pps, lossless_pps
+from routecast.evaluate.solve._closed_form import capacity_pps, lossless_pps
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import Activation, Interruptions, RandomTime, ServiceCost, multicore, softirq
 

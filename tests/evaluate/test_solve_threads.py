@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.solve.scheduling_shares import UnitGroup, pin_sets, rows_of
-from routecast.evaluate.solve.throughput import throughput
+from routecast.evaluate.solve._scheduling_shares import UnitGroup, pin_sets, rows_of
+from routecast.evaluate.solve._throughput import throughput
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
     Activation,

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, QuantityProblem
+from routecast.load.series._table import parse_series_unit, unit_in_name
 from routecast.load.series.reading import Gaps, Piece, counter_pieces, read_series, shipped_series, spread
-from routecast.load.series.table import parse_series_unit, unit_in_name
 
 START = datetime(2004, 3, 1)
 

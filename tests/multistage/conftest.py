@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routecast.multistage.appliance import Appliance
+from routecast.multistage._appliance import Appliance
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from routecast.multistage.appliance import Appliance
+from routecast.multistage._appliance import Appliance
 from routecast.testbed.netns import inside
 from routecast.testbed.tester import open_tester
 

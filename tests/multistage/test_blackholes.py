@@ -8,8 +8,8 @@ import time
 import pytest
 from multistage_hosts import Hosts
 
-from routecast.multistage.appliance import Appliance
-from routecast.multistage.balancer import Suspects
+from routecast.multistage._appliance import Appliance
+from routecast.multistage._balancer import Suspects
 
 
 def after(looks: list[dict[str, tuple[int, int]]], digests: dict[str, str]) -> Suspects:

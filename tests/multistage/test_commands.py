@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from in_process import completed
 
-from routecast.multistage.control import standing
-from routecast.multistage.layout import Layout
+from routecast.multistage._control import standing
+from routecast.multistage._layout import Layout
+from routecast.multistage._tables import metrics, with_rates
 from routecast.multistage.reading import parse_multistage
-from routecast.multistage.tables import metrics, with_rates
 from routecast.testbed import netns
 
 Start = Callable[..., Any]

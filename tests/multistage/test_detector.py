@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, Hosts, Steady, flows, hosts_of
 
-from routecast.multistage.appliance import Appliance
+from routecast.multistage._appliance import Appliance
 from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire

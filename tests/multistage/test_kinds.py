@@ -11,7 +11,7 @@ import pytest
 from multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, flows, hosts_of, icmp_errors
 
 from routecast.errors import FileProblem
-from routecast.multistage.appliance import Appliance
+from routecast.multistage._appliance import Appliance
 from routecast.multistage.reading import parse_multistage
 
 pytestmark = pytest.mark.wire

@@ -11,7 +11,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.multistage.model import FlowChoices, deaths_of, failures_of, model_of, takeover_of, udp_flows
+from routecast.multistage._model import FlowChoices, deaths_of, failures_of, model_of, takeover_of, udp_flows
 from routecast.multistage.reading import MultistageFile, parse_multistage
 from routecast.router.events import Event
 

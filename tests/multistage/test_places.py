@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from routecast._core import LoadBalancer
-from routecast.multistage.wiring import ip
+from routecast.multistage._wiring import ip
 from routecast.testbed.netns import FOLDER
 
 NETNS = f"rc-places-{os.getpid()}"

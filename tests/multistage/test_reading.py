@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.multistage.prediction import predicted_death
+from routecast.multistage._prediction import predicted_death
 from routecast.multistage.reading import multistage_schema, parse_multistage
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "demo.multistage.toml").read_text()

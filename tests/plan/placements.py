@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from routecast.load.frames import FrameMix
-from routecast.plan.placement.candidates import candidate_of_servers, classes_of, is_allowed, members_of
+from routecast.plan.placement._candidates import candidate_of_servers, classes_of, is_allowed, members_of
+from routecast.plan.placement._simulation import ElementPlacement, load_of, router_of
 from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict_lossless_pps
-from routecast.plan.placement.simulation import ElementPlacement, load_of, router_of
 from routecast.router.model import Contention, Policy, ServiceCost
 from routecast.router.virtual.technology import Technology
 

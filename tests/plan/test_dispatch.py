@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
+from routecast.plan.cluster._dispatch import Dispatcher, schedule, solve_step
 from routecast.plan.cluster.design import FleetEnergy, optimal_bound
-from routecast.plan.cluster.dispatch import Dispatcher, schedule, solve_step
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
 
 SMALL = MachineGroup(name="small", capacity_bps=5e9, power_w=60.0, price=200.0)

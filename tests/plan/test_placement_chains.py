@@ -9,6 +9,7 @@ from placements import FREE, cost, every_placement, lossless_pps, multistage, te
 
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps
+from routecast.plan.placement._simulation import ElementPlacement, load_of, router_of
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.model import (
     Cable,
@@ -21,7 +22,6 @@ from routecast.plan.placement.model import (
     ServerGroup,
 )
 from routecast.plan.placement.prediction import predict
-from routecast.plan.placement.simulation import ElementPlacement, load_of, router_of
 
 BARE = technology(nic_receive=cost(0.0), receive=cost(0.0), send=cost(0.0), switch=cost(0.0))
 """Only functions cost anything."""

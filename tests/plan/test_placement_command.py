@@ -98,7 +98,7 @@ def test_a_latency_that_no_mapping_has_is_told_and_ends_with_1(
 
 
 def test_links_that_carry_next_to_nothing_are_told_in_units_that_exist() -> None:
-    from routecast.plan.placement.views import describe_rate
+    from routecast.plan.placement._views import describe_rate
 
     assert describe_rate(2.976e-291) == "less than 0.001 pps"
     assert describe_rate(0.0) == "0 pps"

@@ -10,8 +10,8 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.load import IntendedRate
+from routecast.plan.placement._feasibility import InfeasiblePlacement
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.feasibility import InfeasiblePlacement
 from routecast.plan.placement.reading import parse_placement, placement_schema, read_placement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,10 +10,10 @@ from placements import multistage, technology
 
 from routecast.evaluate.simulate import Simulate
 from routecast.load.frames import FrameMix
+from routecast.plan.placement._simulation import MAX_LOSS_RATIO, Trials, load_of, router_of
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.model import Goal, ServerGroup
 from routecast.plan.placement.reading import read_placement
-from routecast.plan.placement.simulation import MAX_LOSS_RATIO, Trials, load_of, router_of
 
 LI2012 = Path(__file__).parents[2] / "examples" / "li2012.placement.toml"
 

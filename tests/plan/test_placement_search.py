@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from placements import FREE, every_placement, lossless_pps, multistage, technology
 
+from routecast.plan.placement._candidates import classes_of
+from routecast.plan.placement._search import PlacementSearch, work_bound_pps
+from routecast.plan.placement._server_load import ServerLoads
+from routecast.plan.placement._server_view import server_view
+from routecast.plan.placement._simulation import ElementPlacement, load_of, router_of
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.candidates import classes_of
 from routecast.plan.placement.model import Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict, predict_lossless_pps
-from routecast.plan.placement.search import PlacementSearch, work_bound_pps
-from routecast.plan.placement.server_load import ServerLoads
-from routecast.plan.placement.server_view import server_view
-from routecast.plan.placement.simulation import ElementPlacement, load_of, router_of
 
 PLAIN = technology()
 CROWDED = technology(sigma=0.15, switch_cost=0.5)
@@ -91,7 +91,7 @@ def near_of(problem: PlacementProblem) -> float:
 
 def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
     """Return the placements, one of those that differ by like servers and elements only."""
-    from routecast.plan.placement.candidates import candidate_of_servers
+    from routecast.plan.placement._candidates import candidate_of_servers
 
     classes = classes_of(problem)
     return [
@@ -203,7 +203,7 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
 def test_rules_are_obeyed_or_their_contradiction_is_told(
     apart: tuple[tuple[str, ...], ...], together: tuple[tuple[str, ...], ...], pinned: dict[str, tuple[str, ...]]
 ) -> None:
-    from routecast.plan.placement.feasibility import InfeasiblePlacement
+    from routecast.plan.placement._feasibility import InfeasiblePlacement
 
     servers = (ServerGroup(name="s", number=3, cores=2, technology=PLAIN),)
     rules = Rules(pins=("free",), apart=apart, together=together, on=pinned)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.plan.cluster.dispatch import schedule
+from routecast.plan.cluster._dispatch import schedule
+from routecast.plan.cluster._views import savings_table
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, MachineGroup
 from routecast.plan.cluster.saving import (
     SavingRules,
@@ -27,7 +28,6 @@ from routecast.plan.cluster.saving import (
     switching_costs,
     traffic_missed,
 )
-from routecast.plan.cluster.views import savings_table
 
 # Li 2012, sec. 8.3.2.
 LI2012 = (

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from routecast.load.offered import OfferedLoad
+from routecast.power.operating._search import Appraised, Outlooks, Simulating
 from routecast.power.operating.optimise import TunableRouter, machine_of
-from routecast.power.operating.search import Appraised, Outlooks, Simulating
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.variants import vary
 

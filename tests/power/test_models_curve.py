@@ -13,11 +13,11 @@ from scipy.stats import linregress
 
 from routecast.errors import FileProblem, FitProblem, ModelProblem
 from routecast.power import OperatingPoint
+from routecast.power._load_samples import LoadSample, read_load_samples
 from routecast.power.curve import FormPower, LinearPower, PiecewisePower
 from routecast.power.fits import fit_file, model_for
 from routecast.power.form import PUBLISHED_FORM
 from routecast.power.load_fit import fit_load
-from routecast.power.load_samples import LoadSample, read_load_samples
 
 # Watts as meters print them: SciPy's own harmonic mean overflows between powers that differ by 1e-320.
 TENTHS_W = st.integers(0, 5000).map(lambda tenths: tenths / 10)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, FitProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
+from routecast.power._netpowerbench import netpowerbench_text, parse_netpowerbench
 from routecast.power.csv_file import PortSample, read_port_samples
 from routecast.power.fits import TERMS, fit_ports
-from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbench
 from routecast.power.port import Equipped, PortClass, PortPower, PortsInUse
 
 # Made up for the tests, of the order of what switches draw.

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from routecast.errors import FitProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel, energy_j
+from routecast.power._load_samples import LoadSample
 from routecast.power.fits import fit_router
 from routecast.power.form import PUBLISHED_FORM, PolynomialForm
-from routecast.power.load_samples import LoadSample
 from routecast.power.software_router import CoreAt, SoftwareRouterPower, idle_probability, mean_power_w
 
 # Watts are made up for the tests; r_max of 1040 kpps at 3 GHz and the gain of 150 % are the paper's (secs. IV-B, V-B).

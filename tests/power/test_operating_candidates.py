@@ -12,8 +12,8 @@ from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load.frames import FrameMix
+from routecast.power.operating._setting import AS_GIVEN
 from routecast.power.operating.optimise import machine_of
-from routecast.power.operating.setting import AS_GIVEN
 from routecast.quantity.toml_file import parse_toml
 
 EXPLICIT: dict[str, Any] = parse_toml(

@@ -11,10 +11,10 @@ from operating_machine import load_at, machine
 
 from routecast.errors import CriterionFailed, ModelProblem
 from routecast.load.offered import OfferedLoad
+from routecast.power.operating._search import Simulating, judge
+from routecast.power.operating._setting import Candidate
 from routecast.power.operating.day import Course, DayPlan, Switching
 from routecast.power.operating.optimise import Effort, TunableRouter, operating_point, optimise_day, with_no_loss
-from routecast.power.operating.search import Simulating, judge
-from routecast.power.operating.setting import Candidate
 from routecast.power.operating.targets import parse_targets
 
 WHOLE = machine(lingers_s=())

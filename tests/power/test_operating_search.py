@@ -18,8 +18,7 @@ from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.optimise import Effort, operating_point, why_none, with_no_loss
-from routecast.power.operating.search import (
+from routecast.power.operating._search import (
     Appraised,
     Checked,
     ConfirmingRuns,
@@ -30,7 +29,8 @@ from routecast.power.operating.search import (
     judge,
     search,
 )
-from routecast.power.operating.setting import Candidate
+from routecast.power.operating._setting import Candidate
+from routecast.power.operating.optimise import Effort, operating_point, why_none, with_no_loss
 from routecast.power.operating.targets import NO_LOSS, Target, parse_targets
 
 SMALL = machine()

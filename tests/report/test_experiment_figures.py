@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import experiment_results as made
 
+from routecast.experiment._runs import wire_order
 from routecast.experiment.model import Factor, Level, Results
-from routecast.experiment.runs import wire_order
-from routecast.experiment.views.pictures import (
+from routecast.experiment.views._pictures import (
     effect_bars,
     half_normal_figure,
     interaction_panels,
@@ -30,8 +30,8 @@ from routecast.experiment.views.pictures import (
     residual_panels,
     sample_panels,
 )
-from routecast.experiment.views.surface import contour_lines, surface_figure
-from routecast.experiment.views.words import axis_of, scale_of
+from routecast.experiment.views._surface import contour_lines, surface_figure
+from routecast.experiment.views._words import axis_of, scale_of
 from routecast.show.drawing import columns_for, draw_panels, panel_px
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.ticks import few_ticks, linear_ends

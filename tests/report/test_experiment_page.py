@@ -19,8 +19,8 @@ import experiment_results as made
 
 from routecast.experiment.model import Response, Results
 from routecast.experiment.views import experiment_page, experiment_sections, write_experiment
-from routecast.experiment.views.pictures import interaction_panels, main_effect_panels
-from routecast.experiment.views.words import answer_said, design_said, headline, scale_of, surface_said, unit_of
+from routecast.experiment.views._pictures import interaction_panels, main_effect_panels
+from routecast.experiment.views._words import answer_said, design_said, headline, scale_of, surface_said, unit_of
 from routecast.show.figures import Line
 from routecast.show.page import Page, render_page
 

@@ -7,13 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from routecast.noc.answer.optimum import optimum_answer
-from routecast.noc.answer.power import power_answer
-from routecast.noc.file import NocChange, parse_noc, read_noc
-from routecast.noc.simulate.result import MeanEstimate
-from routecast.noc.topology import Topology, TopologyKind, links
-from routecast.noc.views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
-from routecast.noc.views.pictures import (
+from routecast.noc._views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
+from routecast.noc._views.pictures import (
     LatencyCurve,
     PowerCurve,
     latency_figure,
@@ -23,7 +18,12 @@ from routecast.noc.views.pictures import (
     power_figure,
     power_map,
 )
-from routecast.noc.views.tables import with_interval
+from routecast.noc._views.tables import with_interval
+from routecast.noc.answer.optimum import optimum_answer
+from routecast.noc.answer.power import power_answer
+from routecast.noc.file import NocChange, parse_noc, read_noc
+from routecast.noc.simulate._result import MeanEstimate
+from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.show.drawing import draw
 from routecast.show.figures import Line, Points
 

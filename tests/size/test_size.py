@@ -15,7 +15,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
 from routecast.show.page import render_page
 from routecast.size import Count, Target, size
-from routecast.size.answer import looked_at
+from routecast.size._answer import looked_at
 from routecast.size.board import run_size_board
 from routecast.size.views import size_page
 

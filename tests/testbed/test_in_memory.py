@@ -16,8 +16,8 @@ from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.load.popularity import Popularity
-from routecast.testbed import in_memory
-from routecast.testbed.in_memory import InMemory
+from routecast.testbed import _in_memory as in_memory
+from routecast.testbed._in_memory import InMemory
 
 CORE_HZ = 2e9
 CYCLES = 200.0

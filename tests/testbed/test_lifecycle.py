@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed import make_bed, napi, netns, state
+from routecast.testbed import _napi as napi
+from routecast.testbed import make_bed, netns, state
 from routecast.testbed.bed import SHARE_CORES
 from routecast.testbed.dut_host import Missing, run_command
 from routecast.testbed.settings import change_file, change_link, change_offload, get_offload

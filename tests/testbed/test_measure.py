@@ -20,10 +20,10 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
+from routecast.testbed._watch import Core
 from routecast.testbed.checks import Limits, disturbances
 from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
-from routecast.testbed.watch import Core
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
 BOTH = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1, ingress=1, egress=0)))

@@ -24,9 +24,9 @@ from routecast.experiment.run import run_experiment
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad
 from routecast.testbed import Measure, open_testbed
+from routecast.testbed._counted import Slice
+from routecast.testbed._measured import over_time_of
 from routecast.testbed.checks import Limits
-from routecast.testbed.counted import Slice
-from routecast.testbed.measured import over_time_of
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
 Undisturbed = Callable[..., Any]

@@ -10,8 +10,8 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
+from routecast.testbed._encapsulation import Encapsulation, parse_encapsulation
 from routecast.testbed.addresses import port_addresses
-from routecast.testbed.encapsulation import Encapsulation, parse_encapsulation
 from routecast.testbed.streams import Addressing, learning_streams, streams_of
 
 PORTS = (port("gen", 0), port("sink", 1))

@@ -1,7 +1,7 @@
 """Profiles: how exactly a benchmark is run, as data.
 
 A profile is a TOML file of ``data/benchmark``; everything in which a run can differ from RFC 2544 stands in it as a
-value, so that :mod:`routecast.benchmark.compliance` can compute what differs.
+value, so that :mod:`routecast.benchmark._compliance` can compute what differs.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from routecast.benchmark._limits import Limit
 from routecast.benchmark.journal import FLOOR, TrialRecord
-from routecast.benchmark.limits import Limit
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import Deviation, NotRun
 from routecast.benchmark.streams import Stream

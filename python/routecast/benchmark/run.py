@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from routecast import __version__
-from routecast.benchmark.compliance import compliance_of, hashes_left_out, modifiers_left_out
-from routecast.benchmark.confirmation import (
+from routecast.benchmark._compliance import compliance_of, hashes_left_out, modifiers_left_out
+from routecast.benchmark._confirmation import (
     CONFIRM,
     CONFIRMING,
     LEFT_OUT,
@@ -29,9 +29,9 @@ from routecast.benchmark.confirmation import (
     search_below,
     with_floor,
 )
-from routecast.benchmark.contradictions import contradictions, disturbances_of, reasons_of
+from routecast.benchmark._contradictions import contradictions, disturbances_of, reasons_of
+from routecast.benchmark._limits import limits_of
 from routecast.benchmark.journal import FLOOR, SUMMARY, TrialRecord, open_journal
-from routecast.benchmark.limits import limits_of
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
 from routecast.benchmark.procedures.procedure import LeftOut, NotRun

@@ -2,8 +2,8 @@
 
 The service time of a frame of S bytes on one of k busy cores is ``(T_c + S·T_d)·c(k)``, and a router under overload
 forwards what cores, links and cards let through (:mod:`routecast.calibration.forward`). Which contention law c(k)
-holds is not known from a few points, and none holds exactly (:mod:`routecast.calibration.discrepancy`), so every law of
-:mod:`routecast.contention` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
+holds is not known from a few points, and none holds exactly (:mod:`routecast.calibration._discrepancy`), so every law
+of :mod:`routecast.contention` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
 are weighted averages over the laws and the intervals contain their disagreement. What the points do not decide stays
 at its prior: with one point only T_c is learnt, each further one adds at most one effective parameter
 (:attr:`FittedRouter.effective_parameters`).
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibration.discrepancy import Discrepancy, Repeated, Scales
+from routecast.calibration._discrepancy import Discrepancy, Repeated, Scales
+from routecast.calibration._posterior import Posterior, law_weights, log_evidence, sample_posterior
 from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibration.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
-from routecast.calibration.posterior import Posterior, law_weights, log_evidence, sample_posterior
 from routecast.calibration.priors import Priors, read_priors
 from routecast.contention import LAWS, Law, Shape
 from routecast.errors import FitProblem
@@ -67,7 +67,7 @@ def fit(
     seed : int
     noise_ratio : float or None
         Repeatability of one measured rate, one standard deviation; None: from repetitions and other machines
-        (:mod:`routecast.calibration.discrepancy`).
+        (:mod:`routecast.calibration._discrepancy`).
     poll : Shape
         Prior of the cost of polling a further queue (:mod:`routecast.calibration.board`).
     priors : Priors or None

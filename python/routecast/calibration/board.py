@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from routecast.calibration._baselines import BASELINES, bootstrap, predict_baselines
+from routecast.calibration._discrepancy import is_capped
 from routecast.calibration._fit import FittedRouter, fit, law_evidence
-from routecast.calibration.baselines import BASELINES, bootstrap, predict_baselines
-from routecast.calibration.discrepancy import is_capped
+from routecast.calibration._posterior import Posterior, sample_posterior, weighted_quantiles
 from routecast.calibration.forward import POLL_SHAPE
 from routecast.calibration.packs import DATA, Pack, read_packs, split, table_points
-from routecast.calibration.posterior import Posterior, sample_posterior, weighted_quantiles
 from routecast.calibration.priors import Priors, read_priors, write_priors
 from routecast.calibration.score import Intervals, ScoredPoint, intervals, summarise
 from routecast.contention import LAWS, Shape
@@ -110,7 +110,7 @@ _NOISE_RATIO = 0.02
 _LEAST_NOISE = 0.01
 _STRUCTURE_SD = 0.01
 """What a chain strays from the law where no point was measured, as for cores
-(:mod:`routecast.calibration.discrepancy`); chosen in sight of the shipped chains."""
+(:mod:`routecast.calibration._discrepancy`); chosen in sight of the shipped chains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class ChainPoint:
     functions of a machine. The slowest function limits the chain, and near a tie the random order of stops costs a
     little more: ``X = (Σ x_i^-p + C^-p)^(-1/p)`` with the ceiling C of what feeds the chain.
 
-    The posterior is sampled as for a router (:mod:`routecast.calibration.posterior`). Priors: each r is free; q0 about
+    The posterior is sampled as for a router (:mod:`routecast.calibration._posterior`). Priors: each r is free; q0 about
     2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control), a factor of 2
     either way; C about three times what one core passes, a factor of 3 either way; p about 12.
 

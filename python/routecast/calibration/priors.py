@@ -4,7 +4,7 @@ Both are learnt from the sources of measurements on the accuracy board by their 
 
     maximise  Σ_series v ln Σ_laws Σ_cells w_law p_cell Z(series | law, cell)  over w and the parameters of p
 
-where a cell is a pair of scales of :mod:`routecast.calibration.discrepancy`, Z the evidence of all points of a series,
+where a cell is a pair of scales of :mod:`routecast.calibration._discrepancy`, Z the evidence of all points of a series,
 and v = min(1, 12/series of the source), so that no source speaks for all. Weights of laws follow by expectation
 maximisation with a pseudo-observation of each law; weak priors keep the scales within reason. A source is judged with
 priors learnt without it (``data/packs/priors.json``; ``python -m routecast.calibration.board --learn`` writes it).
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from routecast.calibration.discrepancy import Scales
+from routecast.calibration._discrepancy import Scales
 from routecast.calibration.packs import DATA, read_packs, table_points
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
+from routecast.calibration._discrepancy import Repeated
 from routecast.calibration._fit import fit
-from routecast.calibration.discrepancy import Repeated
 from routecast.calibration.fitted import FittedRouter
 from routecast.calibration.packs import read_packs, table_points
 from routecast.calibration.priors import Priors, read_priors

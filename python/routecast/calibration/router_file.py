@@ -2,7 +2,7 @@
 
 The service time of the file is that of one core. Its contention is a mixture of the laws with the weights of the point
 prediction; each law has the draw of its posterior that comes nearest to what the law predicts. Measured routers stray
-from every law (:mod:`routecast.calibration.discrepancy`): what the calibration predicts beyond the mixture, at each
+from every law (:mod:`routecast.calibration._discrepancy`): what the calibration predicts beyond the mixture, at each
 whole number of cores, is its ``discrepancy``. So the file forwards what was predicted. Where it cannot, a warning says
 so.
 """

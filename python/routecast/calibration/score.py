@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from routecast.calibration.posterior import weighted_quantiles
+from routecast.calibration._posterior import weighted_quantiles
 from routecast.evaluate.points import Point
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value

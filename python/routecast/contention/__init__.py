@@ -1,7 +1,7 @@
 """Contention laws: how the speed of a machine grows with its working cores.
 
 A few points cannot tell these laws apart, and which one is right depends on what the cores share. routecast therefore
-keeps all of them, weighs them by how well they explain the points (:mod:`routecast.calibration.posterior`) and lets
+keeps all of them, weighs them by how well they explain the points (:mod:`routecast.calibration._posterior`) and lets
 their disagreement widen the intervals.
 
 Every law gives the number of *effective cores* ``g(k)`` of k working ones, ``g(1) = 1``: the router forwards

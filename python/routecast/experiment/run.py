@@ -22,10 +22,10 @@ from routecast.errors import FileProblem, Problem
 from routecast.evaluate.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.evaluate.plain import plain
 from routecast.evaluate.result_folder import versions
+from routecast.experiment._runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.answer import answer, get_ready
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Experiment, Results, Run
-from routecast.experiment.runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep
 from routecast.quantity.whole_file import unfinished
 

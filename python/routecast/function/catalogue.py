@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.function._work import step_problems
 from routecast.function.model import Direction, NetworkFunction, Quantity, Stated, Step, TableSize
-from routecast.function.work import step_problems
 from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import adapter, schema_of

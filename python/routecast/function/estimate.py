@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.function._step_estimate import StepEstimate, level_shares, step_estimate
+from routecast.function._work import LINE_BYTES, StepWork, direction_work
 from routecast.function.model import Direction, NetworkFunction, TableSize
 from routecast.function.operations import ASSUMED, assumption_notes
-from routecast.function.step_estimate import StepEstimate, level_shares, step_estimate
-from routecast.function.work import LINE_BYTES, StepWork, direction_work
 from routecast.hardware.model import Hardware
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from routecast.show.tables import Column, Table, signed_percent
 
 if TYPE_CHECKING:
+    from routecast.function._step_estimate import StepEstimate
     from routecast.function.case import Case
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction, Stated
     from routecast.function.operations import Operation
     from routecast.function.stated import Beside
-    from routecast.function.step_estimate import StepEstimate
 
 __all__ = [
     "case_tables",

@@ -12,7 +12,7 @@ from routecast.cli.console import data, print_json, print_table, remark
 from routecast.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from routecast.multistage.appliance import Appliance
+    from routecast.multistage._appliance import Appliance
 
 __all__ = ["add", "audit", "down", "drain", "fail", "predict", "remove", "restore", "status", "trace", "up", "weight"]
 
@@ -52,7 +52,7 @@ def up(
 
     One whose process was killed goes on forwarding; `up` with the same file takes it over, without losing a frame.
     """
-    from routecast.multistage.appliance import Appliance
+    from routecast.multistage._appliance import Appliance
     from routecast.quantity.bounded_file import read_text
 
     text = read_text(file, kind="multistage router")
@@ -68,8 +68,8 @@ def up(
 def _hold(router: Appliance, prometheus: int | None) -> None:
     import threading
 
-    from routecast.multistage.control import ControlServer
-    from routecast.multistage.tables import metrics
+    from routecast.multistage._control import ControlServer
+    from routecast.multistage._tables import metrics
     from routecast.testbed.metrics_server import MetricsServer
 
     ends = threading.Event()
@@ -94,7 +94,7 @@ def _in_the_background(file: Path, name: str, prometheus: int | None) -> None:
     import time
 
     from routecast.errors import EnvironmentProblem
-    from routecast.multistage.control import ask
+    from routecast.multistage._control import ask
 
     options = [] if prometheus is None else ["--prometheus", str(prometheus)]
     with tempfile.TemporaryFile("w+") as log:
@@ -135,8 +135,8 @@ def status(
     """Show the elements with their rates, again and again until Ctrl-C."""
     import time
 
-    from routecast.multistage.control import ask, the_only_one
-    from routecast.multistage.tables import balancers_table, routers_table, with_rates
+    from routecast.multistage._control import ask, the_only_one
+    from routecast.multistage._tables import balancers_table, routers_table, with_rates
 
     router = the_only_one(name)
     before = ask(router, "status")
@@ -227,9 +227,9 @@ def predict(
     forwarded is known where each back-end router has a cap.
     """
     from routecast.evaluate.plain import plain
-    from routecast.multistage.model import FlowChoices, failures_of, udp_flows
+    from routecast.multistage._model import FlowChoices, failures_of, udp_flows
+    from routecast.multistage._tables import failures_table
     from routecast.multistage.reading import read_multistage
-    from routecast.multistage.tables import failures_table
     from routecast.quantity import format_pps, parse_rate_pps
 
     rate_pps = parse_rate_pps(load)
@@ -248,9 +248,9 @@ def _foretold(name: str | None, element: str) -> str:
     """Return what the failure of an element will cost at the rates of this moment, in words."""
     import time
 
-    from routecast.multistage.control import ask, the_only_one
-    from routecast.multistage.prediction import predicted_death, predicted_takeover
-    from routecast.multistage.tables import with_rates
+    from routecast.multistage._control import ask, the_only_one
+    from routecast.multistage._prediction import predicted_death, predicted_takeover
+    from routecast.multistage._tables import with_rates
 
     router = the_only_one(name)
     before = ask(router, "status")
@@ -320,7 +320,7 @@ def trace(
 def audit(name: Name = None, *, as_json: AsJson = False) -> None:
     """Compare what all elements know: tables, addresses, routes, neighbours; leaves with 1 where something differs."""
     from routecast.errors import CriterionFailed
-    from routecast.multistage.tables import audit_table
+    from routecast.multistage._tables import audit_table
 
     result = _do(name, "audit")
     if as_json:
@@ -338,7 +338,7 @@ def down(name: Name = None) -> None:
     import time
 
     from routecast.errors import EnvironmentProblem
-    from routecast.multistage.control import ask, standing, the_only_one
+    from routecast.multistage._control import ask, standing, the_only_one
     from routecast.testbed import state
 
     router = the_only_one(name)
@@ -355,6 +355,6 @@ def down(name: Name = None) -> None:
 
 
 def _do(name: str | None, what: str, **arguments: Any) -> Any:
-    from routecast.multistage.control import ask, the_only_one
+    from routecast.multistage._control import ask, the_only_one
 
     return ask(the_only_one(name), what, **arguments)

@@ -21,7 +21,7 @@ from routecast.cli.options import AsJson
 from routecast.errors import FileProblem, Problem
 
 if TYPE_CHECKING:
-    from routecast.noc.views.link_map import LinkMap
+    from routecast.noc._views.link_map import LinkMap
 
 __all__ = ["compare", "optimum", "power", "simulate"]
 
@@ -116,7 +116,7 @@ def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:
 
     Raises FileProblem: the file cannot be written.
     """
-    from routecast.noc.views.link_map import draw_link_map
+    from routecast.noc._views.link_map import draw_link_map
 
     try:
         path.write_text(draw_link_map(link_map, has_heading=True), encoding="utf-8")
@@ -140,9 +140,7 @@ def compare(
 
     With a `[simulation]` section the fabric is simulated flit by flit too: does latency hold at these loads?
     """
-    from routecast.noc.answer.simulate import compare as compared
-    from routecast.noc.file import NocChange, read_noc
-    from routecast.noc.views.tables import (
+    from routecast.noc._views.tables import (
         beside_table,
         comparison_headline,
         optima_table,
@@ -150,6 +148,8 @@ def compare(
         simulation_table,
         watts_table,
     )
+    from routecast.noc.answer.simulate import compare as compared
+    from routecast.noc.file import NocChange, read_noc
 
     refuse_no_figure_file(figure)
     change = NocChange(load=load, routings=routing, seed=seed)
@@ -176,11 +176,11 @@ def compare(
             if table is not None:
                 print_table(console, table)
     if figure is not None:
-        from routecast.noc.views.pictures import power_by_load
+        from routecast.noc._views.pictures import power_by_load
 
         write_figure(power_by_load(comparison.power, comparison.optimum), figure)
     if out is not None:
-        from routecast.noc.views.write import write_comparison
+        from routecast.noc._views.write import write_comparison
 
         remark(f"Report: {write_comparison(comparison, out)}")
 
@@ -200,9 +200,9 @@ def optimum(
     far every routing and every allocation is from the bound. The figure maps the optimum's link loads at the highest
     load.
     """
+    from routecast.noc._views.tables import beside_table, optima_table, optimum_lines
     from routecast.noc.answer.optimum import optimum_answer
     from routecast.noc.file import NocChange, read_noc
-    from routecast.noc.views.tables import beside_table, optima_table, optimum_lines
 
     refuse_no_map_file(figure, "--figure")
     change = NocChange(load=load, routings=routing, seed=seed)
@@ -223,7 +223,7 @@ def optimum(
         console.print()
         print_table(console, beside_table(answer, highest))
     if figure is not None:
-        from routecast.noc.views.pictures import optimum_map
+        from routecast.noc._views.pictures import optimum_map
 
         write_map(optimum_map(answer, highest), figure, "--figure")
 
@@ -243,9 +243,9 @@ def power(
     The most loaded link sets the clock and the voltage of its whole plane: power is hop flow over alpha squared (Li
     2012, eqs. 6.1-6.3 and 7.3). Beside it stand NoDVFS, XY at full voltage, and XY with scaling.
     """
+    from routecast.noc._views.tables import power_headline, power_table, watts_table
     from routecast.noc.answer.power import power_answer
     from routecast.noc.file import NocChange, read_noc
-    from routecast.noc.views.tables import power_headline, power_table, watts_table
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
@@ -268,7 +268,7 @@ def power(
         if watts is not None:
             print_table(console, watts)
     if figure is not None or link_map is not None:
-        from routecast.noc.views.pictures import power_by_load, power_map
+        from routecast.noc._views.pictures import power_by_load, power_map
 
         if figure is not None:
             write_figure(power_by_load(answer), figure)
@@ -291,9 +291,9 @@ def simulate(
     A load over saturation is simulated and said to be one: its latency is unbounded. A routing that can deadlock is
     refused with the cycle. Power stands beside what the flow level says.
     """
+    from routecast.noc._views.tables import simulation_headline, simulation_table
     from routecast.noc.answer.simulate import simulation_answer
     from routecast.noc.file import NocChange, read_noc
-    from routecast.noc.views.tables import simulation_headline, simulation_table
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
@@ -313,7 +313,7 @@ def simulate(
         console.print()
         print_table(console, simulation_table(answer))
     if figure is not None or link_map is not None:
-        from routecast.noc.views.pictures import latency_by_load, simulation_map
+        from routecast.noc._views.pictures import latency_by_load, simulation_map
 
         if figure is not None:
             write_figure(latency_by_load(answer), figure)

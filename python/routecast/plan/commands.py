@@ -138,19 +138,19 @@ def cluster(
     else:
         _print_cluster(plan)
     if out is not None:
-        from routecast.plan.cluster.views import write_plan
+        from routecast.plan.cluster._views import write_plan
 
         write_plan(plan, out)
         remark(f"Plan: {out / 'report.html'}, {out / 'plan.json'}")
     if figure is not None:
-        from routecast.plan.cluster.views import power_figure
+        from routecast.plan.cluster._views import power_figure
 
         write_figure(power_figure(plan), figure)
 
 
 def _print_cluster(plan: ClusterAnswer) -> None:
     from routecast.load.series import DAY_S
-    from routecast.plan.cluster.views import designs_table, headline, plan_table, savings_table, trace_traffic
+    from routecast.plan.cluster._views import designs_table, headline, plan_table, savings_table, trace_traffic
 
     console = data()
     case = plan.case
@@ -234,18 +234,18 @@ def mapping(
     else:
         _print_mapping(result)
     if out is not None:
-        from routecast.plan.mapping.views import write_mapping
+        from routecast.plan.mapping._views import write_mapping
 
         write_mapping(result, out)
         remark(f"Mapping: {out / 'mapping.router.toml'}")
     if figure is not None:
-        from routecast.plan.mapping.views import engines_figure
+        from routecast.plan.mapping._views import engines_figure
 
         write_figure(engines_figure(result), figure)
 
 
 def _print_mapping(result: MappingAnswer) -> None:
-    from routecast.plan.mapping.views import headline, mappings_table, memories_table, stages_table, troubles
+    from routecast.plan.mapping._views import headline, mappings_table, memories_table, stages_table, troubles
 
     console = data()
     for number, line in enumerate(headline(result)):
@@ -313,14 +313,14 @@ def placement(
         for note in answers[-1].notes:
             remark(note)
     if as_json:
-        from routecast.plan.placement.views import answers_json
+        from routecast.plan.placement._views import answers_json
 
         print_json(answers_json(answers))
     else:
         for result in answers:
             _print_placement(result)
     if out is not None:
-        from routecast.plan.placement.views import write_placement
+        from routecast.plan.placement._views import write_placement
 
         write_placement(answers, out)
         remark(f"Placement: {out / 'report.html'}")
@@ -330,7 +330,7 @@ def placement(
 
 
 def _print_placement(result: PlacementAnswer) -> None:
-    from routecast.plan.placement.views import elements_table, headline, links_table, mappings_table
+    from routecast.plan.placement._views import elements_table, headline, links_table, mappings_table
 
     console = data()
     console.print(f"{result.problem.frames.name}", style="bold", markup=False)

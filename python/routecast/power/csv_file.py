@@ -67,7 +67,7 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
     Raises FileProblem: every fault of the file with its row and column; missing columns beside those that are there.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
-        from routecast.power.netpowerbench import read_power_data
+        from routecast.power._netpowerbench import read_power_data
 
         file = read_power_data(path)
     else:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.power._netpowerbench import netpowerbench_text, parse_netpowerbench, read_netpowerbench
 from routecast.power.curve import FormPower, LinearPower, PiecewisePower
-from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbench, read_netpowerbench
 from routecast.power.port import PortPower
 from routecast.power.software_router import SoftwareRouterPower
 from routecast.quantity.bounded_file import read_text

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from routecast.errors import FitProblem
 from routecast.evaluate.plain import plain
+from routecast.power._load_samples import LoadSample, read_load_samples
 from routecast.power.csv_file import PortSample, read_csv, read_port_samples
 from routecast.power.curve import Interpolation
 from routecast.power.files import power_model_document
@@ -30,7 +31,6 @@ from routecast.power.load_fit import (
     least_squares,
     operating_point,
 )
-from routecast.power.load_samples import LoadSample, read_load_samples
 from routecast.power.model import PowerModel
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower

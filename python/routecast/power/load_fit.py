@@ -15,9 +15,9 @@ from scipy.optimize import nnls
 from scipy.stats import t as student
 
 from routecast.errors import FitProblem
+from routecast.power._load_samples import LoadSample
 from routecast.power.curve import FormPower, Interpolation, LinearPower, PiecewisePower
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
-from routecast.power.load_samples import LoadSample
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from routecast.errors import QuantityProblem
 from routecast.evaluate.plain import plain
 from routecast.load.frames import FrameMix
+from routecast.power._platforms import read_platforms
 from routecast.power.files import power_model_document
 from routecast.power.form import PUBLISHED_FORM, greatest_deviation
 from routecast.power.load_fit import monotone_of
 from routecast.power.model import OperatingPoint, PowerModel
-from routecast.power.platforms import read_platforms
 from routecast.power.port import PASSED_PORTS, PortClass, PortPower, PortsInUse
 from routecast.power.software_router import SoftwareRouterPower
 from routecast.power.views import (

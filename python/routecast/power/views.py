@@ -6,17 +6,17 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from routecast.power._platforms import Platform
 from routecast.power.day import PowerDay
 from routecast.power.fits import DeviceFit, Fitted
 from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
 from routecast.power.load_fit import ErrorSummary, FittedParameter
 from routecast.power.metrics import METRICS
 from routecast.power.model import OperatingPoint, PowerModel
+from routecast.power.operating._search import EvaluatedSetting, SearchResult, latency_quantity
+from routecast.power.operating._setting import AS_GIVEN, Setting
 from routecast.power.operating.day import Course, DayPlan
 from routecast.power.operating.optimise import TunableRouter
-from routecast.power.operating.search import EvaluatedSetting, SearchResult, latency_quantity
-from routecast.power.operating.setting import AS_GIVEN, Setting
-from routecast.power.platforms import Platform
 from routecast.power.port import PortClass, PortPower
 from routecast.power.software_router import SoftwareRouterPower
 from routecast.power.table import PowerTable

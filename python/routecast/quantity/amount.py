@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from routecast.quantity.units import dimension, dimension_of, factor
+from routecast.quantity._units import dimension, dimension_of, factor
 
 __all__ = ["Amount", "amount_of", "between", "coded_levels"]
 

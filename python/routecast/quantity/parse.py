@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from routecast.errors import QuantityProblem
-from routecast.quantity.units import dimension as unit_dimension
-from routecast.quantity.units import dimension_of
-from routecast.quantity.units import factor as unit_factor
+from routecast.quantity._units import dimension as unit_dimension
+from routecast.quantity._units import dimension_of
+from routecast.quantity._units import factor as unit_factor
 
 __all__ = [
     "MAX_FRAME_BYTES",

@@ -23,7 +23,7 @@ from routecast.router.files import build_router, router_table
 from routecast.router.model import RouterModel
 from routecast.router.performance import at_frequency
 from routecast.router.variants import vary
-from routecast.size.answer import Count, Sizing, Target, looked_at
+from routecast.size._answer import Count, Sizing, Target, looked_at
 
 __all__ = ["RouterOf", "at_clock", "clocks_of", "confirmed", "router_of_document", "router_of_function", "size_router"]
 

@@ -10,7 +10,7 @@ from routecast.calibration.next_points import half_width_ratio
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled
-from routecast.size.answer import Count, Sizing, cores
+from routecast.size._answer import Count, Sizing, cores
 from routecast.size.board import SizeBoard
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Real routers: test beds of namespaces or interfaces, devices under test, and Measure, the evaluator on the wire."""
 
+from routecast.testbed._interfaces import Interfaces
 from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, Missing
-from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.opening import make_bed, open_testbed

@@ -18,9 +18,9 @@ from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
+from routecast.testbed._counted import Counted, Slice
+from routecast.testbed._watch import MachineSnapshot
 from routecast.testbed.bed import TesterPort
-from routecast.testbed.counted import Counted, Slice
-from routecast.testbed.watch import MachineSnapshot
 
 __all__ = [
     "BEFORE_THE_RESET",

@@ -15,8 +15,8 @@ from pydantic_core import PydanticCustomError
 
 from routecast.quantity.fields import BitRate, Duration, Parsed
 from routecast.quantity.file_model import FileTable
+from routecast.testbed._encapsulation import Encapsulation, parse_encapsulation
 from routecast.testbed.addresses import MOST_NETWORKS
-from routecast.testbed.encapsulation import Encapsulation, parse_encapsulation
 
 __all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "MeterTable", "NamespacesFile", "TestbedFile"]
 

@@ -18,8 +18,8 @@ from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
-from routecast.testbed.in_memory import InMemory
-from routecast.testbed.instruction_counts import PacketCounts, count_instructions
+from routecast.testbed._in_memory import InMemory
+from routecast.testbed._instruction_counts import PacketCounts, count_instructions
 
 __all__ = ["FunctionCounts", "FunctionRun", "count_function", "run_function"]
 

@@ -18,17 +18,17 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_pps
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import field, value
+from routecast.testbed._counted import Slice, counted, windows
+from routecast.testbed._links import wait_for_frames
+from routecast.testbed._measured import trial_of
+from routecast.testbed._watch import MachineSnapshot, Watch
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import BEFORE_THE_RESET, Limits, Seen, stream_ports
 from routecast.testbed.conditions import Condition, RoutingDevice, during
-from routecast.testbed.counted import Slice, counted, windows
-from routecast.testbed.links import wait_for_frames
-from routecast.testbed.measured import trial_of
-from routecast.testbed.meters.attaching import MeteredTrial
+from routecast.testbed.meters._attaching import MeteredTrial
 from routecast.testbed.meters.meter import PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
-from routecast.testbed.watch import MachineSnapshot, Watch
 
 __all__ = ["Measure", "Phases"]
 

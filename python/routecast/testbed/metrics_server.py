@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from routecast.errors import EnvironmentProblem
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.schema import value
-from routecast.testbed.counted import Counted, Slice, counted
+from routecast.testbed._counted import Counted, Slice, counted
 
 __all__ = ["Live", "MetricsServer", "Second"]
 

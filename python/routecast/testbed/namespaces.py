@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed import napi
+from routecast.testbed import _napi as napi
 from routecast.testbed.addresses import PortAddresses, port_addresses
 from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import FOR_NAMESPACES, require

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import QuantityProblem
+from routecast.testbed._interfaces import Interfaces
 from routecast.testbed.bed import Bed
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile
-from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure
 from routecast.testbed.meters.of_file import meter_for
 from routecast.testbed.namespaces import Namespaces

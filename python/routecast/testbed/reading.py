@@ -147,7 +147,7 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
 
 
 def _power_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
-    from routecast.testbed.meters.naming import AUTO, meter_of
+    from routecast.testbed.meters._naming import AUTO, meter_of
     from routecast.testbed.meters.of_file import settings_of
 
     if bed.power is None or bed.power.meter == AUTO:

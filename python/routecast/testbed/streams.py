@@ -15,8 +15,8 @@ from routecast.load.flows import Flow
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
+from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.bed import TesterPort
-from routecast.testbed.encapsulation import Encapsulation
 
 __all__ = ["Addressing", "Streams", "learning_streams", "smallest_test_frame_bytes", "streams_of"]
 

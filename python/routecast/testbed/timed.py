@@ -20,7 +20,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.testbed.bed import Bed
 from routecast.testbed.devices.self_timed import SelfTimed
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters.attaching import MeteredTrial
+from routecast.testbed.meters._attaching import MeteredTrial
 from routecast.testbed.streams import Addressing
 
 __all__ = ["TimedMeasure", "measure_of", "silent_trial"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from routecast.testbed.catalogue import DeviceEntry
     from routecast.testbed.doctor import Finding
     from routecast.testbed.meters import PowerReading
-    from routecast.testbed.meters.finding import FoundMeter
+    from routecast.testbed.meters._finding import FoundMeter
     from routecast.testbed.selftest import SelfTest, SelfTestCheck
     from routecast.testbed.tester import BackEnd
 

@@ -15,7 +15,8 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.cli.run import run
 from routecast.function.catalogue import function_names, read_function
 from routecast.hardware.catalogue import read_hardware, write_hardware
-from routecast.testbed import in_memory, instruction_counts
+from routecast.testbed import _in_memory as in_memory
+from routecast.testbed import _instruction_counts as instruction_counts
 
 CORE_HZ = 2e9
 CYCLES = 400.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.checks import box_cox
+from routecast.experiment.analysis._checks import box_cox
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import qmc
 
 from routecast.experiment.analysis import analyse, screen
+from routecast.experiment.analysis._screening import fit_chaos, indices
 from routecast.experiment.analysis.outcome import Screened, Screening
-from routecast.experiment.analysis.screening import fit_chaos, indices
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.checks import breusch_pagan, durbin_watson
+from routecast.experiment.analysis._checks import breusch_pagan, durbin_watson
 from routecast.experiment.model import Results
 
 Make = Callable[..., Results]

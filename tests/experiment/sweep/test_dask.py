@@ -21,11 +21,11 @@ import pytest
 import sweep_runs
 
 from routecast.errors import EnvironmentProblem
-from routecast.evaluate.executor import dask as dask_module
+from routecast.evaluate.executor import _dask as dask_module
 from routecast.evaluate.executor import open_executor
+from routecast.experiment._runs import runs_of
 from routecast.experiment.answer import answer
 from routecast.experiment.file import read_experiment
-from routecast.experiment.runs import runs_of
 from routecast.experiment.sweep import answers_on_disk, sweep
 
 STARTS_WITHIN_S = 60.0

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
+from routecast.noc.planes._toy import balanced, by_mini, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.planes.candidates import dimension_order, minimal_paths
 from routecast.noc.planes.li2012 import Interpretation, Tie, balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.toy import balanced, by_mini, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.topology import Topology, TopologyKind, links

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from routecast.noc.routing._mesh_paths import MeshPaths, Rule
 from routecast.noc.routing.deadlock import channel_cycle
-from routecast.noc.routing.mesh_paths import MeshPaths, Rule
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind, links

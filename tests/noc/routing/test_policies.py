@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing import mesh_paths
+from routecast.noc.routing import _mesh_paths as mesh_paths
 from routecast.noc.routing.deadlock import channel_cycle
 from routecast.noc.routing.model import Path, Routes, hop_flow, link_loads
 from routecast.noc.routing.policies import POLICIES, routes

@@ -10,8 +10,8 @@ import pytest
 
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, single, sweep
-from routecast.noc.simulate.result import estimate
-from routecast.noc.simulate.simulator import signs_of_overload
+from routecast.noc.simulate._result import estimate
+from routecast.noc.simulate._simulator import signs_of_overload
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.patterns import uniform
 

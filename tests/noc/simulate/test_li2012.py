@@ -9,7 +9,7 @@ import pytest
 from quotations import papers
 
 from routecast.noc.simulate import SimulationPhases
-from routecast.noc.simulate.li2012 import TABLE_6_1, DvfsRow, table_6_1
+from routecast.noc.simulate._li2012 import TABLE_6_1, DvfsRow, table_6_1
 
 
 @lru_cache

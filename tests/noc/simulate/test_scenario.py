@@ -26,7 +26,7 @@ from routecast.noc.simulate import (
     allocated,
     single,
 )
-from routecast.noc.simulate.simulator import scenario_texts
+from routecast.noc.simulate._simulator import scenario_texts
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
 from routecast.noc.traffic.model import Traffic
 from routecast.noc.traffic.patterns import hot_spot, uniform

@@ -25,10 +25,10 @@ from routecast.noc.simulate import (
     saturation,
     simulate,
     simulate_all,
-    simulator,
     single,
     sweep,
 )
+from routecast.noc.simulate import _simulator as simulator
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic, normalised
 from routecast.noc.traffic.patterns import hot_spot, neighbour, transpose, uniform

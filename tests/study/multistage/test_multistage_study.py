@@ -18,8 +18,8 @@ from routecast.errors import FileProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.multistage._model import FlowChoices, deaths_of, model_of, udp_flows
 from routecast.multistage.device import MultistageDevice, MultistageOptions
-from routecast.multistage.model import FlowChoices, deaths_of, model_of, udp_flows
 from routecast.multistage.study.document import MultistageStudy
 from routecast.multistage.study.run import MultistageResult, RouterSetting
 from routecast.router.events import Event

@@ -20,8 +20,8 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.testbed import parse_testbed
+from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.checks import Limits
-from routecast.testbed.encapsulation import Encapsulation
 from routecast.testbed.measure import Measure
 from routecast.testbed.meters import MeteredTrial, Zone, with_power
 from routecast.testbed.meters.of_file import meter_for

@@ -30,9 +30,9 @@ from routecast.testbed.meters import (
     metering,
     no_power,
 )
-from routecast.testbed.meters.ipmi import parse_dcmi
-from routecast.testbed.meters.perf import cores_of_mask, energy_events, open_event
-from routecast.testbed.meters.web import Credentials, credentials_for
+from routecast.testbed.meters._ipmi import parse_dcmi
+from routecast.testbed.meters._perf import cores_of_mask, energy_events, open_event
+from routecast.testbed.meters._web import Credentials, credentials_for
 
 SCALE = "2.3283064365386962890625e-10"
 """2^-32 J: the unit of all energy events (arch/x86/events/rapl.c)."""
@@ -82,7 +82,7 @@ class Counters:
 @pytest.fixture
 def rereading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file be read from its start each time, as a perf event is."""
-    monkeypatch.setattr("routecast.testbed.meters.perf.os.read", lambda handle, size: os.pread(handle, size, 0))
+    monkeypatch.setattr("routecast.testbed.meters._perf.os.read", lambda handle, size: os.pread(handle, size, 0))
 
 
 @pytest.mark.usefixtures("rereading")

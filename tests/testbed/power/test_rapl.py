@@ -25,7 +25,7 @@ from rapl_trees import (
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.meters import PowerMeter, PowerReading, RaplSource, SampledMeter, find_meters, metering
-from routecast.testbed.meters.rapl import energy_step_uj, rapl_zones, read_text, wrapped_difference
+from routecast.testbed.meters._rapl import energy_step_uj, rapl_zones, read_text, wrapped_difference
 
 RANGES = st.sampled_from([INTEL_RANGE_UJ, DRAM_RANGE_UJ, AMD_RANGE_UJ])
 UNIT = {INTEL_RANGE_UJ: 61_035, DRAM_RANGE_UJ: 15_300, AMD_RANGE_UJ: 15_258}

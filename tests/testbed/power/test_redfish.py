@@ -15,7 +15,7 @@ from redfish_mock import ENVIRONMENT, PASSWORD, RACK, TOKEN, Mock, chassis, cont
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.meters import HttpSource, PowerReading, RedfishSource, SampledMeter, metering
-from routecast.testbed.meters.web import Credentials, masked
+from routecast.testbed.meters._web import Credentials, masked
 
 NOBODY = Credentials()
 ADMIN = Credentials(user="admin", password=PASSWORD)

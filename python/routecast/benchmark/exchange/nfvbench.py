@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
 
+from routecast.benchmark._hdr import delay_of_hdr
 from routecast.benchmark.exchange.document import Document, Node
 from routecast.benchmark.exchange.record import Record, measured
-from routecast.benchmark.hdr import delay_of_hdr
 from routecast.evaluate.trial import Delay
 
 __all__ = ["is_nfvbench", "read_nfvbench"]

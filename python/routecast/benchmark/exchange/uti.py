@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from statistics import fmean, pstdev
 from typing import Literal
 
+from routecast.benchmark._hdr import delay_of_hdr
 from routecast.benchmark.exchange.document import Document, Node
 from routecast.benchmark.exchange.record import LIMITS, NAN, NO_THROUGHPUT, Record, measured
-from routecast.benchmark.hdr import delay_of_hdr
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Delay
 

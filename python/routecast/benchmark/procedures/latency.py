@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from routecast.benchmark.hdr import classes_of_hdr
+from routecast.benchmark._hdr import classes_of_hdr
 from routecast.benchmark.procedures.procedure import (
     LOSS,
     Deviation,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from routecast.errors import QuantityProblem
-from routecast.evaluate.executor.processes import Processes
+from routecast.evaluate.executor._processes import Processes
 from routecast.evaluate.executor.workers import Threads, Workers
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
@@ -101,7 +101,7 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     if workers is not None and workers > MOST_WORKERS:
         raise QuantityProblem(str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine")
     if match := _DASK.fullmatch(spec):
-        from routecast.evaluate.executor.dask import open_dask
+        from routecast.evaluate.executor._dask import open_dask
 
         with open_dask(match["address"]) as dask:
             yield dask

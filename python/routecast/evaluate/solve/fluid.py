@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from routecast.evaluate.solve.cost import Cost, costs_of
-from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.scheduling_shares import (
+from routecast.evaluate.solve._cost import Cost, costs_of
+from routecast.evaluate.solve._scheduling_shares import (
     Component,
     Slowed,
     components,
@@ -25,8 +24,9 @@ from routecast.evaluate.solve.scheduling_shares import (
     slowed_by_each_other,
     uses_of,
 )
-from routecast.evaluate.solve.throughput import Steady
-from routecast.evaluate.solve.windows import Inside, Windows, scv_of, windows_in
+from routecast.evaluate.solve._throughput import Steady
+from routecast.evaluate.solve._windows import Inside, Windows, scv_of, windows_in
+from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
 from routecast.quantity.schema import field, value

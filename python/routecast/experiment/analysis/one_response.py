@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.experiment.analysis.checks import residuals_of, run_advice, transform_advice
-from routecast.experiment.analysis.linear_model import (
+from routecast.experiment.analysis._checks import residuals_of, run_advice, transform_advice
+from routecast.experiment.analysis._linear_model import (
     Choice,
     Fit,
     Term,
@@ -32,7 +32,8 @@ from routecast.experiment.analysis.linear_model import (
     pure_error,
     told_from_noise,
 )
-from routecast.experiment.analysis.observations import Observations, label_of, observe
+from routecast.experiment.analysis._observations import Observations, label_of, observe
+from routecast.experiment.analysis._screening import screen_factorial, screen_sample
 from routecast.experiment.analysis.outcome import (
     Analysis,
     Cell,
@@ -43,7 +44,6 @@ from routecast.experiment.analysis.outcome import (
     Surface,
     SurfaceTerm,
 )
-from routecast.experiment.analysis.screening import screen_factorial, screen_sample
 from routecast.experiment.model import DesignKind, Results
 from routecast.quantity.schema import field, value
 
@@ -317,7 +317,7 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
         Level of the intervals and verdicts, between 0 and 1.
     order : int, optional
         Interactions of more factors than this are left out and counted as errors. Default: none are, but see
-        :func:`~routecast.experiment.analysis.linear_model.choose_terms`.
+        :func:`~routecast.experiment.analysis._linear_model.choose_terms`.
 
     Raises
     ------

@@ -20,11 +20,11 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.steadiness import InstantReading, Steadiness, reading, steadiness_of
 from routecast.evaluate.trial import Moment
 from routecast.evaluate.views import over_time_figure, readings_table
+from routecast.experiment._runs import runs_of
 from routecast.experiment.analysis import Analysis, analyse
 from routecast.experiment.answer import answer as answer_run
 from routecast.experiment.file import experiment_of
 from routecast.experiment.model import Results
-from routecast.experiment.runs import runs_of
 from routecast.experiment.study.document import (
     Calibrates,
     Expectation,
@@ -34,7 +34,7 @@ from routecast.experiment.study.document import (
     StudyExperiment,
 )
 from routecast.experiment.sweep import sweep
-from routecast.experiment.views.words import unit_of
+from routecast.experiment.views._words import unit_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.format import prefixed
 from routecast.router.files import build_router

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from routecast import __version__
+from routecast.experiment._runs import levels_of_row
 from routecast.experiment.analysis.outcome import Analysis, Effect, Missing, Screening
 from routecast.experiment.answer import Course, course_of
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Experiment, Response, Results
-from routecast.experiment.runs import levels_of_row
-from routecast.experiment.views.pictures import Picture, Pictures, course_picture, pictures_of
-from routecast.experiment.views.words import (
+from routecast.experiment.views._pictures import Picture, Pictures, course_picture, pictures_of
+from routecast.experiment.views._words import (
     Scale,
     answer_said,
     design_said,
@@ -478,7 +478,7 @@ def experiment_sections(
     ``analyses``: by name of the response; ``course``: one run over time
     (:func:`routecast.experiment.answer.course_of`); ``prefix``: of the sections' anchors and titles, for pages with
     several experiments; ``pictures``: by name of the response, where
-    :func:`~routecast.experiment.views.pictures.pictures_of` has made them already.
+    :func:`~routecast.experiment.views._pictures.pictures_of` has made them already.
     """
     scales = {name: scale_of(results, name) for name in analyses}
     if pictures is None:

@@ -32,8 +32,7 @@ from statistics import median, median_low
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
-from routecast.load.series.shapes import filled
-from routecast.load.series.table import (
+from routecast.load.series._table import (
     SERIES_UNITS_TEXT,
     SeriesTable,
     SeriesUnit,
@@ -46,6 +45,7 @@ from routecast.load.series.table import (
     shortened,
     unit_in_name,
 )
+from routecast.load.series.shapes import filled
 from routecast.quantity import format_bps
 from routecast.quantity.bounded_file import open_file, read_bytes
 from routecast.quantity.catalogue import shipped_files

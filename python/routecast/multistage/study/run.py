@@ -28,8 +28,8 @@ from routecast.evaluate.trial import Moment, Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.multistage._model import Deaths, FlowChoices, deaths_of, model_of, takeover_of
 from routecast.multistage.device import MultistageDevice
-from routecast.multistage.model import Deaths, FlowChoices, deaths_of, model_of, takeover_of
 from routecast.multistage.reading import MultistageFile
 from routecast.multistage.study.document import FailureTable, MultistageStudy
 from routecast.quantity.whole_file import write_whole

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import pick, plain
-from routecast.noc.answer.planes import allocate
+from routecast.noc.answer._planes import allocate
 from routecast.noc.file import NocCase, Progress, policy_name
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.router_table import Clocks, RouterTable

@@ -11,19 +11,27 @@ from typing import Any
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.evaluate.plain import plain
+from routecast.noc.answer._planes import allocate
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answer
-from routecast.noc.answer.planes import allocate
 from routecast.noc.answer.power import SEARCH, PowerAnswer, PowerRow, case_json, power_answer
 from routecast.noc.file import NocCase, Progress, SimulationTable, policy_name
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, choices, cycle_in_words, layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
-from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
-from routecast.noc.simulate.fabric import Fabric, allocated, single
-from routecast.noc.simulate.result import Simulated
-from routecast.noc.simulate.run import SimulationPhases
-from routecast.noc.simulate.simulator import simulate_all
+from routecast.noc.simulate._design import (
+    AdaptiveRouting,
+    Allocator,
+    Bernoulli,
+    Injection,
+    OnOff,
+    Packets,
+    RouterDesign,
+)
+from routecast.noc.simulate._fabric import Fabric, allocated, single
+from routecast.noc.simulate._result import Simulated
+from routecast.noc.simulate._run import SimulationPhases
+from routecast.noc.simulate._simulator import simulate_all
 from routecast.noc.traffic.model import Traffic
 
 __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
+from routecast.noc.planes._placement import FlowPlacement, Neighbourhood, PlanePower, checked_widths
 from routecast.noc.planes.candidates import (
     UNIT,
     Candidates,
@@ -50,7 +51,6 @@ from routecast.noc.planes.candidates import (
 )
 from routecast.noc.planes.li2012 import balance, four_phase
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.placement import FlowPlacement, Neighbourhood, PlanePower, checked_widths
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, links

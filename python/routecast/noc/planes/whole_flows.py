@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from routecast.noc.planes._placement import checked_widths
 from routecast.noc.planes.candidates import UNIT, flows_of
-from routecast.noc.planes.placement import checked_widths
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology
 

@@ -21,7 +21,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing.mesh_paths import MeshPaths
+from routecast.noc.routing._mesh_paths import MeshPaths
 from routecast.noc.routing.model import Path, Routes, hops
 from routecast.noc.topology import Direction, Topology, link_numbers, links
 from routecast.quantity.did_you_mean import did_you_mean

@@ -1,11 +1,19 @@
 """The fabric flit by flit: latency, throughput, energy and link loads with their intervals."""
 
-from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
-from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
-from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated, simulated_power
-from routecast.noc.simulate.run import SimulationPhases
+from routecast.noc.simulate._design import (
+    AdaptiveRouting,
+    Allocator,
+    Bernoulli,
+    Injection,
+    OnOff,
+    Packets,
+    RouterDesign,
+)
+from routecast.noc.simulate._fabric import Fabric, SimulatedPlane, allocated, single
+from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, simulated_power
+from routecast.noc.simulate._run import SimulationPhases
+from routecast.noc.simulate._simulator import Progress, simulate, simulate_all, sweep
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
-from routecast.noc.simulate.simulator import Progress, simulate, simulate_all, sweep
 
 __all__ = [
     "AdaptiveRouting",

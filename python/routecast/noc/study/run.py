@@ -18,15 +18,15 @@ from routecast import __version__
 from routecast.evaluate.executor import answer_of, crew
 from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
+from routecast.noc._views.link_map import LinkMap
+from routecast.noc._views.pictures import optimum_map, power_map
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
 from routecast.noc.file import NocCase, noc_case, policy_name
 from routecast.noc.planes.whole_flows import whole_flow_bound
-from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
-from routecast.noc.simulate.run import SimulationPhases
+from routecast.noc.simulate._li2012 import DvfsRow, table_6_1
+from routecast.noc.simulate._run import SimulationPhases
 from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, StatedPower
-from routecast.noc.views.link_map import LinkMap
-from routecast.noc.views.pictures import optimum_map, power_map
 from routecast.quantity.bounded_file import read_bytes
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from itertools import cycle
 from statistics import stdev
 
+from routecast.noc._views.link_map import draw_link_map
 from routecast.noc.study.document import BEFORE, OURS, StatedPower
 from routecast.noc.study.run import BOUND, NO_DVFS, WHOLE, CaseResult, NocResult, closed_ratio, curve_name
-from routecast.noc.views.link_map import draw_link_map
 from routecast.show.figures import Axis, Figure, Line, Mark, Points
 from routecast.show.page import Block, Drawing, Facts, Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent

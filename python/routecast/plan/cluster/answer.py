@@ -9,8 +9,8 @@ from typing import Any
 from routecast.errors import ModelProblem
 from routecast.evaluate.plain import plain
 from routecast.load.series import DAY_S
+from routecast.plan.cluster._dispatch import schedule
 from routecast.plan.cluster.design import design_i, design_ii, design_iii, design_iv, goal_program, optimal_bound
-from routecast.plan.cluster.dispatch import schedule
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, Schedule
 from routecast.plan.cluster.reading import ClusterCase
 from routecast.plan.cluster.saving import Saving, always_on, each_step, fewest_joules, online

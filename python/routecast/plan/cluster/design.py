@@ -3,7 +3,7 @@
 The preemptive goal program takes the least energy within a budget, then the least price at that energy (Li 2012,
 (8.1)-(8.8)). Li states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps.
 Here only the fleet N_k is searched: for a fixed fleet the steps are independent, and one table gives the energy of the
-day exactly (:mod:`routecast.plan.cluster.dispatch`). The answer carries a proven bound.
+day exactly (:mod:`routecast.plan.cluster._dispatch`). The answer carries a proven bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from routecast.plan.cluster.cover import (
+from routecast.plan.cluster._cover import (
     Floats,
     Ints,
     cover_costs,
@@ -25,7 +25,7 @@ from routecast.plan.cluster.cover import (
     spare_cover_costs,
     spare_cover_counts,
 )
-from routecast.plan.cluster.dispatch import Dispatcher, power_w, schedule, solve_step
+from routecast.plan.cluster._dispatch import Dispatcher, power_w, schedule, solve_step
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan, MachineGroup, Schedule, check
 from routecast.quantity import format_bps
 from routecast.quantity.schema import field, value

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from routecast.errors import ModelProblem, Problem
 from routecast.load.series import DAY_S
-from routecast.plan.cluster.cover import Floats, Ints
-from routecast.plan.cluster.dispatch import group_arrays, power_w
+from routecast.plan.cluster._cover import Floats, Ints
+from routecast.plan.cluster._dispatch import group_arrays, power_w
 from routecast.plan.cluster.model import ClusterProblem, InfeasiblePlan, Schedule
 from routecast.quantity import format_bps
 from routecast.quantity.fields import Share, Span

@@ -13,9 +13,9 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load.offered import OfferedLoad, line_rate_pps
-from routecast.plan.integer_program import Undecided
+from routecast.plan._integer_program import Undecided
+from routecast.plan.mapping._program import MappingProgram
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem, engine_loads, memory_loads
-from routecast.plan.mapping.program import MappingProgram
 from routecast.plan.mapping.reading import MappingCase
 from routecast.quantity import format_pps, format_ratio
 from routecast.quantity.schema import field, value

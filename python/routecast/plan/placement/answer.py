@@ -16,15 +16,15 @@ from typing import Any
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
-from routecast.plan.placement.candidates import Classes
-from routecast.plan.placement.feasibility import is_feasible
-from routecast.plan.placement.finder import Finder, PredictedCandidate, infeasible_placement
+from routecast.plan.placement._candidates import Classes
+from routecast.plan.placement._feasibility import is_feasible
+from routecast.plan.placement._finder import Finder, PredictedCandidate, infeasible_placement
+from routecast.plan.placement._search import work_bound_pps
+from routecast.plan.placement._server_load import ServerLoads
+from routecast.plan.placement._server_view import stages_of
+from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, Trials, router_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.prediction import PlacementPrediction
-from routecast.plan.placement.search import work_bound_pps
-from routecast.plan.placement.server_load import ServerLoads
-from routecast.plan.placement.server_view import stages_of
-from routecast.plan.placement.simulation import ElementPlacement, SimulationCheck, Trials, router_of
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.virtual.machines import Cores

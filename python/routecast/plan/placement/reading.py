@@ -14,7 +14,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.load.fields import Frames, LoadRate
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
-from routecast.plan.placement.candidates import members_of
+from routecast.plan.placement._candidates import members_of
 from routecast.plan.placement.model import (
     Chain,
     ElementGroup,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from routecast.errors import CriterionFailed
 from routecast.evaluate.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.search import (
+from routecast.power.operating._search import (
     Checked,
     ConfirmingRuns,
     Evaluate,
@@ -22,7 +22,7 @@ from routecast.power.operating.search import (
     Progress,
     judge,
 )
-from routecast.power.operating.setting import Candidate, Setting
+from routecast.power.operating._setting import Candidate, Setting
 from routecast.power.operating.targets import Target
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
@@ -215,7 +215,7 @@ def plan_day(
 
     ``load``: frames, flows and arrivals; ``rates_pps``: intended load of each step, > 0; ``evaluate``: evaluator for a
     rate; ``step_s``: length of a step; ``check``: simulations, for a rate, that a setting must pass to stand in the
-    plan; ``workers``, ``stop`` and ``on_progress``: as of :func:`routecast.power.operating.search.search`. Raises
+    plan; ``workers``, ``stop`` and ``on_progress``: as of :func:`routecast.power.operating._search.search`. Raises
     CriterionFailed: there is a step in which no setting meets the targets; the message says what comes nearest.
     """
     with Threads(max(workers, 1)) as pool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from routecast.evaluate.plain import plain
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
+from routecast.power.operating._search import Checked, EvaluatedSetting, SearchResult
+from routecast.power.operating._setting import Setting
 from routecast.power.operating.day import DayPlan
 from routecast.power.operating.optimise import TunableRouter
-from routecast.power.operating.search import Checked, EvaluatedSetting, SearchResult
-from routecast.power.operating.setting import Setting
 from routecast.power.operating.targets import Target
 from routecast.power.views import scope_of
 from routecast.quantity import format_power

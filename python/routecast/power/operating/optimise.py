@@ -12,8 +12,7 @@ from typing import Any, Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.day import DayPlan, Switching, plan_day
-from routecast.power.operating.search import (
+from routecast.power.operating._search import (
     Appraised,
     ConfirmingRuns,
     Evaluate,
@@ -24,7 +23,8 @@ from routecast.power.operating.search import (
     search,
     solving,
 )
-from routecast.power.operating.setting import Candidate, Choices, candidates, choices_of
+from routecast.power.operating._setting import Candidate, Choices, candidates, choices_of
+from routecast.power.operating.day import DayPlan, Switching, plan_day
 from routecast.power.operating.targets import NO_LOSS, Target
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
@@ -160,7 +160,7 @@ def machine_of(
     subject, folder
         As of :func:`routecast.router.files.parse_router`.
     pool, lingers_s
-        As of :func:`routecast.power.operating.setting.choices_of`.
+        As of :func:`routecast.power.operating._setting.choices_of`.
     frames
         As of :func:`routecast.router.files.read_router_and_load`.
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from routecast.testbed.doctor import interfaces, isolation, processor, rights
-from routecast.testbed.doctor.machine import ExaminedMachine, Finding, State
+from routecast.testbed.doctor import _interfaces as interfaces
+from routecast.testbed.doctor import _isolation as isolation
+from routecast.testbed.doctor import _processor as processor
+from routecast.testbed.doctor import _rights as rights
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State
 
 __all__ = ["CHECKS", "INTERFACE_CHECKS", "ExaminedMachine", "Finding", "State", "examine"]
 

@@ -9,11 +9,16 @@ Every figure says what it covers, its scope: ``rapl:package`` sees the processor
 deliver or draw, ``pdu`` and ``wall`` everything.
 """
 
-from routecast.testbed.meters.attaching import MeteredTrial, with_power
-from routecast.testbed.meters.csv_log import CsvMeter
-from routecast.testbed.meters.finding import FoundMeter, choose_meter, find_meters, no_power
-from routecast.testbed.meters.http_watts import HttpSource
-from routecast.testbed.meters.ipmi import IpmiSource
+from routecast.testbed.meters._attaching import MeteredTrial, with_power
+from routecast.testbed.meters._csv_log import CsvMeter
+from routecast.testbed.meters._finding import FoundMeter, choose_meter, find_meters, no_power
+from routecast.testbed.meters._http_watts import HttpSource
+from routecast.testbed.meters._ipmi import IpmiSource
+from routecast.testbed.meters._naming import AUTO, MeterSettings, meter_of
+from routecast.testbed.meters._perf import PerfSource
+from routecast.testbed.meters._rapl import RaplSource
+from routecast.testbed.meters._redfish import RedfishSource
+from routecast.testbed.meters._sampled import Sample, SampledMeter, Source
 from routecast.testbed.meters.meter import (
     Metering,
     PowerMeter,
@@ -24,11 +29,6 @@ from routecast.testbed.meters.meter import (
     metering,
     tried,
 )
-from routecast.testbed.meters.naming import AUTO, MeterSettings, meter_of
-from routecast.testbed.meters.perf import PerfSource
-from routecast.testbed.meters.rapl import RaplSource
-from routecast.testbed.meters.redfish import RedfishSource
-from routecast.testbed.meters.sampled import Sample, SampledMeter, Source
 
 __all__ = [
     "AUTO",

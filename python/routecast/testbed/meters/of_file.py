@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routecast.testbed.meters.finding import choose_meter
+from routecast.testbed.meters._finding import choose_meter
+from routecast.testbed.meters._naming import MeterSettings
 from routecast.testbed.meters.meter import PowerMeter
-from routecast.testbed.meters.naming import MeterSettings
 
 if TYPE_CHECKING:
     from routecast.testbed.document import MeterTable

@@ -11,9 +11,9 @@ from routecast.evaluate.plain import pick
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
+from routecast.plan.cluster._dispatch import Dispatcher
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, goal_designs, savings_of
 from routecast.plan.cluster.answer import answer as cluster_answer
-from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
 from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from routecast.plan.cluster.answer import KWH_J
-from routecast.plan.cluster.model import Design, Schedule
-from routecast.plan.cluster.saving import Saving
-from routecast.plan.cluster.study.run import ClusterResult, FleetSaving
-from routecast.plan.cluster.views import (
+from routecast.plan.cluster._views import (
     CHOSEN,
     COLOURS,
     EXACT,
@@ -23,6 +19,10 @@ from routecast.plan.cluster.views import (
     stairs,
     trace_traffic,
 )
+from routecast.plan.cluster.answer import KWH_J
+from routecast.plan.cluster.model import Design, Schedule
+from routecast.plan.cluster.saving import Saving
+from routecast.plan.cluster.study.run import ClusterResult, FleetSaving
 from routecast.quantity import format_duration
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Folded, Listing, Page, Prose, Section, Tile, Tiles

@@ -1,0 +1,610 @@
+"""The simulating evaluator: what happens to each frame (semantics S3-S12).
+
+This file turns a router model and a load into the scenario of the compiled core, and the core's outcome into a
+:class:`~routecast.evaluate.trial.Trial`. The simulation itself is in ``crates/sim``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from routecast.errors import ModelProblem, Problem, TransientProblem
+from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
+from routecast.evaluate.simulate.scenario import ports_in, run_of, scenario_of
+from routecast.evaluate.trial import TIE, Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.quantity import format_pps, format_ratio
+from routecast.router.check_load import check_load
+from routecast.router.check_numbers import MAX_UNITS
+from routecast.router.events import Event, Outage, check_events
+from routecast.router.model import ResourcePool, RouterModel, TaskUnit
+from routecast.router.window import windows_of
+
+_BUSY_MARGIN: Final = 0.02
+_NOTABLE_DROPS: Final = 0.1
+_ALL: Final = 1.0 - 1e-3
+"""A rate so close to another is all of it, but for frames that are on their way."""
+
+
+def fullest_unit(
+    model: RouterModel, nodes: Mapping[str, Any], used: Mapping[str, Mapping[str, float]], pool: ResourcePool
+) -> tuple[int | None, float]:
+    """Find the busiest unit of a pool: its number (None: any) and its utilisation.
+
+    Where task units are pinned to one unit each, units differ; elsewhere they share the work.
+    """
+    pinned: dict[int, float] = {}
+    for task in model.tasks:
+        if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
+            pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
+    mean = sum(used[pool.name].values()) / pool.units
+    unit = max(pinned, key=lambda package: pinned[package], default=None)
+    if unit is None or pinned[unit] <= mean * (1.0 + TIE):
+        return None, mean
+    return unit, pinned[unit]
+
+
+def bottleneck_of(
+    resources: Sequence[Resource],
+    drops_pps: Mapping[str, float],
+    offered_pps: float,
+    wanted_pps: float,
+    forwarded_pps: float,
+    model: RouterModel,
+    nodes: Mapping[str, Any],
+    used: Mapping[str, Mapping[str, float]],
+    down: set[str],
+) -> Bottleneck:
+    """Return the resource that limits, or would limit first; or the place where too few frames may wait.
+
+    ``resources``: the least margin first; ``drops_pps``: frames lost per second, by task unit or link; ``offered_pps``:
+    what comes in. Where every resource could carry that and frames are dropped, a queue limits; ``wanted_pps`` and
+    ``forwarded_pps``: what is intended and what goes out: where that is all of it, what is busy all the time is at its
+    limit and not beyond it; ``nodes``: what the core says of each task unit and link; ``used``: units in use, by pool
+    and task unit; ``down``: task units that were down for a while.
+    """
+    if not resources:
+        return Bottleneck(name="load", kind="load", reason="nothing was busy")
+    first = resources[0]
+    held = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
+    lost = ""
+    # What is lost because it came to something that is down says nothing about what limits.
+    elsewhere = " but where something was down" if down & set(drops_pps) else ""
+    drops_pps = {place: rate for place, rate in drops_pps.items() if place not in down}
+    if drops_pps:
+        place = max(drops_pps, key=lambda name: drops_pps[name])
+        lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
+        # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
+        for resource in resources:
+            if resource.name in (place, *held.get(place, ())) and resource.margin_ratio <= _BUSY_MARGIN:
+                first = resource
+                break
+    first, busiest = _cause(first, resources, model)
+    busy, share = _busy(first, busiest, model, nodes, used)
+    others = _as_full(first, resources, drops_pps)
+    if lost and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
+        return Bottleneck(
+            name=place,
+            kind="task" if any(task.name == place for task in model.tasks) else "link",
+            reason=f"limits: it drops {format_pps(drops_pps[place])}, for too few frames may wait there; "
+            f"{first.name}, the fullest, carries more than comes: {busy}",
+            others=tuple(name for name in (first.name, *others) if name != place),
+        )
+    if lost or (share >= 1.0 - _BUSY_MARGIN and forwarded_pps < wanted_pps * _ALL):
+        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}", others=others)
+    reason = f"would limit first: {busy}, and nothing is dropped{elsewhere}"
+    return Bottleneck(name=first.name, kind=first.kind, reason=reason, others=others)
+
+
+def _as_full(first: Resource, resources: Sequence[Resource], drops_pps: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the resources that are as full as the first, and the places that drop a notable share of all drops."""
+    full = [
+        resource.name for resource in resources if resource.capacity_pps <= first.capacity_pps * (1.0 + _BUSY_MARGIN)
+    ]
+    most = max(drops_pps.values(), default=0.0)
+    dropping = [place for place, rate in drops_pps.items() if rate >= _NOTABLE_DROPS * most]
+    return tuple(name for name in dict.fromkeys((*full, *dropping)) if name != first.name)
+
+
+def _busy(
+    first: Resource,
+    busiest: Resource | None,
+    model: RouterModel,
+    nodes: Mapping[str, Any],
+    used: Mapping[str, Mapping[str, float]],
+) -> tuple[str, float]:
+    """Say how busy a resource is, and return the share."""
+    share = first.utilisation_ratio
+    if any(window.pool == first.name for window in windows_of(model)) and first.kind == "pool":
+        units = model.pool(first.name).units
+        all_of = f"all its {units} units are" if units > 1 else "its unit is"
+        inside = (
+            f', while "{busiest.name}", the busiest that these frames wait for, is busy '
+            f"{format_ratio(busiest.utilisation_ratio)}"
+            if busiest is not None
+            else ""
+        )
+        return f"{all_of} in the hands of frames {format_ratio(share)} of the time{inside}", share
+    who = "it"
+    if first.kind == "pool":
+        unit, share = fullest_unit(model, nodes, used, model.pool(first.name))
+        who = "it" if unit is None else f"unit {unit}"
+    return f"{who} is busy {format_ratio(share)} of the time", share
+
+
+def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -> tuple[Resource, Resource | None]:
+    """Find why a window is full: a resource inside that is as full, else the window, for its frames wait for latencies.
+
+    Returns that resource, and for a window the fullest one inside. What is no window is its own cause.
+    """
+    windows = [window for window in windows_of(model) if window.pool == first.name and first.kind == "pool"]
+    if not windows:
+        return first, None
+    inside = {name for window in windows for name in window.inside}
+    tasks = [task for task in model.tasks if task.name in inside]
+    waited_for = {need.pool for task in tasks for need in task.needs} | {task.thread for task in tasks}
+    others = [
+        resource
+        for resource in resources
+        if resource is not first
+        and (resource.name in waited_for or (resource.kind == "task" and resource.name in inside))
+    ]
+    busiest = others[0] if others else None
+    if busiest is not None and busiest.margin_ratio <= _BUSY_MARGIN + first.margin_ratio:
+        return _cause(busiest, resources, model)
+    return first, busiest
+
+
+def used_units(
+    model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, float]]:
+    """Units of each pool in use, on average, by task unit that they work for.
+
+    Units that frames carry on (windows) are in use as long as a frame has them; they stand under the name of the pool.
+    """
+    used: dict[str, dict[str, float]] = {pool.name: {} for pool in model.pools}
+    for task in model.tasks:
+        for need in task.needs:
+            if not need.until:
+                used[need.pool][task.name] = nodes[task.name]["working_units"] * need.units
+    for pool, outcome in zip(model.pools, pools, strict=True):
+        if held := outcome.get("held_units", 0.0):
+            used[pool.name][pool.name] = held
+    return used
+
+
+def states_of(model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]) -> list[UnitStates]:
+    """Return how many units of each pool were in which state, on average after the transient."""
+    states = []
+    used = used_units(model, nodes, pools)
+    for pool, rest in zip(model.pools, pools, strict=True):
+        working = math.fsum(used[pool.name].values())
+        spinning = math.fsum(
+            _spinning(model, task, nodes[task.name]) * need.units
+            for task in model.tasks
+            for need in task.needs
+            if need.pool == pool.name
+        )
+        states.append(
+            UnitStates(
+                pool=pool,
+                active_units=min(working + spinning, pool.units),
+                asleep_units=tuple(rest["asleep_units"]),
+                waking_units=rest["waking_units"],
+                wakes_per_s=tuple(rest["wakes_per_s"]),
+            )
+        )
+    return states
+
+
+def activity_of(model: RouterModel, nodes: Mapping[str, Any]) -> tuple[TaskActivity, ...]:
+    """Return what each task unit did; polls are counted where events run them: batches, and after interrupts."""
+    return tuple(
+        TaskActivity(
+            name=task.name,
+            busy_ratio=min(nodes[task.name]["working_units"] / _grants(task, model), 1.0),
+            interrupts_per_s=nodes[task.name]["interrupts_per_s"],
+            polls_per_s=nodes[task.name]["polls_per_s"] if _polls_in_batches(task) else math.nan,
+            copies_per_s=nodes[task.name]["copied_pps"],
+            copies_lost_per_s=nodes[task.name]["copies_lost_pps"],
+        )
+        for task in model.tasks
+    )
+
+
+def _polls_in_batches(task: TaskUnit) -> bool:
+    kind = task.activation.kind
+    return kind in {"interrupt", "thread"} or (kind == "polling" and (task.batch_frames > 1 or bool(task.thread)))
+
+
+def _spinning(model: RouterModel, task: TaskUnit, node: Mapping[str, Any]) -> float:
+    """Grants held without work. Where units are never revoked, a polling task unit holds its own for good."""
+    revoked = any(model.pool(need.pool).policy.kind not in {"fifo", "priority"} for need in task.needs)
+    if task.activation.kind == "polling" and not task.thread and not (node["by_events"] and revoked):
+        return max(task.parallel - float(node["working_units"]), 0.0)
+    return float(node["spinning_units"])
+
+
+def _grants(task: TaskUnit, model: RouterModel) -> int:
+    """Grants that a task unit may have at once."""
+    if task.request == "frame" and task.needs:
+        return len(task.pin) or model.pool(task.needs[0].pool).units
+    return task.parallel
+
+
+_ROUNDING = 1e-12
+
+
+def trial_of(
+    model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any], *, events: Sequence[Event] = ()
+) -> Trial:
+    """Return the trial that an outcome of ``_core.simulate`` describes, with what happened during it."""
+    forwarded_pps = outcome["forwarded_pps"]["value"]
+    names = [*(task.name for task in model.tasks), *(f"{port.name} out" for port in model.ports)]
+    nodes = dict(zip(names, outcome["nodes"], strict=True))
+    used = used_units(model, nodes, outcome["pools"])
+    resources = _resources(model, load, nodes, used, outcome)
+    forwarded_bytes_per_s = outcome["forwarded_bytes_per_s"]
+    intended_pps = load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.mean_pps(duration_s)
+    l2_bps = 8.0 * forwarded_bytes_per_s
+    energy_j = energy_of(states_of(model, nodes, outcome["pools"]), duration_s)
+    drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
+    down = {event.task for event in events if isinstance(event, Outage)}
+    return Trial(
+        evaluator="simulate",
+        duration_s=duration_s,
+        measured_s=outcome["measured_s"],
+        intended_pps=intended_pps,
+        offered_pps=outcome["offered_pps"],
+        forwarded_pps=forwarded_pps,
+        loss_ratio=outcome["loss_ratio"]["value"],
+        l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
+        l2_bps=l2_bps,
+        bottleneck=bottleneck_of(
+            resources, drops_pps, outcome["offered_pps"], intended_pps, forwarded_pps, model, nodes, used, down
+        ),
+        resources=resources,
+        offered_frames=outcome["offered_frames"],
+        forwarded_frames=outcome["forwarded_frames"],
+        dropped_frames=outcome["dropped_frames"],
+        in_flight_frames=outcome["in_flight_frames"],
+        first_loss_s=_seconds(outcome["first_loss_s"]),
+        last_loss_s=_seconds(outcome["last_loss_s"]),
+        drops_pps=drops_pps,
+        latency=_delay(outcome["latency"]),
+        delay_variation=_delay_variation(outcome["latency"]),
+        waiting=_delay(outcome["waiting"]),
+        energy_j=energy_j,
+        power=power_of(model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
+        activity=activity_of(model, nodes),
+        flows=_flows(outcome),
+        over_time=tuple(Moment(**row) for row in outcome["over_time"]),
+        queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
+        interval=_intervals(outcome),
+        notes=(*_notes(outcome, intended_pps, events), *power_notes(model)),
+    )
+
+
+def _seconds(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _flows(outcome: dict[str, Any]) -> tuple[FlowOutcome, ...]:
+    return tuple(
+        FlowOutcome(
+            number=number,
+            offered_pps=row["offered_pps"],
+            forwarded_pps=row["forwarded_pps"],
+            loss_ratio=row["dropped_pps"] / row["offered_pps"] if row["offered_pps"] > 0.0 else 0.0,
+        )
+        for number, row in enumerate(outcome["flows"])
+    )
+
+
+def _delay(row: dict[str, Any]) -> Delay | None:
+    if row["count"] == 0:
+        return None
+    return Delay(
+        mean_s=row["mean_s"],
+        min_s=row["min_s"],
+        p50_s=row["p50_s"],
+        p90_s=row["p90_s"],
+        p99_s=row["p99_s"],
+        p999_s=row["p999_s"],
+        max_s=row["max_s"],
+        method=f"HDR histogram of {row['count']:,} frames",
+        hdr_base64=row["hdr_base64"],
+    )
+
+
+def _delay_variation(row: dict[str, Any]) -> Delay | None:
+    """RFC 5481 sec. 4.2: latency less the least one."""
+    if row["count"] == 0:
+        return None
+    least_s = row["min_s"]
+    return Delay(
+        mean_s=row["mean_s"] - least_s,
+        min_s=0.0,
+        p50_s=row["p50_s"] - least_s,
+        p90_s=row["p90_s"] - least_s,
+        p99_s=row["p99_s"] - least_s,
+        p999_s=row["p999_s"] - least_s,
+        max_s=row["max_s"] - least_s,
+        method=f"latency less its least, {row['count']:,} frames",
+    )
+
+
+def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    intervals = {}
+    for name, value, half in (
+        ("forwarded_pps", outcome["forwarded_pps"]["value"], outcome["forwarded_pps"]["half_width"]),
+        ("loss_ratio", outcome["loss_ratio"]["value"], outcome["loss_ratio"]["half_width"]),
+        ("latency.mean_s", outcome["latency"]["mean_s"], outcome["latency_half_width_s"]),
+        ("waiting.mean_s", outcome["waiting"]["mean_s"], outcome["waiting_half_width_s"]),
+    ):
+        # The core writes NaN, which JSON has not, as null: there is no interval.
+        if half is not None and math.isfinite(half) and value is not None:
+            intervals[name] = (max(value - half, 0.0), value + half)
+    return intervals
+
+
+def _resources(
+    model: RouterModel,
+    load: OfferedLoad,
+    nodes: dict[str, Any],
+    used_by_pool: dict[str, dict[str, float]],
+    outcome: dict[str, Any],
+) -> tuple[Resource, ...]:
+    forwarded_pps = outcome["forwarded_pps"]["value"]
+
+    def resource(
+        name: str, kind: Literal["pool", "task", "link"], used: float, *, fullest: float, passing_pps: float
+    ) -> Resource:
+        # What passes now takes this share of the fullest part, so all of it carries so much; and it carries what the
+        # router forwards, though what came in meanwhile may be a frame less.
+        capacity_pps = math.nan
+        if fullest > 0.0 and passing_pps > 0.0:
+            capacity_pps = max(passing_pps / min(fullest, 1.0), forwarded_pps)
+        return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
+
+    resources = []
+    for thread, used in _threads(model, nodes).items():
+        resources.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
+    for pool in model.pools:
+        used = sum(used_by_pool[pool.name].values()) / pool.units
+        _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
+        resources.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
+    for task in model.tasks:
+        # What serves as many at once as there can be is a delay: nothing fills it up.
+        if not task.needs and nodes[task.name]["working_units"] > 0.0 and task.parallel < MAX_UNITS:
+            used = nodes[task.name]["working_units"] / task.parallel
+            resources.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
+    for number, source in zip(ports_in(load), outcome["sources"], strict=True):
+        port = model.ports[number]
+        wire_bytes_per_s = source["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * source["offered_pps"]
+        used, offered_pps = 8.0 * wire_bytes_per_s / port.link_bps, outcome["offered_pps"]
+        resources.append(resource(f"{port.name} in", "link", used, fullest=used, passing_pps=offered_pps))
+    for port in model.ports:
+        used = nodes[f"{port.name} out"]["working_units"]
+        resources.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
+    known = [resource for resource in resources if not math.isnan(resource.capacity_pps)]
+    whole = min((resource.capacity_pps for resource in known), default=math.nan)
+    # Equals, as far as a simulation can tell, stay in the order of the way through the router.
+    known.sort(key=lambda resource: round(math.log(resource.capacity_pps / whole) / TIE))
+    return tuple(replace(resource, margin_ratio=_margin(resource.capacity_pps, whole)) for resource in known)
+
+
+def _margin(capacity_pps: float, whole_pps: float) -> float:
+    """Return how much more a resource could carry than the bottleneck; rounding is none."""
+    margin = capacity_pps / whole_pps - 1.0
+    return margin if margin > _ROUNDING else 0.0
+
+
+def _threads(model: RouterModel, nodes: dict[str, Any]) -> dict[str, float]:
+    """Return which share of the time each thread of several task units is at work: it uses one unit at most."""
+    threads: dict[str, float] = {}
+    for task in model.tasks:
+        if task.thread:
+            threads[task.thread] = threads.get(task.thread, 0.0) + nodes[task.name]["working_units"]
+    return threads
+
+
+def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]) -> tuple[str, ...]:
+    notes = []
+    if outcome["offered_pps"] < intended_pps * 0.99:
+        notes.append("the intended load exceeds line rate; the offered load is what the links carry")
+    if events:
+        happened = f"{len(events)} event{'s' if len(events) != 1 else ''} during the trial"
+        notes.append(f"{happened}: the whole trial counts, from the empty router on, and no steady state is claimed")
+    elif not outcome["settled"]:
+        notes.append("the transient did not end within the trial: these are not steady-state figures")
+    elif outcome["replications"] == 1 and outcome["latency"]["count"] and outcome["latency_half_width_s"] is None:
+        notes.append(
+            "the trial is too short for an interval of its mean latency: neighbouring parts of it resemble each other;"
+            " simulate longer, or several replications"
+        )
+    if outcome["replications"] > 1:
+        notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")
+    return tuple(notes)
+
+
+_MOST_FRAMES = 50_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message between a task unit and a resource manager (Meyer et al. 2014, sec. IV-C.3): REQ, REP, REL or REV."""
+
+    at_s: float
+    kind: Literal["REQ", "REP", "REL", "REV"]
+    task: str
+    pool: str
+    unit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameFate:
+    """What became of a frame: when its last bit came in, when it left or was dropped, and where (empty: forwarded)."""
+
+    number: int
+    arrival_s: float
+    end_s: float
+    dropped_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A small run in full: the trial, the messages and the fate of each frame."""
+
+    trial: Trial
+    messages: tuple[Message, ...]
+    fates: tuple[FrameFate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulate:
+    """Evaluator ``"simulate"`` for a router model.
+
+    ``seed``: seed of all random streams; one seed gives one trace (S8); ``replications``: independent replications, run
+    on all cores; the intervals of one come from batch means (S10); ``path``: ``auto`` uses Lindley's recursion where
+    the model allows it and events for the rest; both give the same trace; ``target_relative_half_width``: add
+    replications until the 95 % half-width of the mean latency is at most this share of it; ``most_replications``: where
+    that ends; ``steady_state``: refuse a trial whose transient has not ended (default). A trial that is not refused is
+    measured after its transient either way; ``per_flow``: count the frames of each flow
+    (:attr:`~routecast.evaluate.trial.Trial.flows`), as :meth:`trace` always does. It slows the fastest path, frames
+    through plain queues, by a fifth. With events it is always done; ``over_time``: keep the rates of each thousandth of
+    the trial (:attr:`~routecast.evaluate.trial.Trial.over_time`). With events it is always done; ``events``: what
+    happens to the router meanwhile: task units that fail and come back, routes that change. That is a transient, and
+    asked for: all of the trial counts, from the empty router on, and no steady state is required; ``on_progress``:
+    called about every 50 ms with the finished share, 0..1.
+
+    Examples
+    --------
+    An M/D/1 queue at load 0.5 makes a frame wait half a service time (Pollaczek and Khinchine).
+
+    >>> from routecast.load import Arrivals, OfferedLoad
+    >>> from routecast.router import ServiceCost, multicore
+    >>> router = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e15)
+    >>> load = OfferedLoad(rate_pps=0.5e6, arrivals=Arrivals.poisson())
+    >>> trial = Simulate(router, seed=1).trial(load, duration_s=1.0)
+    >>> round(trial.waiting.mean_s * 1e6, 1)
+    0.5
+    """
+
+    model: RouterModel
+    seed: int = 1
+    replications: int = 1
+    path: Literal["auto", "recursion", "events"] = "auto"
+    target_relative_half_width: float | None = None
+    most_replications: int = 64
+    steady_state: bool = True
+    per_flow: bool = False
+    over_time: bool = False
+    events: tuple[Event, ...] = ()
+    on_progress: Callable[[float], object] | None = None
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Simulate ``load`` for ``duration_s`` seconds of the router's time.
+
+        Raises ModelProblem: the load does not fit the router, or a setting is out of range; TransientProblem: the
+        duration is too short to pass the transient; the error says what would do.
+        """
+        outcome = self._outcome(load, duration_s)
+        return trial_of(self.model, load, duration_s, outcome, events=self.events)
+
+    def trace(self, load: OfferedLoad, duration_s: float, *, message_limit: int = 100_000) -> Trace:
+        """Simulate a small run and keep what happened to each frame and each resource message.
+
+        Raises ModelProblem: as :meth:`trial`; the transient is not required to end.
+        """
+        # Messages are sent where units are managed: by events. The fates are the same either way.
+        path = "events" if self.path == "auto" else self.path
+        whole = replace(self, steady_state=False, replications=1, target_relative_half_width=None, path=path)
+        outcome = whole._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)
+        tasks, pools = [task.name for task in self.model.tasks], [pool.name for pool in self.model.pools]
+        nodes = [*tasks, *(f"{port.name} out" for port in self.model.ports)]
+        return Trace(
+            trial=trial_of(self.model, load, duration_s, outcome, events=self.events),
+            messages=tuple(
+                Message(
+                    at_s=row["at_s"],
+                    kind=row["kind"],
+                    task=tasks[row["task"]],
+                    pool=pools[row["pool"]],
+                    unit=row["unit"],
+                )
+                for row in outcome["messages"]
+            ),
+            fates=tuple(
+                FrameFate(
+                    number=row["seq"],
+                    arrival_s=row["arrival_ps"] * 1e-12,
+                    end_s=row["end_ps"] * 1e-12,
+                    dropped_at="" if row["dropped_at"] is None else nodes[row["dropped_at"]],
+                )
+                for row in outcome["fates"]
+            ),
+        )
+
+    def _outcome(
+        self, load: OfferedLoad, duration_s: float, *, keep_frames: bool = False, message_limit: int = 0
+    ) -> dict[str, Any]:
+        from routecast import _core  # the compiled part is loaded where it is used
+
+        self._check(load, duration_s)
+        check_events(self.model, self.events, duration_s)
+        check_load(self.model, load, self.events)
+        scenario = scenario_of(self.model, load)
+        scenario["run"] = run_of(
+            self.model,
+            duration_s,
+            seed=self.seed,
+            path=self.path,
+            keep_frames=keep_frames,
+            per_flow=self.per_flow or keep_frames or bool(self.events),
+            over_time=self.over_time or bool(self.events),
+            message_limit=message_limit,
+            steady_state=self.steady_state,
+            events=self.events,
+        )
+        try:
+            text = _core.simulate(
+                json.dumps(scenario),
+                replications=self.replications,
+                target_relative_half_width=self.target_relative_half_width,
+                most=self.most_replications,
+                progress=self.on_progress,
+            )
+        except _core.SimulationError as error:
+            kind, message, ran_s, needed_s = error.args
+            if kind == "transient":
+                raise TransientProblem(ran_s, needed_s, message) from None
+            named = re.sub(r"task unit (\d+)", lambda labels: f'"{self.model.tasks[int(labels[1])].name}"', message)
+            raise ModelProblem(f"router {self.model.name!r}", [Problem("", named)]) from None
+        outcome: dict[str, Any] = json.loads(text)
+        return outcome
+
+    def _check(self, load: OfferedLoad, duration_s: float) -> None:
+        problems = []
+        if not (math.isfinite(duration_s) and 1e-9 <= duration_s <= 1e6):
+            problems.append(Problem("duration_s", f"got {duration_s}: give 1e-9 to 1e6 seconds"))
+        elif load.rate_pps * duration_s > _MOST_FRAMES:
+            frames = load.rate_pps * duration_s
+            problems.append(
+                Problem("duration_s", f"means {frames:.3g} frames; at most {_MOST_FRAMES:.0e} can be simulated at once")
+            )
+        if not 0 <= self.seed < 2**64:
+            problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))
+        for name, value in (("replications", self.replications), ("most_replications", self.most_replications)):
+            if not 1 <= value <= 10_000:
+                problems.append(Problem(name, f"got {value}: a whole number from 1 to 10,000"))
+        target = self.target_relative_half_width
+        if target is not None and not 0.0 < target < 1.0:
+            problems.append(Problem("target_relative_half_width", f"got {target}: a share between 0 and 1"))
+        if problems:
+            raise ModelProblem("simulation", problems)

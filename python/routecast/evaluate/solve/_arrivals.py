@@ -1,0 +1,384 @@
+"""What arrives at each task unit: Poisson, equal gaps, gaps with known variation, or nothing that theory knows."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from routecast.evaluate._queueing import DD1, MG1, DD1SetUp, MG1SetUp, MMc, Queue, ServiceMix, SetUpAdded
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.load.flows import FlowSet, rss_index
+from routecast.load.offered import line_rate_pps
+from routecast.quantity.schema import field, value
+from routecast.router.model import Route
+
+_ROUNDING = 1.0 + 1e-9
+
+
+@value
+class Spacing:
+    """Frames of one link or server, delayed by a constant time since then.
+
+    How far apart frames are that one link or one server let through: what is spaced enough waits for nothing.
+
+    A link lets frames follow each other no closer than they last on it (S1), a server of constant times no closer than
+    those. While all that happens to them is a constant delay, their least gap stays, even over parallel stations that
+    delay alike. A station whose longest service is shorter than that gap has no queue, whatever the arrival process:
+    two frames never meet.
+    """
+
+    # Number of the port that they came in by; ``-1 - index`` for the task unit that served them last, one by one.
+    origin: int
+    least_s: float = field("No two frames come closer to each other")
+    delay_s: float = field("Since the origin, the same for all frames", default=0.0)
+
+    def fits(self, longest_s: float) -> bool:
+        """Whether a service or transmission of at most ``longest_s`` is over before the next frame comes."""
+        return longest_s <= self.least_s * _ROUNDING
+
+    def later(self, delay_s: float) -> Spacing:
+        """Return the same frames after another constant delay."""
+        return replace(self, delay_s=self.delay_s + delay_s)
+
+
+def spacing_of_link(port: int, wire_s: Sequence[float], even_gap_s: float | None) -> Spacing:
+    """Return the spacing behind a link with frames of these durations; ``even_gap_s`` is the gap of a constant rate.
+
+    Equal gaps stay equal only where the longest frame fits into one.
+    """
+    least_s = min(wire_s)
+    if even_gap_s is not None and max(wire_s) <= even_gap_s * _ROUNDING:
+        least_s = even_gap_s
+    return Spacing(origin=port, least_s=least_s)
+
+
+def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...]:
+    """Return what is known of streams that meet again, by origin; nothing where one is disturbed or delays differ."""
+    first_by_origin: dict[int, Spacing] = {}
+    for spacings in streams:
+        if not spacings:
+            return ()
+        for spacing in spacings:
+            first = first_by_origin.setdefault(spacing.origin, spacing)
+            if not math.isclose(spacing.delay_s, first.delay_s, rel_tol=1e-9, abs_tol=1e-15):
+                return ()
+    return tuple(first_by_origin.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NobodyMeets(Queue):
+    """Frames that come further apart than any service lasts: nobody waits. Exact, for every arrival process."""
+
+    service: ServiceMix
+
+    @property
+    def method(self) -> str:
+        """What makes it exact."""
+        return "no waiting, as links space frames further apart than a service lasts"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Zero."""
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Zero."""
+        return 0.0
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean service time."""
+        return self.service.mean_s
+
+    def waiting_tail(self, time_s: float) -> float:
+        """Nobody waits."""
+        return 1.0 if time_s < 0.0 else 0.0
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Share of the frames whose service is longer."""
+        pairs = zip(self.service.shares, self.service.times_s, strict=True)
+        return math.fsum(share for share, ratio in pairs if ratio > time_s)
+
+
+_ALL = 1.0 - 1e-12
+_EVEN_GAPS = 0.1
+_BUSY_LINK = 0.3
+_MOST_FLOWS = 4096
+
+
+_ArrivalKind = Literal["poisson", "regular", "renewal", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arriving:
+    """An arrival process at a node: kind, rate, squared coefficient of variation of the gaps, why it is unknown."""
+
+    kind: _ArrivalKind
+    rate_pps: float
+    scv: float
+    why: str = ""
+    link_wait_s: float = 0.0
+    """Mean time that Poisson arrivals waited for the link in; later stations are spared some of it, or, for one server
+    that gets all frames of one port, exactly this."""
+    fresh: bool = False
+    """It comes straight from the ports: no station has delayed it yet."""
+    spacings: tuple[Spacing, ...] = ()
+    """By link or server: its frames are still as far apart as it left them. Empty if some are not."""
+    sizes: tuple[float, ...] = ()
+    """Share of each frame size, smallest first."""
+
+    @property
+    def spacing(self) -> Spacing | None:
+        """How far apart its frames are, if all are of one link or server and undisturbed."""
+        return self.spacings[0] if len(self.spacings) == 1 else None
+
+
+def enter(fluid: Fluid) -> dict[int, Arriving]:
+    """Return what the ports bring to each entry node."""
+    load, graph = fluid.load, fluid.graph
+    rates: dict[int, float] = defaultdict(float)
+    ports: dict[int, list[int]] = defaultdict(list)
+    by_port = graph.by_port(fluid.offered)
+    for port, rate in enumerate(by_port):
+        if rate > 0.0:
+            rates[graph.entry[port]] += float(rate)
+            ports[graph.entry[port]].append(port)
+    busiest = float(np.max(by_port / graph.ingress_cap))
+    cut = float(fluid.offered.sum()) < fluid.intended_pps * (1.0 - 1e-9)
+    entering: dict[int, Arriving] = {}
+    for node, rate in rates.items():
+        kind: _ArrivalKind = "unknown"
+        scv, why = load.arrivals.interarrival_scv, ""
+        if load.arrivals.kind == "poisson" and busiest <= _BUSY_LINK:
+            kind = "poisson"
+        elif load.arrivals.kind == "poisson":
+            why = f"gets Poisson arrivals that links filled to {busiest:.0%} have smoothed"
+        elif load.arrivals.kind == "cbr":
+            even = len(ports[node]) == 1 or np.ptp(by_port[ports[node]]) <= 1e-9 * rate
+            kind = "regular" if even and (load.frames.is_fixed or not cut) else "unknown"
+            why = (
+                "" if kind == "regular" else "gets several periodic streams, whose waiting times depend on their phases"
+            )
+            if kind == "regular" and _jitter(fluid, ports[node], rate) > _EVEN_GAPS:
+                kind, why = "unknown", "gets frames of mixed sizes, whose times on the link make their gaps uneven"
+        elif load.arrivals.kind == "on_off" and len(ports[node]) == 1 and not cut:
+            kind = "renewal"
+        else:
+            why = f"gets {load.arrivals.kind} arrivals, of which no closed form is known"
+        entering[node] = Arriving(
+            kind=kind,
+            rate_pps=rate,
+            scv=scv,
+            why=why,
+            fresh=True,
+            spacings=tuple(_behind_link(fluid, port) for port in ports[node]),
+            sizes=tuple(load.frames.share_by_bytes.values()),
+            link_wait_s=max(_link_wait_s(fluid, port, float(by_port[port])) for port in ports[node]),
+        )
+    return entering
+
+
+def _jitter(fluid: Fluid, ports: list[int], rate_pps: float) -> float:
+    """Return how much the times of frame sizes on the links differ, as a share of the mean gap of the frames."""
+    sizes = fluid.load.frames.share_by_bytes
+    times = [1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for port in ports for size in sizes]
+    return (max(times) - min(times)) * rate_pps
+
+
+def _behind_link(fluid: Fluid, port: int) -> Spacing:
+    load, link_bps = fluid.load, fluid.model.ports[port].link_bps
+    # A trace brings its own sizes, none below Ethernet's least.
+    sizes = load.arrivals.trace_frame_bytes or load.frames.sequence_bytes
+    wire_s = [1.0 / line_rate_pps(link_bps, size) for size in set(sizes)]
+    # The gap intended, which the link may stretch.
+    intended = float(fluid.graph.by_port(fluid.graph.share)[port])
+    gap_s = 1.0 / (intended * fluid.intended_pps) if load.arrivals.kind == "cbr" else None
+    return spacing_of_link(port, wire_s, gap_s)
+
+
+def _link_wait_s(fluid: Fluid, port: int, rate_pps: float) -> float:
+    """Mean wait of Poisson arrivals for the link that brings them (M/G/1)."""
+    if fluid.load.arrivals.kind != "poisson":
+        return 0.0
+    frames = fluid.load.frames.share_by_bytes
+    times = tuple(1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for size in frames)
+    mix = ServiceMix(shares=tuple(frames.values()), times_s=times)
+    if rate_pps * mix.mean_s >= 1.0 - 1e-9:
+        return 0.0
+    return MG1(arrival_pps=rate_pps, service=mix).waiting_mean_s
+
+
+def merge(streams: list[Arriving]) -> Arriving:
+    """Superpose independent streams: Poisson stays Poisson, else the variations' mean (Whitt 1983, sec. 4.3)."""
+    if not streams:
+        return Arriving(kind="unknown", rate_pps=0.0, scv=0.0)
+    if len(streams) == 1:
+        return streams[0]
+    rate = sum(stream.rate_pps for stream in streams)
+    scv = sum(stream.rate_pps * stream.scv for stream in streams) / rate
+    kinds = {stream.kind for stream in streams}
+    kind: _ArrivalKind = "renewal"
+    why = ""
+    if kinds == {"poisson"}:
+        kind, scv = "poisson", 1.0
+    elif kinds & {"unknown", "regular"}:
+        kind = "unknown"
+        first = next(stream for stream in streams if stream.kind in {"unknown", "regular"})
+        why = first.why or "gets several periodic streams, whose waiting times depend on their phases"
+    return Arriving(
+        kind=kind,
+        rate_pps=rate,
+        scv=scv,
+        why=why,
+        fresh=all(stream.fresh for stream in streams),
+        spacings=common_spacing([stream.spacings for stream in streams]),
+        sizes=_mixed(streams),
+        link_wait_s=max(stream.link_wait_s for stream in streams),
+    )
+
+
+def _mixed(streams: list[Arriving]) -> tuple[float, ...]:
+    """Return the shares of the sizes in all streams together."""
+    rate = sum(stream.rate_pps for stream in streams)
+    each = zip(*(stream.sizes for stream in streams), strict=True)
+    return tuple(
+        sum(share * stream.rate_pps for share, stream in zip(shares, streams, strict=True)) / rate for shares in each
+    )
+
+
+def depart(
+    arriving: Arriving,
+    queue: Queue | None,
+    *,
+    utilisation: float,
+    service: ServiceMix,
+    servers: int,
+    constant: bool,
+    least_s: float,
+    station: int,
+    sizes: tuple[float, ...],
+) -> Arriving:
+    """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
+
+    ``constant`` says that frames of one size are all delayed alike where nobody waits; ``least_s`` is the least time
+    between two departures of one server, 0 where none is known; ``sizes`` are the shares of what is served; ``station``
+    is the number of the task unit.
+    """
+    rate = arriving.rate_pps
+    if queue is None:
+        why = "follows a station that theory does not cover"
+        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=sizes)
+    if arriving.kind == "poisson" and (isinstance(queue, MMc) or getattr(queue, "product_form", False)):
+        return Arriving(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
+    unhindered = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
+    spacings = tuple(spacing.later(service.mean_s) for spacing in arriving.spacings) if unhindered else ()
+    if least_s > 0.0 and not unhindered:
+        spacings = (Spacing(origin=-1 - station, least_s=least_s),)
+    if isinstance(queue, DD1):
+        return Arriving(kind="regular", rate_pps=rate, scv=0.0, spacings=spacings, sizes=sizes)
+    if isinstance(queue, NobodyMeets) and unhindered:
+        return replace(arriving, fresh=False, spacings=spacings, sizes=sizes)
+    if isinstance(queue, NobodyMeets) and arriving.kind == "unknown":
+        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes)
+    if isinstance(queue, DD1SetUp | MG1SetUp | SetUpAdded):
+        why = "follows a task unit that sleeps, which lets frames go in bursts"
+        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, spacings=spacings, sizes=sizes)
+    used = min(utilisation, 1.0) ** 2
+    scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service.squared_cv - 1.0)
+    return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0), spacings=spacings, sizes=sizes)
+
+
+def split(
+    stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int, fraction: Vector
+) -> Arriving:
+    """Return the part of a stream that a route sends to a node, a share of all and a fraction of each flow.
+
+    A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq.
+    36); one of n taken in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are
+    evenly spaced in the cycle. A part is at least as far apart as the whole.
+    """
+    if share >= _ALL:
+        return stream if rate_pps == stream.rate_pps else replace(stream, rate_pps=rate_pps)
+    kind, scv, why = _part(stream, share, fluid, index, node)
+    spacings = stream.spacings
+    if any(spacing.origin >= 0 for spacing in spacings):
+        by_port = fluid.graph.by_port(fluid.offered * fraction).tolist()
+        spacings = tuple(spacing for spacing in spacings if spacing.origin < 0 or by_port[spacing.origin] > 0.0)
+    return Arriving(
+        kind=kind,
+        rate_pps=rate_pps,
+        scv=scv,
+        why=why,
+        link_wait_s=stream.link_wait_s,
+        fresh=kind == "poisson" and stream.fresh and fluid.graph.tasks[index].route.kind != "random",
+        spacings=spacings,
+        sizes=stream.sizes,
+    )
+
+
+def _part(stream: Arriving, share: float, fluid: Fluid, index: int, node: int) -> tuple[_ArrivalKind, float, str]:
+    """Return kind and variation of a part of a stream, and why it is unknown."""
+    route = fluid.graph.tasks[index].route
+    if route.kind == "round_robin" and stream.kind != "unknown":
+        return "regular" if stream.kind == "regular" else "renewal", stream.scv * share, ""
+    if route.kind == "random" and stream.kind != "unknown":
+        return "poisson" if stream.kind == "poisson" else "renewal", share * stream.scv + 1.0 - share, ""
+    if stream.kind == "poisson":
+        return "poisson", 1.0, ""
+    if fluid.load.arrivals.kind == "cbr" and stream.fresh:
+        names = tuple(port.name for port in fluid.model.ports)
+        if _name_of(fluid, node) in _evenly_spaced(fluid.load.flows, route, names):
+            return "regular", 0.0, ""
+        why = "gets flows that are not evenly spaced, whose waiting times depend on their order"
+        return "unknown", stream.scv, why
+    if stream.kind == "renewal" and fluid.load.arrivals.kind != "on_off":
+        return "renewal", share * stream.scv + 1.0 - share, ""
+    why = stream.why or "gets a part of a stream whose frames are not chosen independently"
+    return "unknown", stream.scv, why
+
+
+def _name_of(fluid: Fluid, node: int) -> str:
+    tasks = fluid.graph.tasks
+    return tasks[node].name if node < len(tasks) else fluid.model.ports[node - len(tasks)].name
+
+
+@lru_cache(maxsize=64)
+def _evenly_spaced(flow_set: FlowSet, route: Route, ports: tuple[str, ...]) -> frozenset[str]:
+    """Return where a route by flow sends flows that come from one port, every n-th frame of its cycle."""
+    flows = flow_set.flows
+    if len(flows) > _MOST_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
+        return frozenset()
+    places: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    cycle: dict[int, int] = defaultdict(int)
+    for number, flow in enumerate(flows):
+        position = cycle[flow.ingress]
+        cycle[flow.ingress] += 1
+        if route.kind == "rss":
+            target = route.to[rss_index(flow.rss_hash, len(route.to), route.indirection)]
+        elif route.kind == "per_flow":
+            target = route.to[number % len(route.to)]
+        elif route.kind == "by_egress":
+            target = route.to[flow.egress]
+        else:
+            target = ports[flow.egress]
+        places[target][flow.ingress].append(position)
+    return frozenset(
+        target
+        for target, by_port in places.items()
+        if len(by_port) == 1 and all(_every_nth(taken, cycle[port]) for port, taken in by_port.items())
+    )
+
+
+def _every_nth(taken: list[int], length: int) -> bool:
+    if length % len(taken):
+        return False
+    step = length // len(taken)
+    return all(place == taken[0] + step * number for number, place in enumerate(taken))

@@ -1,0 +1,102 @@
+"""Polling threads that share a unit: each has its turns whether it needs them or not, and its rings wait meanwhile.
+
+A polling thread never blocks, so under Linux's fair scheduler ``n`` of them on one unit get ``1/n`` of it each, in
+turns of a quantum q. A thread of the share f is away for ``T = q·max(1, (1 - f)/f)`` at a time (equal weights: for the
+quanta of all the others), once in ``T/(1 - f)``. While it is away only its ring of K frames takes what comes. So of
+frames that come at the rate λ, a part ``a`` of them while it is away, it serves at most ``λ·(1 - a) + K·(1 - f)/T``,
+and loses none up to ``K·(1 - f)/(a·T)``: with ``a = 1 - f``, where frames come at any time, up to ``K/T``.
+
+Frames that come only from threads that spin on the same unit come while it is away (``a = 1``), those of its own thread
+never do. Those that went through other threads with turns come in bursts; as nobody knows how their turns lie, they are
+taken to come while it is away too, which is the worst case.
+
+Two things are left out: bursts that a thread sends on in its turn may overflow the next ring even if that one's thread
+is never away, and whose frames a ring takes depends on the order of the turns. Turns must be long against the time for
+a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.solve.flow import FlowGraph, Vector
+from routecast.quantity.schema import field, value
+
+Index = NDArray[np.intp]
+_LEAST = 1e-300
+_EVEN = 1e-9
+
+
+@value
+class Feeding:
+    """Through which threads frames went before they come to a node."""
+
+    own_only: NDArray[np.bool_] = field("By node: all that comes comes straight from its own thread")
+    # Whether some frames went through another thread at any time before, shape (nodes, threads).
+    before: NDArray[np.bool_]
+
+
+def feeding_of(graph: FlowGraph, place: Index, thread_of: Index, threads: int) -> Feeding:
+    """Follow the edges of the task graph from the ports on."""
+    nodes = len(place)
+    order = np.argsort(place)
+    before = np.zeros((nodes, threads + 1), dtype=bool)
+    direct: Mapping[int, set[int]] = {node: set() for node in range(nodes)}
+    for port in set(map(int, graph.ingress)):
+        direct[int(place[graph.entry[port]])].add(-1)
+    # Places are in an order in which frames go only onwards.
+    for at, number in enumerate(map(int, order)):
+        if number >= len(graph.edges):
+            continue
+        own = int(thread_of[at])
+        for node, _ in graph.edges[number]:
+            to = int(place[node])
+            before[to] |= before[at]
+            before[to, own] = True
+            # What costs nobody time hands on at once.
+            direct[to] |= {own} if own < threads else direct[at]
+    own_only = np.array([direct[node] == {int(thread_of[node])} for node in range(nodes)])
+    before[np.arange(nodes), thread_of] = False
+    return Feeding(own_only=own_only, before=before[:, :threads])
+
+
+def away_s(
+    spins: NDArray[np.bool_],
+    rivals: NDArray[np.bool_],
+    quantum_s: Vector,
+    share: Vector,
+    greedy: NDArray[np.bool_],
+    drain_s: Vector,
+) -> Vector:
+    """Return how long each polling thread is away from its unit at a time; 0 where it has the unit to itself.
+
+    ``spins`` and ``greedy``: by thread: never blocks; wants more than it gets; ``rivals``: whether two threads may use
+    the same unit, shape (threads, threads); ``share``: of the unit that each has; ``drain_s``: how long a thread works
+    until its rings are empty: it blocks then.
+    """
+    turn_s = np.where(spins, quantum_s, np.where(greedy, np.minimum(quantum_s, drain_s), 0.0))
+    longest_s = np.zeros_like(turn_s)
+    for length_s in np.unique(turn_s[turn_s > 0.0]):  # a few, in rising order
+        longest_s[rivals[:, turn_s == length_s].any(axis=1)] = length_s
+    scale = np.maximum(1.0, (1.0 - share) / np.maximum(share, _LEAST))
+    away: Vector = np.where(spins & (share < 1.0 - _EVEN) & (longest_s > 0.0), longest_s * scale, 0.0)
+    return away
+
+
+def kept_pps(
+    feeding: Feeding, thread: Index, away: Vector, share: Vector, arriving: Vector, queue_frames: Vector
+) -> Vector:
+    """Return the frames per second that get a place or are served as they come, by node; infinite without turns.
+
+    ``thread``: by node; ``away`` and ``share``: by thread: time away at a stretch, part of a unit.
+    """
+    gone = np.append(away, 0.0)[thread]
+    there = np.append(share, 1.0)[thread]
+    bursts = (feeding.before & (away > 0.0)).any(axis=1)
+    meanwhile = np.where(feeding.own_only, 0.0, np.where(bursts, 1.0, 1.0 - there))
+    in_rings = queue_frames * (1.0 - there) / np.maximum(gone, _LEAST)
+    kept: Vector = np.where(gone > 0.0, arriving * (1.0 - meanwhile) + in_rings, np.inf)
+    return kept

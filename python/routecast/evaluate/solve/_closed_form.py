@@ -1,0 +1,620 @@
+"""The closed-form evaluator: what a router forwards, drops and delays at a load, in milliseconds.
+
+Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
+what it can (Meyer et al. 2014, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
+where it waits. Routers of threads have a fixed point of their own, see
+:mod:`routecast.evaluate.solve._throughput`. Latency and loss from fluctuation come from queueing theory where the model
+is such a queue, see :mod:`routecast.evaluate.solve._delay`; where no result applies the trial says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
+from routecast.evaluate.solve._cost import Cycle, Rested, rest_at_random
+from routecast.evaluate.solve._delay import DelayAnswer, delays
+from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
+from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
+from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
+from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
+from routecast.evaluate.solve._unknown_shares import fill_of, frames_s
+from routecast.evaluate.solve.flow import Vector, flow_graph
+from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
+from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.router.check_load import check_load
+from routecast.router.model import ResourcePool, RouterModel
+
+
+def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
+
+    Which resource limits: what each could carry alone, and how far the others are from it (Meyer et al. 2014, eq. 1).
+
+    The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
+    else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities. With
+    ``forwarded_pps``, what the router forwards at this load, no resource carries less than that.
+    """
+    if fluid.steady is not None:
+        return limits_of(fluid, fluid.steady, forwarded_pps)
+    graph = fluid.graph
+    visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
+    resources: list[tuple[Resource, str]] = []
+    switching, _ = switching_s(fluid.components, fluid.costs)
+    resources += limits_of_windows(fluid, visits)
+    carried = set(fluid.windows.pools) if fluid.windows is not None else set()
+    at_once = fluid.windows.never_wait if fluid.windows is not None else frozenset()
+    base_s, per_frame = [cost.busy_s for cost in fluid.costs], visits.tolist()
+    parts: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
+    for part in fluid.components:
+        parts[part.pool.name].append(part)
+    for pool in fluid.model.pools:
+        if pool.name in carried:
+            continue
+        capacity, why = _pool_capacity(fluid, pool, parts[pool.name], per_frame, base_s, switching)
+        used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
+        resources.append((Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity), why))
+    for index, task in enumerate(graph.tasks):
+        busy_s = fluid.costs[index].busy_s
+        if task.needs or busy_s <= 0.0 or index in at_once:
+            continue
+        rate = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+        capacity = task.parallel / (visits[index] * busy_s) if visits[index] > 0.0 else math.inf
+        used = min(rate * float(fluid.service_s[index]) / task.parallel, 1.0)
+        why = f'task unit "{task.name}" works on {task.parallel} frame{"s" if task.parallel > 1 else ""} at once'
+        resources.append((Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why))
+    resources += links_of(fluid, visits)
+    return ranked(fluid, resources, forwarded_pps)
+
+
+def _pool_capacity(
+    fluid: Fluid,
+    pool: ResourcePool,
+    parts: Sequence[Component],
+    visits: Sequence[float],
+    base_s: Sequence[float],
+    switching: Sequence[float],
+) -> tuple[float, str]:
+    """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one.
+
+    Where task units share units and a batch or an interrupt costs something, this is the rate that is safe: with the
+    least batches that turns leave.
+    """
+    tasks = fluid.graph.tasks
+    each_s = [base + more for base, more in zip(base_s, switching, strict=True)]
+    rate, fullest, load = _full_at(fluid, pool, parts, visits, each_s)
+    if fullest is None:
+        return math.inf, ""
+    for part in parts:
+        if len(part.members) > 1:
+            for index, time_s in frames_s(part, tasks, fluid.costs, visits).items():
+                each_s[index] = max(each_s[index], time_s)
+    safe_pps, safe_part, safe_load = _full_at(fluid, pool, parts, visits, each_s)
+    unsure = ""
+    if safe_part is not None and safe_pps < rate * _SURE:
+        unsure = (
+            f"; it may carry up to {format_pps(rate)}, for it is not known how many frames a poll finds while others "
+            "have their turns"
+        )
+        rate, fullest, load = safe_pps, safe_part, safe_load
+    units = len(fullest.units)
+    if len(parts) == 1 or sum(load) > 0.999 * sum(len(part.units) for part in parts):
+        plural = "s" if pool.units > 1 else ""
+        used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
+        busy = f'{used} unit{plural} of pool "{pool.name}" are busy all the time'
+        return rate, (busy if used > 1 else f'the unit of pool "{pool.name}" is busy all the time') + unsure
+    names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
+    share = max(visits[index] for index, _ in fullest.members)
+    where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
+    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames{unsure}'
+
+
+def _full_at(
+    fluid: Fluid, pool: ResourcePool, parts: Sequence[Component], visits: Sequence[float], each_s: Sequence[float]
+) -> tuple[float, Component | None, list[float]]:
+    """Return the rate at which the fullest component of a pool is full, that component, and the busy units by member.
+
+    ``each_s``: by task unit: seconds per frame without contention.
+    """
+    tasks = fluid.graph.tasks
+    slowed = [factor for factor in fluid.slowed if factor.pool is pool]
+    factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
+    rate, fullest = math.inf, None
+    for round_number in range(200):
+        worst, work = 0.0, [0.0] * len(tasks)
+        for part in parts:
+            alone = 0.0
+            for index, units in part.members:
+                demand = visits[index] * each_s[index] * factor[index]
+                work[index] = demand * units
+                alone = max(alone, demand / served_at_once(tasks[index], max(len(part.units) // units, 1)))
+            fill = max(fill_of(part, tasks, work), alone)
+            if fill > worst:
+                worst, fullest = fill, part
+        if worst <= 0.0:
+            return math.inf, None, load
+        before, rate = rate, 1.0 / worst
+        load = [work_s * rate for work_s in work]
+        if not slowed:
+            break
+        new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
+        if abs(rate - before) <= 1e-12 * rate:
+            break
+        if round_number >= 8:
+            new_factor = [0.5 * (old + new) for old, new in zip(factor, new_factor, strict=True)]
+        factor = new_factor
+    return rate, fullest, load
+
+
+def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
+    """Return the fluid steady state of a router under a load.
+
+    ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
+    """
+    if not has_threads(model):
+        return solve_fluid(model, load, overload=overload)
+    graph = flow_graph(model, load)
+    machine = machine_of(model, load, graph)
+    intended_pps = intended_of(graph, load, overload=overload)
+    steady = steady_state(machine, intended_pps)
+    place, count, flowing = machine.passage.place, len(graph.tasks), steady.flowing
+    ratio = np.where(flowing.arriving > 0.0, flowing.served / np.maximum(flowing.arriving, 1e-300), 1.0)
+    admitted = np.where(ratio[place] >= 1.0 - 1e-9, 1.0, ratio[place])
+    parts = components(model, graph.tasks)
+    thread_of = machine.thread[place[:count]]
+    service_s = steady.work_s[place[:count]]
+    frames = flowing.served[place[:count]]
+    of_thread = machine.by(flowing.served)
+    starts = steady.wakes.start[thread_of] * frames / np.maximum(of_thread[thread_of], 1e-300)
+    work = frames * service_s + starts
+    busy: dict[str, Vector] = {pool.name: np.zeros(count) for pool in model.pools}
+    for part in parts:
+        for index, units in part.members:
+            busy[part.pool.name][index] += min(float(work[index]) * units, float(len(part.units)))
+    return Fluid(
+        model=model,
+        load=load,
+        graph=graph,
+        costs=machine.costs,
+        components=parts,
+        uses=uses_of(parts, count),
+        intended_pps=intended_pps,
+        offered=steady.offered,
+        rates=graph.arriving(steady.offered, admitted),
+        admitted_ratio=admitted,
+        service_s=service_s,
+        factor=steady.factor[thread_of],
+        busy_units=busy,
+        active_units=_active(busy, machine),
+        notes=tuple(_notes(machine, steady)),
+        steady=steady,
+    )
+
+
+def _active(busy: dict[str, Vector], machine: ThreadMachine) -> dict[str, Vector]:
+    """Return the busy units and those that polling task units hold: of a thread, the rest goes to its first one."""
+    active = {name: vector.copy() for name, vector in busy.items()}
+    for number in np.flatnonzero(machine.polling):
+        thread = machine.threads[int(number)]
+        indices = [int(machine.passage.order[node]) for node in thread.tasks]
+        for need in machine.graph.tasks[indices[0]].needs:
+            vector = active[need.pool]
+            held = float(machine.most[number]) * need.units
+            vector[indices[0]] += max(held - float(vector[indices].sum()), 0.0)
+    return active
+
+
+def _threads_of(machine: ThreadMachine, name: str) -> list[str]:
+    """Return the names of the threads of a pool."""
+    pools = machine.model.pools
+    return [thread.name for thread in machine.threads if thread.pool >= 0 and pools[thread.pool].name == name]
+
+
+def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
+    model, notes = machine.model, []
+    if not steady.settled:
+        notes.append(
+            f"the shares of the threads went round in circles for {steady.rounds} rounds: rates are approximate"
+        )
+    if any(need.until for task in model.tasks for need in task.needs):
+        notes.append("windows among threads are not counted: the rates are upper bounds; simulate")
+    if not machine.complete:
+        notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
+    if machine.start_s.any() or machine.switch_s.any():
+        notes.append("how often threads wake and switch is that of mean batches, an approximation")
+    notes += _notes_on_turns(machine, steady) + _notes_on_bursts(machine, steady)
+    if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
+        notes.append(
+            "threads that share units in overload: who revokes whom and which ring is full is not counted; simulate"
+        )
+    for pool in model.pools:
+        free = any(
+            thread.pool >= 0 and model.pools[thread.pool] is pool and len(thread.units) > 1
+            for thread in machine.threads
+        )
+        if pool.migration_cost_s > 0.0 and free:
+            notes.append(
+                f'pool "{pool.name}": how often threads that are not bound move is guessed; the simulator decides'
+            )
+        if free and len(_threads_of(machine, pool.name)) > 1:
+            notes.append(
+                f'pool "{pool.name}": threads that may use several units are taken to find a free one at once, so in '
+                "overload the rate is too high as a rule; simulate"
+            )
+        if pool.interruptions is not None:
+            more = format_ratio(pool.interruptions.stretch - 1.0)
+            notes.append(f'pool "{pool.name}": interruptions lengthen its work by {more} on average')
+        if not pool.contention.is_none:
+            notes.append(f'pool "{pool.name}": units slow each other by a mean factor, so rates are approximate')
+    return notes
+
+
+def _notes_on_turns(machine: ThreadMachine, steady: Steady) -> list[str]:
+    """Say what was assumed of threads that poll on units that others use too."""
+    notes = []
+    shared = np.flatnonzero(machine.polling & machine.shares_units)
+    away = [machine.threads[int(number)].name for number in np.flatnonzero(steady.away_s > 0.0)]
+    if away:
+        longest = format_duration(float(steady.away_s.max()))
+        notes.append(
+            f"{_named(away)}: threads that poll on one unit take turns whether they need them or not; what comes in up "
+            f"to {longest} without the unit must fit in the ring. Bursts are taken to come just then, and whose frames "
+            "find room, which the order of the turns decides, is not counted; simulate"
+        )
+    elif shared.size:
+        names = _named([machine.threads[int(number)].name for number in shared])
+        notes.append(
+            f"{names}: polls on a unit that others use too and takes its share whatever it needs; the others are taken "
+            "to get theirs as soon as they wake"
+        )
+    return notes
+
+
+def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
+    """Say where one poll or turn hands on more frames than the next queue holds."""
+    places = set()
+    for index, task in enumerate(machine.graph.tasks):
+        place = machine.passage.place
+        if (
+            task.activation.kind not in {"interrupt", "thread"}
+            or task.holds_back
+            or steady.flowing.served[place[index]] <= 0.0
+        ):
+            continue
+        poll = min(task.activation.budget_frames, task.queue_frames)
+        for node, _ in machine.graph.edges[index]:
+            after = machine.graph.tasks[node] if node < len(machine.graph.tasks) else None
+            if after is not None and after.needs and after.queue_frames < poll:
+                places.add(after.name)
+    if not places:
+        return []
+    return [
+        f"{_named(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
+        "holds; what such bursts lose is not counted; simulate"
+    ]
+
+
+def _named(names: list[str]) -> str:
+    """Give the first name, and say how many more there are."""
+    return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+_FULL = 1.0 - 1e-9
+_SURE = 1.0 - 1e-9
+_NEVER = 1e-9
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Units of a pool that do not work, added up over its components."""
+
+    spinning: float = 0.0
+    waking: float = 0.0
+    asleep: list[float] = field(default_factory=list)
+    wakes_per_s: list[float] = field(default_factory=list)
+
+    def add(self, cycle: Cycle, servers: float) -> None:
+        rested = cycle.rested
+        self.spinning += servers * cycle.share(rested.spin_s)
+        self.waking += servers * cycle.share(rested.exit_s)
+        for state, (asleep_s, chance) in enumerate(zip(rested.asleep_s, rested.chances, strict=True)):
+            self.asleep[state] += servers * cycle.share(asleep_s)
+            self.wakes_per_s[state] += servers * cycle.share(chance)
+
+    def unused(self, units: float) -> None:
+        """Units that nobody needs end up in the deepest sleep."""
+        if self.asleep:
+            self.asleep[-1] += units
+
+
+def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list[str]]:
+    """Return how many units of each pool are in which state on average, and what was assumed of their idle times."""
+    states, notes = [], []
+    of_pool: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
+    for part in fluid.components:
+        of_pool[part.pool.name].append(part)
+    for pool in fluid.model.pools:
+        active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if _used(fluid, pool) else 0.0
+        sleep = len(pool.power.sleep) if pool.power is not None else 0
+        rest = _Rest(asleep=[0.0] * sleep, wakes_per_s=[0.0] * sleep)
+        parts = of_pool[pool.name]
+        rest.unused(pool.units - sum(len(part.units) for part in parts))
+        for part in parts:
+            note = _rest_of(part, fluid, answer, rest)
+            if note and note not in notes:
+                notes.append(note)
+        room = max(pool.units - active, 0.0)
+        away = rest.spinning + rest.waking + math.fsum(rest.asleep)
+        # Means of different approximations may add up to a little more than there is.
+        scale = min(1.0, room / away) if away > 0.0 else 1.0
+        states.append(
+            UnitStates(
+                pool=pool,
+                active_units=active + scale * rest.spinning,
+                asleep_units=tuple(scale * units for units in rest.asleep),
+                waking_units=scale * rest.waking,
+                wakes_per_s=tuple(rest.wakes_per_s),
+            )
+        )
+    return states, notes
+
+
+def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
+    """Return what each task unit does: its share of busy time, interrupts and polls."""
+    activities = []
+    for index, task in enumerate(fluid.graph.tasks):
+        lanes, busy = _lanes(fluid, index), 0.0
+        if task.needs:
+            need = task.needs[0]
+            busy = float(fluid.busy_units[need.pool][index]) / need.units / lanes
+        elif answer.work_pps[task.name] > 0.0:
+            busy = answer.work_pps[task.name] * float(fluid.service_s[index]) / lanes
+        interrupts = math.nan if task.activation.kind in {"interrupt", "thread"} else 0.0
+        polls = math.nan
+        is_interrupt = task.activation.kind == "interrupt"
+        cycle = _cycle(fluid, answer, index) if is_interrupt else None
+        if cycle is not None:
+            # The first frame of a cycle raises an interrupt even where it costs nothing.
+            raised = cycle.interrupts or cycle.idles * cycle.rested.released
+            interrupts, polls = lanes * raised / cycle.cycle_s, lanes * cycle.polls / cycle.cycle_s
+        elif is_interrupt:
+            interrupts = 0.0
+            polls = answer.work_pps[task.name] / fluid.costs[index].batch_frames
+        activities.append(
+            TaskActivity(name=task.name, busy_ratio=min(busy, 1.0), interrupts_per_s=interrupts, polls_per_s=polls)
+        )
+    return tuple(activities)
+
+
+def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) -> str:
+    """Add what the units of one component do without work; return what was assumed."""
+    tasks, units = fluid.graph.tasks, len(part.units)
+    polling = [tasks[index].activation.kind == "polling" for index, _ in part.members]
+    held = sum(
+        served_at_once(tasks[index], units // need) * need
+        for (index, need), holds in zip(part.members, polling, strict=True)
+        if holds
+    )
+    if all(polling):
+        rest.unused(max(units - held, 0))
+        return ""
+    matters = bool(rest.asleep) or any(fluid.costs[index].linger_s > 0.0 for index, _ in part.members)
+    if not matters:
+        return ""
+    if len(part.members) == 1:
+        index, need = part.members[0]
+        lanes = _lanes(fluid, index)
+        cycle = _cycle(fluid, answer, index)
+        if cycle is None:
+            return ""
+        rest.add(cycle, float(lanes * need))
+        rest.unused(units - lanes * need)
+        kind = answer.arriving.get(tasks[index].name, "")
+        even = kind == "regular" and fluid.load.frames.is_fixed and _constant(fluid, index)
+        lossless = tasks[index].name not in answer.drops_pps
+        if cycle.idles == 0.0 or (lanes == 1 and lossless and (kind == "poisson" or even)):
+            return ""
+        return f'pool "{part.pool.name}": idle times are taken as those of random arrivals, one unit at a time'
+    rate = sum(answer.work_pps[tasks[index].name] * need for index, need in part.members) / units
+    work = sum(float(fluid.active_units[part.pool.name][index]) for index, _ in part.members) / units
+    if rate <= 0.0:
+        rest.unused(units)
+    elif work < _FULL:
+        away = rest_at_random(
+            rate, rest=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else []
+        )
+        # Idle times and set-ups fill what work leaves.
+        cycle_s = (1.0 / rate + away.exit_s) / (1.0 - work)
+        rest.add(Cycle(cycle_s=cycle_s, work_s=work * cycle_s, idles=1.0, rested=away), float(units))
+    return (
+        f'pool "{part.pool.name}" is shared: the idle times of its units are taken as those of random arrivals, '
+        "and lingering is not counted"
+    )
+
+
+def _cycle(fluid: Fluid, answer: DelayAnswer, index: int) -> Cycle | None:
+    """Return the cycle of one server of a task unit; None in overload."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    lanes = _lanes(fluid, index)
+    rate = answer.work_pps[task.name] / lanes
+    factor = float(fluid.factor[index])
+    if rate <= 0.0:
+        return _never(cost.rest)
+    overloaded = float(fluid.admitted_ratio[index]) < _FULL or rate * cost.busy_s * factor >= _FULL
+    if overloaded:
+        return None
+    return cost.cycle(rate, factor, even=answer.arriving.get(task.name) == "regular" and lanes == 1)
+
+
+def _never(rest: tuple[tuple[float, float], ...]) -> Cycle:
+    """Cycle of a server that nothing wakes: it is in its deepest sleep for good."""
+    asleep_s = tuple(float(state == len(rest) - 1) for state in range(len(rest)))
+    away = Rested(asleep_s=asleep_s, chances=(0.0,) * len(rest))
+    return Cycle(cycle_s=1.0, work_s=0.0, polls=0.0, idles=1.0, rested=away)
+
+
+def _lanes(fluid: Fluid, index: int) -> int:
+    """Grants that a task unit may have at once."""
+    task = fluid.graph.tasks[index]
+    most = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
+    return min(most, default=task.parallel)
+
+
+def _constant(fluid: Fluid, index: int) -> bool:
+    """Whether every frame of one size takes a task unit the same time."""
+    return fluid.graph.tasks[index].service.squared_cv == 0.0 and fluid.costs[index].scatter_s == 0.0
+
+
+def _used(fluid: Fluid, pool: ResourcePool) -> bool:
+    return pool.name in fluid.active_units
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """Evaluator ``"solve"`` for a router model.
+
+    Examples
+    --------
+    >>> from routecast.load import FlowSet, OfferedLoad
+    >>> from routecast.router import ServiceCost, multicore
+    >>> router = multicore(2, ServiceCost(per_packet_s=1e-6))
+    >>> trial = Solve(model=router).trial(OfferedLoad(rate_pps=3e6, flows=FlowSet.crafted(2)), 1.0)
+    >>> round(trial.forwarded_pps), trial.bottleneck.name
+    (2000000, 'cpu')
+    """
+
+    model: RouterModel
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Answer for the steady state under ``load``; the duration only scales the energy.
+
+        Raises ModelProblem: a flow names a port that the router does not have, or the load changes its rate.
+        """
+        check_load(self.model, load)
+        _check_steady(load)
+        fluid = rates_of(self.model, load)
+        answer = delays(fluid)
+        fluid = _as_served(fluid, answer.work_pps)
+        offered_pps = float(fluid.offered.sum())
+        dropped_pps = sum(answer.drops_pps.values())
+        forwarded_pps = max(offered_pps - dropped_pps, 0.0)
+        resources, first = resources_of(fluid, forwarded_pps=forwarded_pps)
+        bottleneck = _short_queue(first, resources, fluid, answer)
+        mean_bytes = answer.forwarded_bytes
+        states, assumed = states_of(fluid, answer)
+        energy_j = energy_of(states, duration_s)
+        l2_bps = 8.0 * mean_bytes * forwarded_pps
+        notes = [*fluid.notes, *answer.notes, *assumed, *power_notes(self.model)]
+        intended_pps = fluid.intended_pps
+        loss_ratio = dropped_pps / offered_pps
+        if answer.loss_unknown:
+            overload = (
+                f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > NO_LOSS else "no overload"
+            )
+            notes.append(f"the loss is not known ({overload}): {answer.loss_unknown}; simulate")
+        if offered_pps < intended_pps * (1.0 - 1e-9):
+            notes.insert(0, "the intended load exceeds line rate; the offered load is what the links carry")
+        return Trial(
+            evaluator="solve",
+            duration_s=duration_s,
+            intended_pps=intended_pps,
+            offered_pps=offered_pps,
+            forwarded_pps=forwarded_pps,
+            loss_ratio=math.nan if answer.loss_unknown else loss_ratio,
+            l1_bps=8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES) * forwarded_pps,
+            l2_bps=l2_bps,
+            bottleneck=bottleneck,
+            resources=resources,
+            drops_pps=answer.drops_pps,
+            latency=answer.latency,
+            waiting=answer.waiting,
+            energy_j=energy_j,
+            power=power_of(self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
+            activity=activity_of(fluid, answer),
+            queue_frames=answer.queue_frames,
+            interval=_interval(answer, loss_ratio),
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+
+def _short_queue(first: Bottleneck, resources: Sequence[Resource], fluid: Fluid, answer: DelayAnswer) -> Bottleneck:
+    """Name the queue that loses frames while every resource carries what comes, and those of which it is not known."""
+    others = tuple(name for name in dict.fromkeys((*first.others, *answer.may_lose)) if name != first.name)
+    most = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
+    notable = bool(most) and answer.drops_pps[most] > NO_LOSS * float(fluid.offered.sum())
+    if not notable or not resources or fluid.intended_pps > resources[0].capacity_pps or answer.loss_unknown:
+        return replace(first, others=others)
+    return Bottleneck(
+        name=most,
+        kind="link" if most not in answer.work_pps else "task",
+        reason=f"limits: it drops {format_pps(answer.drops_pps[most])}, for too few frames may wait there; "
+        f"{first.name} {first.reason}",
+        others=tuple(name for name in (first.name, *others) if name != most),
+    )
+
+
+def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
+    """Return between what loss and latency lie: not by chance of a trial, but by what is known to be missed."""
+    interval = {}
+    error = answer.loss_error_ratio
+    if not answer.loss_unknown and error + answer.by_chance_ratio > _NEVER:
+        interval["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.by_chance_ratio, 1.0))
+    below_s, above_s = answer.latency_error_s
+    if answer.latency is not None and below_s + above_s > 0.0:
+        interval["latency.mean_s"] = (max(answer.latency.mean_s - below_s, 0.0), answer.latency.mean_s + above_s)
+    return interval
+
+
+def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
+    """Return the greatest forwarding rate: what leaves when every port that the flows use takes in its line rate.
+
+    This is the "maximum throughput" of Meyer et al. 2014, measured under overload; with flows spread unevenly it is
+    more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
+    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve._size_dependent_loss`. Threads
+    that forward less in overload than without loss (livelock) count with the rate without loss.
+
+    ``load``: frames, flows and arrivals; its rate is not used.
+    """
+    check_load(model, load)
+    fluid = rates_of(model, load, overload=True)
+    forwarded_pps = float(fluid.offered.sum()) - sum(fluid.drops_pps().values())
+    if fluid.steady is not None:
+        return max(forwarded_pps, lossless_of(fluid.steady.machine).rate_pps)
+    return forwarded_pps
+
+
+def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
+    """Return the greatest intended rate that overloads no resource: RFC 1242 throughput, fluctuation apart."""
+    check_load(model, load)
+    if has_threads(model):
+        return lossless_of(machine_of(model, load)).rate_pps
+    resources, _ = resources_of(rates_of(model, load))
+    return min((resource.capacity_pps for resource in resources), default=float("inf"))
+
+
+def _check_steady(load: OfferedLoad) -> None:
+    if load.steps:
+        message = "there are no transients in closed form; use simulate for a load that changes its rate"
+        raise ModelProblem("offered load", [Problem("steps", message)])
+    if load.arrivals.kind == "bursts":
+        message = "repeated bursts have no closed form; use simulate"
+        raise ModelProblem("offered load", [Problem("arrivals", message)])
+
+
+def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
+    """Return the fluid state with the units' work cut by the losses that queueing theory adds."""
+    count = len(fluid.graph.tasks)
+    before = fluid.rates[:count].sum(axis=1) * fluid.admitted_ratio[:count]
+    work = np.array([work_pps[task.name] for task in fluid.graph.tasks])
+    ratio = np.minimum(np.divide(work, before, out=np.ones(count), where=before > 0.0), 1.0)
+    busy = {name: units * ratio for name, units in fluid.busy_units.items()}
+    polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
+    active = {name: np.where(polling, units, units * ratio) for name, units in fluid.active_units.items()}
+    return replace(fluid, busy_units=busy, active_units=active)

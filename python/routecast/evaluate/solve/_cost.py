@@ -1,0 +1,416 @@
+"""What a frame costs a task unit: work by frame, batch and interrupt, and what its units do without work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from routecast.quantity.schema import field, value
+from routecast.router.model import RouterModel, TaskUnit
+
+Rest = Sequence[tuple[float, float]]
+
+_WARM_UP = 16
+_AVERAGED = 48
+
+
+@value
+class Rested:
+    """What a server does between the end of its work and the next one, on average over idle times.
+
+    Cycles of a server: how long it works, spins, sleeps and wakes between one beginning of work and the next.
+
+    ::
+
+        last frame ── linger ──► released ── after ──► asleep ── frame ──► (wake-up) ──► waking ──► interrupt, work …
+        |<------------------------- idle time ------------------------>|<------ set-up ------>|<-- busy period -->|
+
+    With Poisson arrivals the idle time is exponential whatever happened before, so the chances of lingering to the end
+    (``e^{-λ·linger}``) and of being found in a sleep state follow at once; with equal gaps it is a known length.
+    """
+
+    released: float = field("Chance that it gives its unit back: the idle time outlasts the lingering", default=1.0)
+    spin_s: float = field("Lingering, polling without frames", default=0.0)
+    asleep_s: tuple[float, ...] = field("By sleep state", default=())
+    chances: tuple[float, ...] = field("Chance to be woken from each sleep state", default=())
+    exit_s: float = field("Mean time to get out of sleep", default=0.0)
+
+    def or_else(self, other: Rested, *, chance: float) -> Rested:
+        """Return the mean of this and, with a chance, the other."""
+
+        def mean(mine: float, theirs: float) -> float:
+            return (1.0 - chance) * mine + chance * theirs
+
+        return Rested(
+            released=mean(self.released, other.released),
+            spin_s=mean(self.spin_s, other.spin_s),
+            asleep_s=tuple(map(mean, self.asleep_s, other.asleep_s)),
+            chances=tuple(map(mean, self.chances, other.chances)),
+            exit_s=mean(self.exit_s, other.exit_s),
+        )
+
+
+@value
+class Cycle:
+    """Means of a cycle: its length, work (interrupts included), interrupts, polls, and idle times as ``rested``.
+
+    ``polls`` are those that found frames, NaN where they are not known; ``idles`` is the chance of an idle time.
+    """
+
+    cycle_s: float
+    work_s: float
+    interrupts: float = 0.0
+    polls: float = math.nan
+    idles: float = 0.0
+    rested: Rested = field("What it does between the end of its work and the next one", default=Rested())
+
+    @property
+    def used(self) -> float:
+        """Share of the time that the server works."""
+        return min(self.work_s / self.cycle_s, 1.0)
+
+    def share(self, time_s: float) -> float:
+        """Share of the time that something takes which happens in every idle time; also a rate, for a count."""
+        return self.idles * time_s / self.cycle_s
+
+    def at_equal_gaps(self, rest: Rest) -> Cycle:
+        """Return the mean of cycles like this one, whose idle times are known: waking up shortens the next one."""
+        spare_s, late_s = self.cycle_s - self.work_s, 0.0
+        cycles = []
+        for _ in range(_WARM_UP + _AVERAGED):
+            away = rest_of(max(spare_s - late_s, 0.0), rest=rest)
+            late_s = max(late_s - spare_s, 0.0) + away.exit_s
+            cycles.append(replace(self, idles=1.0, rested=away))
+        return Cycle.mean_of(cycles[_WARM_UP:])
+
+    @staticmethod
+    def mean_of(cycles: Sequence[Cycle]) -> Cycle:
+        """Return the mean of cycles that follow each other in turn."""
+        if len(cycles) == 1:
+            return cycles[0]
+
+        def mean(pick: Callable[[Cycle], float]) -> float:
+            return math.fsum(pick(cycle) for cycle in cycles) / len(cycles)
+
+        def by_state(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+            return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
+
+        return Cycle(
+            cycle_s=mean(lambda cycle: cycle.cycle_s),
+            work_s=mean(lambda cycle: cycle.work_s),
+            interrupts=mean(lambda cycle: cycle.interrupts),
+            polls=mean(lambda cycle: cycle.polls),
+            idles=1.0,
+            rested=Rested(
+                released=mean(lambda cycle: cycle.rested.released),
+                spin_s=mean(lambda cycle: cycle.rested.spin_s),
+                asleep_s=by_state([cycle.rested.asleep_s for cycle in cycles]),
+                chances=by_state([cycle.rested.chances for cycle in cycles]),
+                exit_s=mean(lambda cycle: cycle.rested.exit_s),
+            ),
+        )
+
+
+def rest_at_random(rate_pps: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest: Rest = ()) -> Rested:
+    """Return what a server does in idle times that Poisson arrivals end.
+
+    Released with probability ``p = e^{-λ·linger}``, it idles on for an exponential time and, its unit still untouched,
+    for the wake-up ``w`` of its task unit: ``P(idle >= a) = e^{-λ(a - w)+}``, and on average ``(w - a)+ + e^{-λ(a -
+    w)+}/λ`` of it comes after a.
+    """
+    released = math.exp(-rate_pps * linger_s)
+    beyond = [math.exp(-rate_pps * max(after_s - sleep_s, 0.0)) for after_s, _ in rest] + [0.0]
+    later_s = [
+        max(sleep_s - after_s, 0.0) + chance / rate_pps for (after_s, _), chance in zip(rest, beyond[:-1], strict=True)
+    ] + [0.0]
+    chances = tuple(released * (beyond[i] - beyond[i + 1]) for i in range(len(rest)))
+    return Rested(
+        released=released,
+        spin_s=(1.0 - released) / rate_pps,
+        asleep_s=tuple(released * (later_s[i] - later_s[i + 1]) for i in range(len(rest))),
+        chances=chances,
+        exit_s=math.fsum(chance * exit_s for chance, (_, exit_s) in zip(chances, rest, strict=True)),
+    )
+
+
+def rest_of(idle_s: float, *, linger_s: float = 0.0, sleep_s: float = 0.0, rest: Rest = ()) -> Rested:
+    """Return what a server does in an idle time of a known length."""
+    if idle_s < linger_s:
+        return Rested(released=0.0, spin_s=idle_s, asleep_s=(0.0,) * len(rest), chances=(0.0,) * len(rest))
+    left_s = idle_s - linger_s + sleep_s
+    bounds = [min(after_s, left_s) for after_s, _ in rest] + [left_s]
+    deepest = max((i for i, (after_s, _) in enumerate(rest) if after_s <= left_s and left_s > 0.0), default=-1)
+    return Rested(
+        released=1.0,
+        spin_s=linger_s,
+        asleep_s=tuple(bounds[i + 1] - bounds[i] for i in range(len(rest))),
+        chances=tuple(float(i == deepest) for i in range(len(rest))),
+        exit_s=rest[deepest][1] if deepest >= 0 else 0.0,
+    )
+
+
+_MOST_CYCLES = 500
+_SHORT = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Service time of a task unit's frames, averaged over the mix, without contention.
+
+    ``busy_s`` is per frame in full batches, as under overload; ``frame_s`` without the batch's part ``batch_s``.
+    """
+
+    frame_s: float
+    batch_s: float
+    batch_frames: int
+    interrupt_s: float
+    moderation_s: float
+    short_polls: bool
+    exhaustive: bool = False
+    """Polls take also the frames that come meanwhile."""
+    sleep_s: float = 0.0
+    """Mean wake-up."""
+    stretch: float = 1.0
+    """Mean completion time over service time: what interruptions do; it is in all the times above."""
+    scatter_s: float = 0.0
+    """Variance that interruptions add for each second of service."""
+    linger_s: float = 0.0
+    """How long it goes on polling when nobody waits, before it enables interrupts."""
+    rest: tuple[tuple[float, float], ...] = ()
+    """Sleep states of its idle units: idle time before one, and time to get out of it."""
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds per frame under overload."""
+        extra = self.interrupt_s if self.short_polls else 0.0
+        return self.frame_s + (self.batch_s + extra) / self.batch_frames
+
+    @property
+    def drains(self) -> bool:
+        """Whether an interrupt is followed by polls until nobody waits, without another interrupt."""
+        return self.exhaustive or self.linger_s > 0.0
+
+    def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
+        """Share of time that one server works at a rate, below overload."""
+        frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
+        if start_s <= 0.0 or rate_pps <= 0.0:
+            return min(rate_pps * frame_s, 1.0)
+        if self.drains:
+            return self._until_empty(rate_pps, factor, even=even).used
+        return self._poll_by_poll(rate_pps, factor, even=even).used
+
+    def cycle(self, rate_pps: float, factor: float, *, even: bool = False) -> Cycle:
+        """Return what one server does from one beginning of work to the next, at a rate > 0 below overload.
+
+        Where nothing is paid for a batch or an interrupt, or polls go on until nobody waits, a cycle is an idle time
+        and what work came up to the end of the next: :meth:`_until_empty`. Else each poll is a cycle:
+        :meth:`_poll_by_poll`.
+        """
+        start_s = (self.batch_s + self.interrupt_s) * factor
+        if start_s <= 0.0 or self.drains:
+            return self._until_empty(rate_pps, factor, even=even)
+        polls = self._poll_by_poll(rate_pps, factor, even=even)
+        return polls.at_equal_gaps(self.rest) if even else polls
+
+    def _poll_by_poll(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
+        """Cycle of polls that each begin with an interrupt, or with the cost of a batch.
+
+        Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
+        come since the last cycle began: ``b = λ·cycle``. The next one begins when the work ``T = h + b·c`` is done, the
+        interrupt moderation is over, and a frame has come: after ``m = max(T, moderation)`` on average and, if none has
+        come by then (probability ``e^{-λm}``), another 1/λ. Poisson arrivals, with the mean in place of the random
+        batch: a named approximation, within 3 % of simulations. Frames at equal gaps (``even``) find no batch under way
+        as long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches are overload.
+        """
+        frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
+        gap_s = 1.0 / rate_pps
+        away = Rested()
+        batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
+        for _ in range(_MOST_CYCLES):
+            work_s, before, last = start_s + batch * frame_s, batch, away
+            # What moderation leaves idle for certain, once the unit is awake and the work done.
+            spare_s = max(self.moderation_s - work_s - away.exit_s, 0.0)
+            if even:
+                cycle_s = max(work_s, self.moderation_s, gap_s)
+            elif spare_s > 0.0:
+                none = math.exp(-rate_pps * self.moderation_s)
+                cycle_s = self.moderation_s + none * gap_s
+                away = rest_at_random(rate_pps, sleep_s=spare_s, rest=self.rest)
+                idle, away = 1.0, away.or_else(rest_of(spare_s, rest=self.rest), chance=1.0 - none)
+            else:
+                idle, away = math.exp(-rate_pps * work_s), rest_at_random(rate_pps, rest=self.rest)
+                cycle_s = work_s + idle * (gap_s + away.exit_s)
+            batch = rate_pps * cycle_s
+            if batch >= self.batch_frames:
+                return self._mostly_full(rate_pps, factor)
+            if abs(batch - before) <= 1e-9 * batch and (away == last or not self.rest):
+                break
+        interrupts = 1.0 if self.interrupt_s or self.moderation_s else 0.0
+        return Cycle(cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, rested=away)
+
+    def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:
+        """Cycle of polls that are full but for a few: below overload, interrupts fill what these leave.
+
+        A poll that comes back short costs an interrupt, during which the next frames come, so that the server never
+        idles; with moderation it does.
+        """
+        busy = min(rate_pps * self.busy_s * factor, 1.0)
+        if self.moderation_s > 0.0 or self.interrupt_s <= 0.0 or busy >= 1.0:
+            return Cycle(cycle_s=1.0, work_s=busy, polls=rate_pps / self.batch_frames)
+        return Cycle(cycle_s=1.0, work_s=1.0, interrupts=(1.0 - busy) / (self.interrupt_s * factor))
+
+    def _until_empty(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
+        """Cycle of an idle time, the set-up after it and a busy period, at whose end nobody waits.
+
+        Poisson arrivals: ``T = (1/λ + D)/(1 - rho)``, exact (M/G/1 with set-up D: wake-up, way out of a sleep state,
+        interrupt). Equal gaps g: as many frames as come until the backlog has drained, ``⌈D/(g - c)⌉``. Longer polls
+        than the budget cost another batch.
+        """
+        load = self._drained_load(rate_pps, factor, even=even)
+        if load >= 1.0:
+            return Cycle(cycle_s=1.0, work_s=1.0)
+        exhaustive = self.exhaustive
+        batch_s = self.batch_s * factor if exhaustive else 0.0
+        work_s = self.interrupt_s * factor
+        if even:
+            return Cycle.mean_of(self._even_cycles(rate_pps, load, batch_s=batch_s, work_s=work_s))
+        away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+        set_up_s = away.released * (self.sleep_s + work_s) + away.exit_s + batch_s
+        cycle_s = max((1.0 / rate_pps + set_up_s) / (1.0 - load), self.moderation_s)
+        return self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s)
+
+    def _even_cycles(self, rate_pps: float, load: float, *, batch_s: float, work_s: float) -> list[Cycle]:
+        """Cycles at equal gaps: how long one idles decides how it sleeps, and so how long the next one idles."""
+        gap_s = 1.0 / rate_pps
+        drain_s = gap_s * (1.0 - load)
+        away_s = self.sleep_s + batch_s + work_s
+        cycles: list[Cycle] = []
+        idle_s = drain_s
+        # As many different idle times as ways out of sleep: then the cycles come round.
+        for _ in range(len(self.rest) + 3):
+            away = rest_of(idle_s, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+            before = [cycle.rested for cycle in cycles]
+            if away in before:
+                return cycles[before.index(away) :]
+            set_up_s = away.exit_s + (away_s if away.released else batch_s)
+            frames = max(math.ceil(set_up_s / drain_s - 1e-9), 1.0)
+            cycle_s = max(frames * gap_s, self.moderation_s)
+            cycles.append(self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s))
+            idle_s = max(frames * drain_s - set_up_s, 0.0)
+        return cycles
+
+    def set_ups(self, rate_pps: float, factor: float, *, even: bool) -> list[tuple[float, float, bool]]:
+        """Return the chance of each time before work begins, that time without the wake-up, and whether one comes.
+
+        A frame that finds the task unit lingering waits for nothing; one that finds its unit asleep, until that is
+        awake and the interrupt is served.
+        """
+        work_s = self.interrupt_s * factor
+        if even:
+            load = self._drained_load(rate_pps, factor, even=True)
+            cycles = self._even_cycles(rate_pps, load, batch_s=0.0, work_s=work_s)
+            each = 1.0 / len(cycles)
+            rested = [cycle.rested for cycle in cycles]
+            return [(each, rest.released * work_s + rest.exit_s, rest.released > 0.0) for rest in rested]
+        away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+        exits = [(chance, work_s + exit_s, True) for chance, (_, exit_s) in zip(away.chances, self.rest, strict=True)]
+        awake = max(away.released - math.fsum(away.chances), 0.0)
+        return [(1.0 - away.released, 0.0, False), (awake, work_s, True), *exits]
+
+    def _with_polls(
+        self, cycle_s: float, rate_pps: float, load: float, away: Rested, *, batch_s: float, work_s: float
+    ) -> Cycle:
+        frames = rate_pps * cycle_s
+        again_s = max(frames / self.batch_frames - 1.0, 0.0) * batch_s
+        # Some busy periods are longer than a poll long before the mean one is.
+        short = self.exhaustive and frames <= _SHORT * self.batch_frames
+        start_s = batch_s + away.released * work_s
+        most = min(rate_pps * self.busy_s, 1.0) if self.exhaustive else 0.0
+        return Cycle(
+            cycle_s=cycle_s,
+            work_s=min(max((start_s + again_s) / cycle_s + load, most), 1.0) * cycle_s,
+            interrupts=away.released,
+            polls=1.0 if short else math.nan,
+            idles=1.0,
+            rested=away,
+        )
+
+    def _drained_load(self, rate_pps: float, factor: float, *, even: bool) -> float:
+        """Work of the frames themselves; where a poll takes what it finds, the cost of the batches is in it."""
+        if self.exhaustive or self.batch_s <= 0.0:
+            return rate_pps * self.frame_s * factor
+        silent = Cost(
+            frame_s=self.frame_s,
+            batch_s=self.batch_s,
+            batch_frames=self.batch_frames,
+            interrupt_s=0.0,
+            moderation_s=0.0,
+            short_polls=False,
+        )
+        return silent.cycle(rate_pps, factor, even=even).used
+
+
+def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -> tuple[Cost, ...]:
+    """Return the cost of each task unit's frames; for those that builders make alike it is worked out once."""
+    speeds = {pool.name for pool in model.pools if pool.unit_speed_ratio}
+    known: dict[tuple[object, ...], Cost] = {}
+    costs = []
+    for task in tasks:
+        pin = task.pin if task.needs and task.needs[0].pool in speeds else ()
+        alike = (id(task.service), id(task.activation), id(task.needs), pin, task.batch_frames, task.queue_frames)
+        if alike not in known:
+            known[alike] = cost_of(task, model, mean_bytes)
+        costs.append(known[alike])
+    return tuple(costs)
+
+
+def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
+    """Return the cost of a task unit's frames (S5, S6)."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    frequency_hz = pool.frequency_hz if pool else None
+    speed = 1.0
+    if pool and pool.unit_speed_ratio:
+        allowed = task.pin or range(pool.units)
+        speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
+    whole_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
+    without_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
+    interrupt = task.activation.kind == "interrupt"
+    exhaustive = interrupt and task.activation.discipline == "exhaustive"
+    wanted = task.activation.budget_frames if interrupt else task.batch_frames
+    wakeup = task.activation.wakeup if interrupt else None
+    stretch, scatter_s = _interrupted(task, model)
+    slower = stretch / speed
+    return Cost(
+        frame_s=without_s * slower,
+        batch_s=max(whole_s - without_s, 0.0) * slower,
+        batch_frames=wanted if exhaustive else min(wanted, task.queue_frames),
+        interrupt_s=task.activation.interrupt_cost_s * slower if interrupt else 0.0,
+        moderation_s=task.activation.moderation_s if interrupt else 0.0,
+        short_polls=interrupt and not exhaustive and task.queue_frames < wanted,
+        exhaustive=exhaustive,
+        sleep_s=wakeup.average_s if wakeup is not None else 0.0,
+        stretch=stretch,
+        scatter_s=scatter_s,
+        linger_s=task.activation.linger_s if interrupt else 0.0,
+        rest=_rest(task, model),
+    )
+
+
+def _rest(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]:
+    """Return the sleep states that the units of a task unit fall into while it has nothing to do."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    if pool is None or pool.power is None or task.activation.kind == "polling":
+        return ()
+    return tuple((state.after_s, state.exit_s) for state in pool.power.sleep)
+
+
+def _interrupted(task: TaskUnit, model: RouterModel) -> tuple[float, float]:
+    """Return how interruptions of its units stretch a task unit's services, and the variance that they add."""
+    stretch, scatter_s = 1.0, 0.0
+    for need in task.needs:
+        interruptions = model.pool(need.pool).interruptions
+        if interruptions is not None:
+            stretch += need.units * (interruptions.stretch - 1.0)
+            scatter_s += need.units * interruptions.scatter_s
+    return stretch, scatter_s

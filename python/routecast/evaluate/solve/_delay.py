@@ -1,0 +1,811 @@
+"""Latency and loss from queueing theory, where the model is such a queue; where none applies, the reason.
+
+Every task unit that takes time is a station. A station is analysed if its units are its own, so that its
+frames wait for nothing but each other. What arrives there decides the result: Poisson arrivals (kept by
+routes that choose independently of the instants, and by M/M/c stations, Burke 1956), equal gaps, or gaps
+known by two moments (Whitt's QNA rules, Bell System Technical Journal 62(9), 1983). Latency is from last bit
+in to first bit out (S9): stations on the way and the wait for the outgoing link, not the transmission.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from routecast.evaluate._queueing import (
+    DD1,
+    GIG1K,
+    MG1,
+    DD1Interrupted,
+    DD1SetUp,
+    GIGc,
+    MG1SetUp,
+    MixedTime,
+    MMc,
+    MMcK,
+    Queue,
+    ServiceMix,
+    SetUpAdded,
+    Tandem,
+    quantile_s,
+)
+from routecast.evaluate.solve._arrivals import Arriving, depart, enter, merge, split
+from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve._limits import queue_in_window, window_notes
+from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
+from routecast.evaluate.solve._size_dependent_loss import admitted_by_size
+from routecast.evaluate.solve._stations import (
+    OVERLOADED,
+    FullQueue,
+    PolledQueue,
+    SharedQueue,
+    SharedUnits,
+    Station,
+    behind_link,
+    law_of,
+)
+from routecast.evaluate.solve._unknown_shares import SPREAD, Absences, absences_of, why_unknown
+from routecast.evaluate.solve.flow import FlowGraph, Foreseen, Vector
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.trial import Delay
+from routecast.load.offered import line_rate_pps
+from routecast.quantity.schema import field, value
+from routecast.router.model import RandomTime, TaskUnit
+
+_RARE = 1e-6
+_RARE_LOSS = 1e-3
+_LITTLE = 5e-3
+"""What chance may add to a loss that is called known; the answer states it."""
+_NOTABLE_LOSS = 1e-5
+_LIGHT = 0.6
+_LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
+_LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
+"""How far a mean latency lies from the simulator's, as a share of it: in general, with windows, and where frames at
+equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two chosen in sight of its seeds)."""
+_LOSS_ERROR, _LOSS_ERROR_BURSTS = 0.01, 0.04
+"""How far a loss by overload lies from the simulator's in nearly all random routers, as a share of the frames: with
+one size of frames that do not come in bursts, and else (``benches/fuzz_models.py``)."""
+
+
+def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
+    """Return the completion times of services that are interrupted; ``mix`` has their means already.
+
+    ``E[C²] = E[S²]·s² + E[S]·r·E[D²]`` with ``s = 1 + r·E[D]`` at rate r (Avi-Itzhak and Naor, Operations Research
+    11(3), 1963); one variation for all sizes gives the mix its two moments.
+    """
+    if cost.scatter_s <= 0.0:
+        return mix
+    second = math.fsum(share * time**2 for share, time in zip(mix.shares, mix.times_s, strict=True))
+    if second <= 0.0:
+        return mix
+    return replace(mix, scv=mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second, law="other")
+
+
+def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> Queue | None:
+    """Return the queue of one interrupted server with equal gaps and constant service; None where it is not that.
+
+    Nor is it where interruptions are so long that they overflow the queue often: laws by two moments know of its end.
+    """
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    constant = task.service.variation == "deterministic" and station.exact and station.mix.is_one_size
+    if cost.scatter_s <= 0.0 or not constant or arriving.kind != "regular" or len(task.needs) > 1:
+        return None
+    interruptions = fluid.model.pool(task.needs[0].pool).interruptions
+    if interruptions is None or task.needs[0].units > 1 or station.servers > 1 or station.load >= 1.0:
+        return None
+    queue = DD1Interrupted(
+        arrival_pps=station.rate_pps,
+        service_s=station.mix.mean_s / cost.stretch,
+        interruptions=interruptions,
+        room_frames=station.room - station.servers,
+    )
+    return queue if queue.loss_ratio <= _RARE_LOSS else None
+
+
+@value
+class SetUp:
+    """What passes between the frame that wakes a task unit and the work on it."""
+
+    sleep: RandomTime | MixedTime = field("The wake-up, and the way out of a sleep state")
+    work_s: float = field("Work of the interrupt")
+
+    @property
+    def longest_s(self) -> float:
+        """Time that it hardly ever exceeds."""
+        return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
+
+
+def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> SetUp | None:
+    """Return the set-up of a task unit that interrupts wake, or whose unit falls asleep; None if it takes no time."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    factor = float(fluid.factor[index])
+    work_s = cost.interrupt_s * factor
+    wakeup = task.activation.wakeup or RandomTime()
+    if not cost.rest and cost.linger_s <= 0.0:
+        if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
+            return None
+        return SetUp(sleep=wakeup, work_s=work_s)
+    if station.load >= 1.0:
+        return None
+    set_up = cost.set_ups(
+        station.rate_pps / station.servers, factor, even=arriving.kind == "regular" and station.servers == 1
+    )
+    mixed = MixedTime(parts=tuple(set_up), random=wakeup)
+    return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
+
+
+def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) -> tuple[Queue | None, str]:
+    """Return the queue of a server that sleeps, given that of one that does not; or None and why there is none."""
+    if isinstance(queue, FullQueue) or station.load >= 1.0:
+        return queue, "" if station.load > 1.0 else "is just full"
+    if station.servers > 1:
+        return None, "sleeps until a frame comes and then works on several frames at once"
+    # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
+    during = station.rate_pps * set_up.longest_s
+    spread = SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
+    waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
+    if during + spread + waits > station.room:
+        room = station.room - station.servers
+        return (None, f"can lose frames from its queue of {room} while it wakes, of which no closed form is known")
+    if arriving.kind == "poisson" and not isinstance(queue, (GIG1K, GIGc, MMcK)) and queue.loss_ratio <= 0.0:
+        return MG1SetUp(arrival_pps=station.rate_pps, queue=queue, set_up=set_up.sleep, work_s=set_up.work_s), ""
+    if arriving.kind == "regular" and station.mix.is_one_size:
+        alone = DD1SetUp(
+            arrival_pps=station.rate_pps, service_s=station.mix.mean_s, set_up=set_up.sleep, work_s=set_up.work_s
+        )
+        return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
+    if arriving.kind == "poisson":
+        return None, "sleeps until a frame comes and loses frames by chance, of which no closed form is known"
+    return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"
+
+
+class ServiceTimes:
+    """Service times under the contention of a fluid state."""
+
+    def __init__(self, fluid: Fluid) -> None:
+        self.fluid = fluid
+        share_by_bytes = fluid.load.frames.share_by_bytes
+        self.sizes_bytes = tuple(share_by_bytes)
+        self.shares = tuple(share_by_bytes.values())
+        """Of the frame sizes of the load, smallest first."""
+        self._known: dict[tuple[object, ...], ServiceMix] = {}
+
+    def of(self, index: int, shares: tuple[float, ...] = ()) -> ServiceMix:
+        """Return the service times of a task unit for other shares of the frame sizes, or the load's own."""
+        fluid = self.fluid
+        task, cost = fluid.graph.tasks[index], fluid.costs[index]
+        # The interrupt that opens a busy cycle is its set-up, not a part of its services.
+        alone = cost.drains and cost.batch_s <= 0.0
+        mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
+        pool = task.needs[0].pool if task.needs else ""
+        # The model holds its services for as long as this lives, so that their identities are their own.
+        key = (id(task.service), pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
+        if key not in self._known:
+            self._known[key] = self._found(task, cost, mean_s, shares or self.shares)
+        return self._known[key]
+
+    def _found(self, task: TaskUnit, cost: Cost, mean_s: float, shares: tuple[float, ...]) -> ServiceMix:
+        frequency_hz = self.fluid.model.pool(task.needs[0].pool).frequency_hz if task.needs else None
+        times = [
+            task.service.mean_s(size, frequency_hz=frequency_hz, batch_frames=task.batch_frames)
+            for size in self.sizes_bytes
+        ]
+        whole = math.fsum(share * time for share, time in zip(self.shares, times, strict=True))
+        scale = mean_s / whole if whole > 0.0 else 1.0
+        law = task.service.variation
+        mix = ServiceMix(
+            shares=shares,
+            times_s=tuple(time * scale for time in times),
+            scv=task.service.squared_cv,
+            law=law if law in {"deterministic", "exponential", "gamma"} else "other",
+        )
+        return completed(mix, cost)
+
+
+_NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
+_NOTABLE = 0.01
+_LINK = "M/G/1 at the outgoing link (approximation)"
+
+
+def total_delay(
+    graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
+) -> tuple[Delay, Delay]:
+    """Return latency and waiting time of the frames that are forwarded.
+
+    ``rates``: arriving rate by node and stream; ``admitted``: by node: share of the arriving frames that is served;
+    ``queues`` and ``port_wait_s``: by node: the station's queue; the wait for the outgoing link.
+    """
+    through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
+    sojourn_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items()) + port_s
+    waiting_s = sum(through[i] / forwarded * queue.waiting_mean_s for i, queue in queues.items()) + port_s
+    chain = _chain(rates, queues, forwarded, port_s)
+    if chain is not None:
+        return chain.sojourn(), chain.waiting()
+    method = ", ".join(dict.fromkeys(queue.method for queue in queues.values()))
+    one_each = math.isclose(sum(through.values()), forwarded, rel_tol=1e-6) and _parallel_only(graph, queues)
+    series = len(queues) > 1 and not one_each
+
+    def delay(mean_s: float, tails: list[tuple[float, Callable[[float], float]]]) -> Delay:
+        behind = port_s > _NOTABLE * mean_s
+        named = ", ".join(filter(None, [method, _LINK if behind else ""])) or "no station takes time"
+        if behind or not one_each:
+            return Delay(mean_s=mean_s, method=named + ("; means add up, percentiles do not" if series else ""))
+        return _mixture(mean_s, named, tails)
+
+    shares = {i: through[i] / forwarded for i in queues}
+    return (
+        delay(sojourn_s, [(shares[i], queue.sojourn_tail) for i, queue in queues.items()]),
+        delay(waiting_s, [(shares[i], queue.waiting_tail) for i, queue in queues.items()]),
+    )
+
+
+def link_matters(
+    graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
+) -> bool:
+    """Whether the wait for outgoing links is more than one per cent of the latency."""
+    through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
+    inside_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items())
+    return port_s > _NOTABLE * (inside_s + port_s)
+
+
+def _through(
+    graph: FlowGraph, rates: Vector, admitted: Vector, queues: Mapping[int, Queue], port_wait_s: Mapping[int, float]
+) -> tuple[dict[int, float], float, float]:
+    """Return the rate of later forwarded frames by station, of all of them, and their mean wait for a link."""
+    survive = graph.surviving(admitted, rates)
+    through = {i: float(rates[i].sum()) * float(admitted[i]) * float(survive[i]) for i in queues}
+    out = {node: float(rates[node].sum()) * float(admitted[node]) for node in range(len(graph.tasks), graph.exit + 1)}
+    forwarded = sum(out.values())
+    return through, forwarded, sum(wait * out[node] / forwarded for node, wait in port_wait_s.items())
+
+
+def _parallel_only(graph: FlowGraph, queues: Mapping[int, Queue]) -> bool:
+    """Whether no station lies behind another one."""
+    behind: set[int] = set()
+    for index in range(len(graph.tasks)):
+        if index in behind and index in queues:
+            return False
+        if index in behind or index in queues:
+            behind.update(node for node, _ in graph.edges[index])
+    return True
+
+
+def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s: float) -> Tandem | None:
+    """Return the Jackson tandem that the stations are, if they are one that every frame goes through."""
+    stations = [queue for queue in queues.values() if isinstance(queue, MMc)]
+    if len(stations) < 2 or len(stations) != len(queues) or port_s > 0.0:
+        return None
+    whole = all(math.isclose(float(rates[i].sum()), forwarded, rel_tol=1e-9) for i in queues)
+    return Tandem(stations=tuple(stations)) if whole else None
+
+
+def gathered(notes: list[str]) -> tuple[str, ...]:
+    """Say once what holds for several places: ``"core 0" and 3 more: …``."""
+    places: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        match = _NOTE.fullmatch(note)
+        name, rest = (match[1], match[2]) if match else ("", note)
+        places.setdefault(rest, []).append(name)
+    return tuple(
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{rest}" for rest, names in places.items()
+    )
+
+
+def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[float], float]]]) -> Delay:
+    def tail(time_s: float) -> float:
+        return math.fsum(share * part_s(time_s) for share, part_s in parts)
+
+    return Delay(
+        mean_s=mean_s,
+        p50_s=quantile_s(tail, mean_s, 0.5),
+        p90_s=quantile_s(tail, mean_s, 0.9),
+        p99_s=quantile_s(tail, mean_s, 0.99),
+        p999_s=quantile_s(tail, mean_s, 0.999),
+        method=method,
+    )
+
+
+_IDLE_LINK = 0.01
+_JUST_FULL = 1e-3
+_KNOWN = 1e-5
+
+
+@value
+class DelayAnswer:
+    """Loss by place, served work, latency and waiting where known, queue lengths, and notes."""
+
+    drops_pps: Mapping[str, float]
+    work_pps: Mapping[str, float] = field("By task unit, what is served, in frames of the load's mean size")
+    forwarded_bytes: float = field("Mean size of the frames that leave by a port")
+    latency: Delay | None = None
+    waiting: Delay | None = None
+    queue_frames: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    arriving: Mapping[str, str] = field(
+        'By task unit, how frames come to it: ``"poisson"``, ``"regular"``, …', default_factory=dict
+    )
+    notes: tuple[str, ...] = ()
+    loss_unknown: str = field("Why it is not known what is lost by chance; empty if it is known", default="")
+    latency_error_s: tuple[float, float] = field("How far the mean latency may lie below and above", default=(0.0, 0.0))
+    loss_error_ratio: float = field("How far the loss by overload may lie off, where it is known", default=0.0)
+    by_chance_ratio: float = field("The most that chance adds to the loss, where it is known", default=0.0)
+    may_lose: tuple[str, ...] = field("Places that chance may make lose a notable share", default=())
+
+
+def delays(fluid: Fluid) -> DelayAnswer:
+    """Walk the task graph in order, take each station as a queue, add up delays and losses."""
+    walk = _Walk(fluid)
+    for index in range(len(fluid.graph.tasks)):
+        walk.station(index)
+    for number in range(fluid.graph.ports):
+        walk.port_out(number)
+    return walk.answer()
+
+
+_Parts = tuple[FlowGraph, Vector, Vector, Mapping[int, Queue], Mapping[int, float]]
+
+
+class _Walk:
+    def __init__(self, fluid: Fluid) -> None:
+        self.fluid = fluid
+        self.graph = fluid.graph
+        self.arriving: dict[int, list[Arriving]] = {}
+        self.admitted = np.ones(self.graph.exit + 1)
+        self.queues: dict[int, Queue] = {}
+        self.rates = self.graph.entering(fluid.offered)
+        """Complete for a node once all before it have been taken."""
+        self.service = ServiceTimes(fluid)
+        self.notes: list[str] = []
+        self.unknown = ""
+        self.loss_unknown = ""
+        """Why what is lost by chance is not known."""
+        self.may_lose: list[str] = []
+        self.cut_short = False
+        """Whether interruptions overflow a queue, of which two moments say little."""
+        self.by_chance = 0.0
+        """What it is bounded by, of the offered load."""
+        self.port_wait_s: dict[int, float] = {}
+        self.guessed: list[str] = []
+        self.foreseen: Foreseen | None = None
+        """Members of shared units may come later on the way, where nothing is lost yet."""
+        self.lost: list[int] = []
+        """Task units that it has yet to be told lose frames."""
+        self.units: dict[int, SharedUnits] = {}
+        self.common: dict[int, SharedQueue | None] = {}
+        """By shared component: its queue, until what is lost changes what arrives."""
+        self.sizes: dict[int, tuple[float, ...]] = {}
+        self.kinds: dict[str, str] = {}
+        for node, arriving in enter(fluid).items():
+            self.arriving.setdefault(node, []).append(arriving)
+
+    @cached_property
+    def absences(self) -> Absences:
+        """What a queue needs room for besides fluctuation."""
+        return absences_of(self.fluid)
+
+    @cached_property
+    def unknown_shares(self) -> list[str]:
+        """By task unit: why it is not known what it gets of units that it shares; empty where it is."""
+        fluid, tasks = self.fluid, self.graph.tasks
+        rates, factor = fluid.rates.sum(axis=1).tolist(), fluid.factor.tolist()
+        reasons = [""] * len(tasks)
+        for part in fluid.components:
+            threads = fluid.steady is not None
+            why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
+            for index, _ in part.members:
+                reasons[index] = reasons[index] or why
+        return reasons
+
+    def station(self, index: int) -> None:
+        """Take one task unit: its queue, its loss, what departs from it."""
+        self._station(index)
+        if self.admitted[index] != 1.0:
+            self.lost.append(index)
+        self.graph.pass_on(index, self.rates, float(self.admitted[index]))
+
+    def _station(self, index: int) -> None:
+        fluid = self.fluid
+        task, cost = self.graph.tasks[index], fluid.costs[index]
+        if index not in self.arriving:
+            return
+        arriving = merge(self.arriving[index])
+        self.kinds[task.name] = arriving.kind
+        row = self.rates[index]
+        rate = float(np.add.reduce(row))
+        if rate <= 0.0:
+            return
+        departing = arriving
+        inside = queue_in_window(fluid, index, arriving, rate)
+        if inside is not None:
+            self.queues[index] = inside
+            self.admitted[index] = 1.0 - inside.loss_ratio
+            # A frame carries its units: whoever waits for room holds what others wait for.
+            chance = self._chance_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
+            self._may_lose(task.name, rate, chance, f'"{task.name}" is in a window and has little room')
+            why = "follows a window, behind which frames go as its units allow"
+            departing = Arriving(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
+        elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
+            mix = self.service.of(index, arriving.sizes)
+            taken_in = self._taken_in(index, rate, arriving, mix)
+            served = replace(mix, shares=taken_in) if taken_in else mix
+            queue, reason = self._queue(index, rate, arriving, served)
+            if queue is None:
+                self.unknown = self.unknown or f'"{task.name}" {reason}'
+                self.admitted[index] = self._fluid_ratio(index, rate)
+                shares = self.unknown_shares[index] or self._sorted_by_size(index, mix)
+                chance = 1.0 if shares else self._chance(index, rate, arriving, mix)
+                self._may_lose(task.name, rate, chance, f'"{task.name}" {reason}{shares and f", {shares}"}')
+            else:
+                self.queues[index] = self._polled(index, rate, queue, mix)
+                self.cut_short |= cost.scatter_s > 0.0 and queue.loss_ratio > _RARE_LOSS and rate * mix.mean_s < 1.0
+                self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
+                if isinstance(queue, FullQueue):
+                    chance = self._chance(index, rate, arriving, mix)
+                    self._may_lose(task.name, rate, chance, f'"{task.name}" gets long bursts')
+            servers = max(self._units(index), 1)
+            departing = depart(
+                arriving,
+                queue,
+                utilisation=min(rate * mix.mean_s / servers, 1.0),
+                service=served,
+                servers=servers,
+                station=index,
+                constant=mix.law == "deterministic" and self._exact(index),
+                least_s=self._least_s(index, mix) if servers == 1 else 0.0,
+                sizes=taken_in or arriving.sizes,
+            )
+        self.sizes[index] = departing.sizes
+        for node, fraction in self.graph.edges[index]:
+            share = float(row.dot(fraction)) / rate
+            if share > 0.0:
+                self.arriving.setdefault(node, []).append(
+                    split(departing, rate * share, share, fluid, index, node, fraction)
+                )
+
+    def _fluid_ratio(self, index: int, rate: float) -> float:
+        """Share that the fluid state serves, of what arrives after the losses found by queueing theory upstream."""
+        fluid = self.fluid
+        if fluid.admitted_ratio[index] >= 1.0:
+            return 1.0
+        served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+        return min(1.0, served / rate)
+
+    def _chance(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
+        """Bound the loss that chance adds to the fluid one at a task unit without a law; 1 where nothing bounds it.
+
+        What comes while the server is away (moderation, wake-up, another's turn) and what the station before hands on
+        at once is taken off the room.
+        """
+        load = self.absences.load[index]
+        overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
+        if overloaded and self.fluid.steady is not None:
+            return 1.0  # the rates of threads in overload are approximate themselves
+        came = rate * self.absences.away_s[index]
+        room = (
+            self.graph.tasks[index].queue_frames - came - SPREAD * math.sqrt(came) - self.absences.bursts_frames[index]
+        )
+        return self._overflow(load, room, arriving, mix)
+
+    def _chance_in_window(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> float:
+        """Bound the loss by chance where a window begins; inside it frames hold their units and find room."""
+        windows, inside = self.fluid.windows, self.fluid.inside
+        assert windows is not None
+        assert inside is not None
+        if self._is_held_up():
+            return 1.0  # a unit that is held up holds up all windows that want it
+        if index not in windows.enter:
+            return 0.0
+        load = rate / float(inside.most_pps[windows.enter.index(index)])
+        if load > _LIGHT:
+            return 1.0  # what windows let through together is itself an approximation
+        return self._overflow(
+            load, self.graph.tasks[index].queue_frames - self.absences.bursts_frames[index], arriving, mix
+        )
+
+    def _is_held_up(self) -> bool:
+        """Whether interruptions or services that vary much hold units inside windows up."""
+        windows, fluid = self.fluid.windows, self.fluid
+        assert windows is not None
+        services = [self.graph.tasks[inside].service for inside in windows.inside]
+        interrupted = any(pool.interruptions is not None for pool in fluid.model.pools)
+        return interrupted or any(each.squared_cv > 1.0 for each in services)
+
+    def _overflow(self, load: float, room: float, arriving: Arriving, mix: ServiceMix) -> float:
+        """Bound the loss that chance adds in a queue with so much room, by the diffusion of GI/G/1/K.
+
+        Arrivals of which nothing is known count as random, and all variation counts twice, or three times where
+        frames come on and off: their bursts go through routes as a whole. Of 600 random routers without overload that
+        this bounded to 0.5 % or less, the simulator found none beyond the bound by more than 0.5 %.
+        """
+        if room <= 0.0 or load <= 0.0:
+            return 1.0 if load > 0.0 else 0.0
+        scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self.fluid.load.arrivals.interarrival_scv, 1.0)
+        caution = 3.0 if self.fluid.load.arrivals.kind == "on_off" else 2.0
+        queue = GIG1K(
+            arrival_pps=load,
+            arrival_scv=caution * scv,
+            service_s=1.0,
+            service_scv=caution * max(mix.squared_cv, 0.0),
+            capacity_frames=math.floor(room) + 1,
+        )
+        return queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
+
+    def _may_lose(self, place: str, rate: float, chance: float, why: str) -> None:
+        """Take note of what chance may lose at a place."""
+        lost_ratio = min(chance, 1.0) * rate / float(self.fluid.offered.sum())
+        self.by_chance += lost_ratio
+        if lost_ratio > _NOTABLE_LOSS:
+            self.may_lose.append(place)
+        if self.by_chance > _LITTLE:
+            self.loss_unknown = self.loss_unknown or why
+
+    def _least_s(self, index: int, mix: ServiceMix) -> float:
+        """Least service time, uninterrupted, of a task unit whose times are known; 0 where they are not."""
+        constant = self.graph.tasks[index].service.variation == "deterministic" and self._exact(index)
+        return min(mix.times_s) / self.fluid.costs[index].stretch if constant else 0.0
+
+    def _exact(self, index: int) -> bool:
+        """Whether the service time is no mean over contention."""
+        return abs(float(self.fluid.factor[index]) - 1.0) <= _KNOWN
+
+    def _taken_in(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[float, ...]:
+        """Return the share of each size in what an overloaded queue takes in; empty where it is as what comes."""
+        fluid, task, servers = self.fluid, self.graph.tasks[index], max(self._units(index), 1)
+        if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or self._obstacle(index):
+            return ()
+        if (
+            arriving.spacing is None
+            or arriving.spacing.origin < 0
+            or fluid.load.arrivals.kind not in {"cbr", "poisson"}
+        ):
+            self.notes.append(f'"{task.name}": its loss is taken as the same for all frame sizes, an approximation')
+            return ()
+        room = servers + task.queue_frames
+        ratio = admitted_by_size(fluid, arriving.spacing.origin, rate, mix, servers=servers, room=room)
+        inside = [share * size_ratio for share, size_ratio in zip(mix.shares, ratio, strict=True)]
+        return tuple(bound / math.fsum(inside) for bound in inside)
+
+    def _sorted_by_size(self, index: int, mix: ServiceMix) -> str:
+        """Say why the loss of an overloaded queue at shared units hangs on the sizes; empty where it does not."""
+        shared = any(len(part.members) > 1 for part, _ in self.fluid.uses[index])
+        if not shared or self.fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
+            return ""
+        return "and large frames find room more often than small ones, which come closer together"
+
+    def _obstacle(self, index: int) -> str:
+        """Why a task unit is no queue of its own; empty if it is one."""
+        fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
+        if fluid.steady is not None:
+            threaded = task.thread or task.holds_back or task.activation.kind == "thread"
+            if threaded or fluid.steady.machine.passage.looked_at(index):
+                return "is a thread, of whose turns and rings no closed form is known"
+        if len(task.needs) > 1:
+            return "needs units of several pools at once"
+        costs = cost.interrupt_s > 0.0 and not cost.drains
+        if task.activation.kind == "interrupt" and (costs or cost.moderation_s > 0.0):
+            return "is activated by interrupts"
+        if cost.batch_s > 0.0:
+            return "pays a cost per batch"
+        if self._units(index) == 0:
+            return "can have fewer frames in service than it asks for"
+        for part, _ in fluid.uses[index]:
+            if len(part.members) > 1:
+                other = next(member for member, _ in part.members if member != index)
+                return f'shares units of pool "{part.pool.name}" with "{fluid.graph.tasks[other].name}"'
+        return ""
+
+    def _units(self, index: int) -> int:
+        """How many frames may be in service at once."""
+        task = self.graph.tasks[index]
+        if not self.fluid.uses[index]:
+            return task.parallel
+        part, units = self.fluid.uses[index][0]
+        return served_at_once(task, len(part.units) // units)
+
+    def _queue(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[Queue | None, str]:
+        obstacle = self._obstacle(index)
+        if obstacle:
+            return self._shared_queue(index, arriving), obstacle
+        task, servers = self.graph.tasks[index], self._units(index)
+        frames = self.fluid.load.frames
+        station = Station(
+            rate_pps=rate,
+            mix=mix,
+            servers=servers,
+            room=servers + task.queue_frames,
+            independent=mix.is_one_size or frames.order == "random",
+            exact=self._exact(index),
+        )
+        if mix.shares != self.service.of(index, arriving.sizes).shares:
+            self.notes.append(
+                f'"{task.name}" drops more small frames than large ones, before which the link leaves longer gaps'
+            )
+            return station.full_queue, ""
+        queue, reason = interrupted(self.fluid, index, station, arriving), ""
+        if queue is None:
+            queue, reason = law_of(station, arriving, self.notes.append)
+        sleep = set_up_of(self.fluid, index, station, arriving)
+        if queue is not None and sleep is not None:
+            queue, reason = asleep(station, queue, arriving, sleep)
+        if queue is not None and arriving.kind == "poisson":
+            exact = sleep is None and self._whole_port(rate, arriving, station)
+            queue = behind_link(queue, arriving.link_wait_s, exact=exact)
+        return queue, reason
+
+    def _polled(self, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
+        """Return an overloaded queue as it is behind polls that take a batch out of it at once."""
+        activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(self._units(index), 1)
+        if activation.kind != "interrupt" or activation.discipline != "gated" or load <= 1.0:
+            return queue
+        return PolledQueue(
+            queue=queue, service_s=mix.mean_s, load=load, batch_frames=self.fluid.costs[index].batch_frames
+        )
+
+    def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:
+        """Whether one server of a constant time gets all frames of one port, one size, and loses none."""
+        spacing, graph = arriving.spacing, self.graph
+        if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
+            return False
+        by_port = graph.by_port(self.fluid.offered)
+        alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
+        return alone and station.mix.is_one_size and station.exact and self.fluid.load.frames.is_fixed
+
+    def _shared_queue(self, index: int, arriving: Arriving) -> Queue | None:
+        fluid = self.fluid
+        parts = [part for part, _ in fluid.uses[index]]
+        if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
+            return None
+        queue = self._common_queue(parts[0])
+        if queue is not None and "approximat" in queue.method:
+            name = parts[0].pool.name
+            self.notes.append(f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation')
+        return None if queue is None else replace(queue, service_s=self.service.of(index).mean_s)
+
+    def _common_queue(self, part: Component) -> SharedQueue | None:
+        key = id(part)
+        if key not in self.units:
+            self.units[key] = SharedUnits(part, self.fluid, self.service.of)
+        if not self.units[key].plain:
+            return None
+        if self.foreseen is None:
+            self.foreseen = Foreseen(self.graph, self.fluid.offered, self.admitted)
+        elif self.foreseen.lose(self.lost):
+            self.common.clear()
+        self.lost.clear()
+        if key not in self.common:
+            self.common[key] = self.units[key].queue(self.foreseen.total)
+        return self.common[key]
+
+    def port_out(self, number: int) -> None:
+        """Take the wait for the outgoing link."""
+        fluid = self.fluid
+        node = len(self.graph.tasks) + number
+        port = fluid.model.ports[number]
+        rate = float(np.add.reduce(self.rates[node]))
+        if rate <= 0.0:
+            return
+        times = tuple(1.0 / line_rate_pps(port.link_bps, size) for size in self.service.sizes_bytes)
+        arriving = merge(self.arriving.get(node, []))
+        self.sizes[node] = arriving.sizes
+        mix = ServiceMix(shares=arriving.sizes or self.service.shares, times_s=times)
+        load = rate * mix.mean_s
+        regular = arriving.kind == "regular" and mix.is_one_size
+        spaced = arriving.spacing is not None and arriving.spacing.fits(max(times))
+        if load < _IDLE_LINK or spaced or (regular and load <= 1.0 + 1e-9):
+            self.port_wait_s[node] = 0.0
+            return
+        if load >= OVERLOADED:
+            self.admitted[node] = 1.0 / load
+            self.port_wait_s[node] = (port.tx_ring_frames + 0.5) * mix.mean_s
+        elif load > 1.0 - _JUST_FULL:
+            self.admitted[node] = min(1.0 / load, 1.0)
+            self.unknown = self.unknown or f'"{port.name} out" is just full'
+        else:
+            # No longer than through a full ring.
+            longest_s = port.tx_ring_frames * mix.mean_s
+            self.port_wait_s[node] = min(MG1(arrival_pps=rate, service=mix).waiting_mean_s, longest_s)
+            if arriving.kind != "poisson":
+                self.guessed.append(port.name)
+        before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
+        room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
+        chance = self._overflow(load, room, arriving, mix)
+        self._may_lose(
+            f"{port.name} out", rate, chance, f'"{port.name} out" can fill its ring, of which no closed form is known'
+        )
+
+    def answer(self) -> DelayAnswer:
+        """Put the parts together."""
+        graph, fluid = self.graph, self.fluid
+        arriving = self.rates.sum(axis=1)
+        served: list[float] = (arriving * self.admitted).tolist()
+        lost: list[float] = (arriving * (1.0 - self.admitted)).tolist()
+        names = [task.name for task in graph.tasks] + [f"{port.name} out" for port in fluid.model.ports]
+        least = 1e-12 * float(fluid.offered.sum())
+        drops = {name: rate for name, rate in zip(names, lost, strict=False) if rate > least}
+        work = {task.name: served[index] * self._work_ratio(index) for index, task in enumerate(graph.tasks)}
+        queue_frames = {
+            graph.tasks[index].name: queue.waiting_mean_s * served[index] for index, queue in self.queues.items()
+        }
+        latency = waiting = None
+        latency_error = (0.0, 0.0)
+        parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
+        if self.loss_unknown and (fluid.windows is None or self._is_held_up()):
+            self.unknown = self.unknown or f"what is lost is not known: {self.loss_unknown}"
+        if self.unknown:
+            self.notes.append(f"no latency: {self.unknown}")
+        else:
+            latency, waiting = total_delay(*parts)
+            latency_error = self._latency_error(latency.mean_s, parts)
+            if self.guessed and link_matters(*parts):
+                self.notes.append("the wait for outgoing links is that of frames at random instants, an approximation")
+        return DelayAnswer(
+            drops_pps=drops,
+            work_pps=work,
+            forwarded_bytes=self._forwarded_bytes(served),
+            latency=latency,
+            waiting=waiting,
+            queue_frames=queue_frames,
+            arriving=self.kinds,
+            notes=gathered(self.notes + window_notes(fluid)),
+            loss_unknown=self.loss_unknown,
+            latency_error_s=latency_error,
+            loss_error_ratio=self._loss_error(sum(drops.values()) / float(fluid.offered.sum())),
+            by_chance_ratio=self.by_chance,
+            may_lose=tuple(self.may_lose),
+        )
+
+    def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:
+        """Return how far below and above a mean latency may lie.
+
+        Where frames do not come to a link at random instants, its wait is between none and that of random ones.
+        """
+        graph, rates, admitted, queues, port_wait_s = parts
+        _, _, port_s = _through(graph, rates, admitted, {}, port_wait_s)
+        guessed_s = port_s if self.guessed else 0.0
+        rest_s = mean_s - guessed_s
+        share = _LATENCY_ERROR
+        if self.fluid.windows is not None:
+            share = _LATENCY_ERROR_WINDOWS
+        if self.cut_short:
+            share = _LATENCY_ERROR_INTERRUPTED
+        for queue in queues.values():
+            sleeps = isinstance(queue, SetUpAdded)
+            awake = queue.queue if isinstance(queue, SetUpAdded) else queue
+            interrupted_too = isinstance(awake, DD1Interrupted)
+            share = max(
+                share, _LATENCY_ERROR_SET_UPS if sleeps else 0.0, _LATENCY_ERROR_INTERRUPTED if interrupted_too else 0.0
+            )
+        return guessed_s + share * rest_s, share * rest_s
+
+    def _loss_error(self, lost_ratio: float) -> float:
+        load = self.fluid.load
+        calm = load.frames.is_fixed and load.arrivals.kind != "on_off" and not self.cut_short
+        error = _LOSS_ERROR if calm else _LOSS_ERROR_BURSTS
+        return error * min(1.0, lost_ratio / _LOSS_ERROR)
+
+    def _work_ratio(self, index: int) -> float:
+        """Mean work of the frames served at a task unit, over that of the load's mix."""
+        sizes = self.sizes.get(index, ())
+        if not sizes or sizes == self.service.shares:
+            return 1.0
+        whole_s = self.service.of(index).mean_s
+        return self.service.of(index, sizes).mean_s / whole_s if whole_s > 0.0 else 1.0
+
+    def _forwarded_bytes(self, served: list[float]) -> float:
+        """Mean size of what leaves by the ports."""
+        frames = self.fluid.load.frames
+        total, in_all = 0.0, 0.0
+        for node in range(len(self.graph.tasks), self.graph.exit):
+            rate, shares = served[node], self.sizes.get(node, ())
+            mean = (
+                math.fsum(share * size for share, size in zip(shares, self.service.sizes_bytes, strict=True))
+                if shares
+                else frames.mean_bytes
+            )
+            total, in_all = total + rate, in_all + rate * mean
+        return in_all / total if total > 0.0 else frames.mean_bytes

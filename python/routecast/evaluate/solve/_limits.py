@@ -1,0 +1,418 @@
+"""What limits a router of threads: a thread that is one unit long, a set of units, a link.
+
+Windows as limits: how much their units let through, where the time inside goes, and how late frames are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from routecast.evaluate._queueing import GIGc, Queue
+from routecast.evaluate.solve._arrivals import Arriving
+from routecast.evaluate.solve._machine import ThreadMachine
+from routecast.evaluate.solve._throughput import Lossless, Steady, lossless_of
+from routecast.evaluate.solve._windows import Inside, Windows
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.trial import TIE, Bottleneck, Resource
+from routecast.load.offered import line_rate_pps
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.quantity.schema import field, value
+
+_MOST_ROUNDS = 10
+_ROUGHLY = 1e-3
+_TOLERANCE = 1e-7
+_NOTABLE = 0.05
+
+
+@value
+class InWindow(Queue):
+    """A task unit inside a window, or the wait for one: means alone."""
+
+    service_s: float
+    waiting_s: float
+    lost_ratio: float = field("Of the frames that come", default=0.0)
+
+    @property
+    def method(self) -> str:
+        """What it comes from."""
+        return "mean values of windows"
+
+    @property
+    def loss_ratio(self) -> float:
+        """What the fluid state loses."""
+        return self.lost_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean wait."""
+        return self.waiting_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Wait and service."""
+        return self.waiting_s + self.service_s
+
+
+def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: float) -> InWindow | None:
+    """Return a task unit inside a window, or where one begins, as a queue; None where it is neither."""
+    windows, inside = fluid.windows, fluid.inside
+    if windows is None or inside is None:
+        return None
+    service_s = float(fluid.service_s[index])
+    if index in windows.enter:
+        place = windows.enter.index(index)
+        most, units = float(inside.most_pps[place]), float(windows.units[place])
+        lost = max(1.0 - float(inside.pps[place]) / rate_pps, 0.0)
+        frames = fluid.graph.tasks[index].queue_frames
+        if lost > _TOLERANCE or rate_pps >= most:
+            waiting_s = frames / max(float(inside.pps[place]), 1e-300)
+        else:
+            scv = arriving.scv if arriving.kind != "regular" else 0.0
+            waits = GIGc(
+                arrival_pps=rate_pps,
+                arrival_scv=scv,
+                service_s=units / most,
+                service_scv=0.0,
+                servers=max(int(units), 1),
+            )
+            waiting_s = min(waits.waiting_mean_s, frames / rate_pps)
+        return InWindow(service_s=service_s, waiting_s=waiting_s, lost_ratio=lost if lost > _TOLERANCE else 0.0)
+    if index in windows.inside:
+        station = windows.station.get(index, -1)
+        waiting_s = float(inside.wait_s[station]) if station >= 0 else 0.0
+        return InWindow(service_s=service_s, waiting_s=waiting_s)
+    return None
+
+
+def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Found]:
+    """Return the windows with what their units could carry if no station were full.
+
+    The waits inside are those at the greatest rate of this load that all windows and the stations in them let through.
+
+    ``visits``: frames by node for each frame of the intended load.
+    """
+    windows, now = fluid.windows, fluid.inside
+    if windows is None or now is None:
+        return []
+    share = visits[list(windows.enter)]
+    critical = _critical(windows, share)
+    limits = []
+    for place, enter in enumerate(windows.enter):
+        task = fluid.graph.tasks[enter]
+        used = min(float(now.pps[place] * now.residence_s[place] / windows.units[place]), 1.0)
+        resource = Resource(
+            name=windows.pools[place],
+            kind="pool",
+            utilisation_ratio=used,
+            capacity_pps=float(critical.alone_pps[place] / share[place]),
+        )
+        limits.append((resource, _why(windows, critical, place, task.name)))
+    return limits
+
+
+def _critical(windows: Windows, share: Vector) -> Inside:
+    """Return the state at the greatest rate that nobody cuts."""
+    work = share @ windows.demand_s
+    full = np.divide(windows.servers, work, out=np.full(len(work), np.inf), where=work > 0.0)
+    own_s = windows.demand_s.sum(axis=1) + windows.delay_s
+    highest = min(float(np.min(windows.units / np.maximum(own_s * share, 1e-300))), float(full.min(initial=np.inf)))
+    rate = highest
+    inside = windows.passing(share * rate)
+    for _ in range(_MOST_ROUNDS):
+        reached = min(float(np.min(inside.most_pps / share)), highest)
+        if abs(reached - rate) <= _ROUGHLY * rate:
+            break
+        rate = 0.5 * (rate + reached)
+        inside = windows.passing(share * rate)
+    return inside
+
+
+def _why(windows: Windows, state: Inside, place: int, name: str) -> str:
+    """Say that all units are in use, and where the frames that have them are."""
+    residence_s = float(state.residence_s[place])
+    parts: dict[str, float] = {}
+    for station, often in enumerate(windows.visits[place]):
+        if often > 0.0:
+            time_s = float(windows.demand_s[place, station] + often * state.wait_s[station])
+            what = f'"{windows.names[station]}"'
+            parts[what] = parts.get(what, 0.0) + time_s / residence_s
+    parts["delays that nobody shares"] = float(windows.delay_s[place]) / residence_s
+    words = [
+        f"{format_ratio(share)} at {what}" if what.startswith('"') else f"{format_ratio(share)} in {what}"
+        for what, share in sorted(parts.items(), key=lambda pair: -pair[1])
+        if share >= _NOTABLE
+    ]
+    units = round(float(windows.units[place]))
+    have = f"all {units} units of pool" if units > 1 else "the only unit of pool"
+    return (
+        f'{have} "{windows.pools[place]}" {"are" if units > 1 else "is"} with frames that came through "{name}", '
+        f"{format_duration(residence_s)} each: {', '.join(words)}"
+    )
+
+
+def window_notes(fluid: Fluid) -> list[str]:
+    """Say where the answer for windows is an approximation."""
+    windows = fluid.windows
+    if windows is None:
+        return []
+    notes = []
+    shared = [
+        name
+        for station, name in enumerate(windows.names)
+        if windows.inner[station] < 0 and int((windows.visits[:, station] > 0.0).sum()) > 1
+    ]
+    if shared:
+        names = ", ".join(f'"{name}"' for name in dict.fromkeys(shared))
+        notes.append(
+            f"{names}: what frames of several windows wait for each other is that of approximate mean value analysis"
+        )
+    if fluid.load.arrivals.kind != "cbr":
+        notes.append(
+            "the wait for units of windows is that of frames that come to each as irregularly as to the first, an "
+            "approximation; percentiles are not known"
+        )
+    if any(not way for way in windows.ways):
+        notes.append(
+            "windows inside which ways part: what their own frames wait for each other is left out below overload"
+        )
+    return notes
+
+
+Found = tuple[Resource, str]
+_EVEN = 1.0 + 1e-6
+_IDLE = 0.9
+_MOST_NAMES = 3
+_LOST = 1e-6
+NO_LOSS = 1e-4
+"""A queue that loses a greater share limits, though every resource carries what comes."""
+_CLOSE = 0.02
+"""Threads whose loads differ by less are told apart by what the load asks of them."""
+
+
+def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return every pool and link with its capacity, the thread that limits if one does, and the bottleneck.
+
+    The capacity of a pool is what its fullest set of units, or its fullest thread, would carry at the work per frame of
+    the greatest rate without loss; so it is exact for the one that limits.
+    """
+    machine = steady.machine
+    lossless = lossless_of(machine)
+    rate = lossless.rate_pps
+    limits: list[Found] = []
+    loads = machine.rows.load(lossless.demand) / machine.rows.capacity if machine.rows.rows else np.zeros(0)
+    alone = lossless.demand / machine.most
+    for number, pool in enumerate(machine.model.pools):
+        mine = [int(unit) for unit in np.flatnonzero(machine.pool_of == number)]
+        rows = [at for at, row in enumerate(machine.rows.rows) if row.pool == number]
+        used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
+        full = _fullest(alone, steady.demand / machine.most, mine)
+        thread, close = (full[0] if full else None), full[1:]
+        row = max(rows, key=lambda row: float(loads[row]), default=None)
+        by_thread = max((float(alone[unit]) for unit in mine), default=0.0)
+        by_row = float(loads[row]) if row is not None else 0.0
+        fullest = max(by_thread, by_row)
+        capacity = rate / fullest if fullest > 0.0 else math.inf
+        why = ""
+        if thread is not None and by_thread >= by_row:
+            why = _of_thread(machine, steady, thread)
+            if close:
+                names = ", ".join(f'"{machine.threads[number].name}"' for number in close)
+                why += f"; {names} may limit as well: within {format_ratio(_CLOSE)} the closed form does not tell"
+            if machine.most[thread] < pool.units or len(mine) > 1:
+                busy = min(float(steady.busy[thread] / machine.most[thread]), 1.0)
+                name = machine.threads[thread].name
+                resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
+                if by_thread > by_row * _EVEN or len(rows) == 0:
+                    limits.append((resource, why))
+                limits += [_beside(machine, steady, number, rate / float(alone[number])) for number in close]
+        elif row is not None:
+            why = _of_row(machine, steady, row)
+        resource = Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity)
+        limits.append((resource, why))
+    for number in map(int, np.flatnonzero(machine.pool_of < 0)):
+        name = machine.threads[number].name
+        if lossless.demand[number] > 0.0:
+            lanes = round(float(machine.most[number]))
+            why = f'task unit "{name}" works on {lanes} frame{"s" if lanes > 1 else ""} at once'
+            resource = Resource(
+                name=name,
+                kind="task",
+                utilisation_ratio=min(float(steady.busy[number] / machine.most[number]), 1.0),
+                capacity_pps=rate / float(alone[number]),
+            )
+            limits.append((resource, why))
+    if lossless.first_lost >= 0:
+        limits.append(_of_turns(machine, steady, lossless))
+    visits = np.empty(len(lossless.visits))
+    visits[machine.passage.order] = lossless.visits
+    limits += links_of(fluid, visits)
+    return ranked(fluid, limits, forwarded_pps)
+
+
+def _fullest(alone: Vector, demand: Vector, threads: Sequence[int]) -> list[int]:
+    """Return the fullest thread at the greatest rate without loss; in overload others may be as full but for 2 %.
+
+    Then the one comes first that most is asked of, for that one loses the frames, and those follow, without its equals.
+    """
+    if not threads:
+        return []
+    fullest = max(threads, key=lambda thread: float(alone[thread]))
+    least = (1.0 - _CLOSE) * float(alone[fullest])
+    close = [thread for thread in threads if float(alone[thread]) >= least > 0.0]
+    first = max(close, key=lambda thread: float(demand[thread]), default=fullest)
+    if demand[first] <= _EVEN:
+        return [fullest]
+    unlike = [thread for thread in close if float(demand[thread]) * _EVEN < float(demand[first])]
+    return [first, *unlike[:_MOST_NAMES]]
+
+
+def _beside(machine: ThreadMachine, steady: Steady, number: int, capacity_pps: float) -> Found:
+    """Return a thread that is nearly as full as the one that limits."""
+    busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
+    name = machine.threads[number].name
+    why = _of_thread(machine, steady, number)
+    return Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity_pps), why
+
+
+def unit_loads(machine: ThreadMachine, busy: Vector, pool: int) -> Vector:
+    """Spread the work of a pool's threads over its units: the least free to choose first, each as evenly as it may."""
+    load = np.zeros(machine.model.pools[pool].units)
+    threads = [number for number in range(len(machine.threads)) if machine.pool_of[number] == pool]
+    for number in sorted(threads, key=lambda thread: len(machine.threads[thread].units)):
+        units = sorted(machine.threads[number].units)
+        level = np.sort(load[units])
+        rest = float(busy[number])
+        below = np.cumsum(level)
+        counts = np.arange(1, len(units) + 1)
+        heights = (rest + below) / counts
+        # Water rises over the units that stand lower than the surface.
+        fits = np.flatnonzero(heights >= level)
+        surface = float(heights[fits[-1]])
+        load[units] = np.maximum(load[units], surface)
+    return load
+
+
+def _of_turns(machine: ThreadMachine, steady: Steady, lossless: Lossless) -> Found:
+    """Return the thread that loses frames first because others that poll have their turns."""
+    number = int(machine.thread[lossless.first_lost])
+    name = machine.threads[number].name
+    away_s, frames = float(steady.away_s[number]), round(float(machine.queue_frames[lossless.first_lost]))
+    why = f'"{name}" shares its unit with threads that poll and so take their turns whatever they need'
+    if away_s > 0.0:
+        why += f", {format_duration(away_s)} at a time, for which its ring of {frames} frames is too short"
+    busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
+    resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=lossless.rate_pps)
+    return resource, why
+
+
+def _of_thread(machine: ThreadMachine, steady: Steady, number: int) -> str:
+    thread = machine.threads[number]
+    pool = machine.model.pools[thread.pool]
+    most = round(float(machine.most[number]))
+    if most > 1:
+        return f'"{thread.name}" keeps {most} units of pool "{pool.name}" busy all the time'
+    where = f"all of unit {min(thread.units)}" if len(thread.units) == 1 else "a whole unit at a time"
+    rest = _idle(machine, steady, thread.pool, thread.units if len(thread.units) == 1 else frozenset())
+    return f'"{thread.name}" takes {where} of pool "{pool.name}"{rest}'
+
+
+def _of_row(machine: ThreadMachine, steady: Steady, number: int) -> str:
+    row = machine.rows.rows[number]
+    pool = machine.model.pools[row.pool]
+    by_work = sorted((thread for thread, _ in row.members), key=lambda member: -float(steady.demand[member]))
+    names = ", ".join(f'"{machine.threads[task].name}"' for task in by_work[:_MOST_NAMES])
+    more = f" and {len(by_work) - _MOST_NAMES} more" if len(by_work) > _MOST_NAMES else ""
+    if len(row.units) == pool.units:
+        where = f"all {pool.units} units" if pool.units > 1 else "the unit"
+    else:
+        where = f"unit{'s' if len(row.units) > 1 else ''} {_listed(row.units)}"
+    verb = "are" if len(row.units) > 1 else "is"
+    rest = _idle(machine, steady, row.pool, frozenset(row.units))
+    return f'{where} of pool "{pool.name}" ({names}{more}) {verb} busy all the time{rest}'
+
+
+def _idle(machine: ThreadMachine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
+    """Say which other units of the pool have time to spare."""
+    load = unit_loads(machine, steady.busy, pool)
+    idle = [unit for unit in range(len(load)) if unit not in apart and load[unit] < _IDLE]
+    if not idle or not apart:
+        return ""
+    busiest = max(float(load[unit]) for unit in idle)
+    plural = len(idle) > 1
+    most = "at most " if plural and busiest > 0.0 else ""
+    those = f"units {_listed(tuple(idle))} are" if plural else f"unit {idle[0]} is"
+    return f", while {those} busy {most}{format_ratio(busiest)}"
+
+
+def _listed(units: tuple[int, ...]) -> str:
+    return ", ".join(map(str, units))
+
+
+def ranked(fluid: Fluid, limits: list[Found], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return resources by capacity, with their margins, and the first as the bottleneck.
+
+    What is found is the rate without loss. A load that falls unevenly on what serves it loses there and passes
+    elsewhere, and work that is shared out over more frames gets less: both forward more than that, and what all of it
+    passes through carries it.
+    """
+    finite = [resource.capacity_pps for resource, _ in limits if math.isfinite(resource.capacity_pps)]
+    if not finite:
+        return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
+    whole = min(finite)
+    least = max(whole, forwarded_pps)
+    ranked = sorted(limits, key=lambda pair: pair[0].capacity_pps)
+    resources = tuple(
+        Resource(
+            name=resource.name,
+            kind=resource.kind,
+            utilisation_ratio=resource.utilisation_ratio,
+            capacity_pps=max(resource.capacity_pps, forwarded_pps),
+            margin_ratio=max(resource.capacity_pps, forwarded_pps) / least - 1.0 if least > 0.0 else math.inf,
+        )
+        for resource, _ in ranked
+        if math.isfinite(resource.capacity_pps)
+    )
+    first, why = ranked[0]
+    reason = f"{_verdict(fluid, whole, forwarded_pps)}: {why}"
+    alike = tuple(limit.name for limit, _ in ranked[1:] if limit.capacity_pps <= first.capacity_pps * (1.0 + TIE))
+    return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason, others=alike)
+
+
+def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
+    if fluid.intended_pps <= lossless_pps * _EVEN:
+        lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
+        lost = ""
+        if _LOST < lost_ratio <= NO_LOSS:
+            lost = f" ({format_ratio(lost_ratio)} are lost before, for too few frames may wait)"
+        return f"would limit first, at {format_pps(lossless_pps)}{lost}"
+    if forwarded_pps <= lossless_pps * _EVEN:
+        return f"limits, at {format_pps(lossless_pps)}"
+    if forwarded_pps * _EVEN >= fluid.intended_pps:
+        return f"would limit first, above {format_pps(forwarded_pps)}"
+    return f"limits, without loss up to {format_pps(lossless_pps)}"
+
+
+def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
+    """Return the links with what they carry."""
+    graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
+    share_in = graph.by_port(graph.share)
+    offered_in = graph.by_port(fluid.offered)
+    limits = []
+    for number, port in enumerate(fluid.model.ports):
+        cap = line_rate_pps(port.link_bps, mean_bytes)
+        node = len(graph.tasks) + number
+        out = float(fluid.rates[node].sum() * fluid.admitted_ratio[node])
+        for side, share, rate in (("in", share_in[number], offered_in[number]), ("out", visits[node], out)):
+            if share > 0.0:
+                resource = Resource(
+                    name=f"{port.name} {side}",
+                    kind="link",
+                    utilisation_ratio=min(float(rate) / cap, 1.0),
+                    capacity_pps=cap / float(share),
+                )
+                limits.append((resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames"))
+    return limits

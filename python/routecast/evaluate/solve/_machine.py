@@ -1,0 +1,481 @@
+"""A router under a load, made ready to be computed again and again: threads, their work, the units they share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.contention.laws import coherent_factor
+from routecast.evaluate.solve._busy_polling import Feeding, feeding_of
+from routecast.evaluate.solve._cost import Cost, costs_of
+from routecast.evaluate.solve._flow_propagation import Passage, passage_of
+from routecast.evaluate.solve._scheduling_shares import Rows, UnitGroup, pin_sets, rows_of, served_at_once
+from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
+from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.quantity.schema import field, value
+from routecast.router.model import ResourcePool, RouterModel, TaskUnit
+
+Index = NDArray[np.intp]
+
+
+@value
+class Contended:
+    """Who slows whom: one entry for each thread and each of its pools whose units slow each other.
+
+    Contention factors of all threads of a router at once (S5): :func:`share.mean_contention` in arrays.
+    """
+
+    thread: Index
+    pool: Index
+    units: Vector
+    together: Vector = field("Units that the thread can occupy")
+    least: Vector = field("Units of a grant")
+    sigma: Vector = field("Serial share of the pool, by entry")
+    kappa: Vector = field("Coherency cost of the pool, by entry")
+    table: Vector = field(
+        "Factors for 1, 2, … busy units by entry, the last step continued; shape (entries, most units + 2)"
+    )
+    has_table: NDArray[np.bool_]
+    threads: int
+
+    def factor(self, busy: Vector) -> Vector:
+        """Return the factor on each thread's work when it keeps ``busy`` units busy."""
+        factor = np.ones(self.threads)
+        if not self.thread.size:
+            return factor
+        mine = busy[self.thread] * self.least
+        total = np.bincount(self.pool, weights=mine)[self.pool]
+        own = np.minimum(mine / self.together, 1.0)
+        scatter = mine * np.maximum(1.0 - own, 0.0)
+        spread = np.maximum(np.bincount(self.pool, weights=scatter)[self.pool] - own * (1.0 - own), 0.0)
+        k = np.maximum(np.maximum(np.minimum(1.0 + total - own, self.units), self.least), 1.0)
+        low = np.maximum(k, 2.0)
+        bend = self._at(low + 1.0) - 2.0 * self._at(low) + self._at(low - 1.0)
+        np.multiply.at(factor, self.thread, np.maximum(self._at(k) + 0.5 * spread * bend, 1e-9))
+        return factor
+
+    def _at(self, k: Vector) -> Vector:
+        law = coherent_factor(k, self.sigma, self.kappa)
+        if not self.has_table.any():
+            return law
+        step = np.minimum(k.astype(np.intp) - 1, self.table.shape[1] - 2)
+        rows = np.arange(len(k))
+        below, above = self.table[rows, step], self.table[rows, step + 1]
+        read: Vector = np.where(self.has_table, below + (k - 1.0 - step) * (above - below), law)
+        return read
+
+
+def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Contended:
+    """Find the threads that slow each other; ``firsts`` has one task unit of each."""
+    pools = {pool.name: number for number, pool in enumerate(model.pools) if not pool.contention.is_none}
+    entries = [
+        (number, pools[need.pool], float(need.units))
+        for number, task in enumerate(firsts)
+        for need in task.needs
+        if need.pool in pools
+    ]
+    widest = max((model.pools[pool].units for pool in pools.values()), default=1) + 2
+    used = [model.pools[pool] for _, pool, _ in entries]
+    steps = {
+        number: [1.0] * widest
+        if model.pools[number].contention.is_usl
+        else model.pools[number].contention.factors(widest)
+        for number in pools.values()
+    }
+    return Contended(
+        thread=np.array([thread for thread, _, _ in entries], dtype=np.intp),
+        pool=np.array([pool for _, pool, _ in entries], dtype=np.intp),
+        units=np.array([float(pool.units) for pool in used]),
+        together=np.array([max(float(most[thread]) * units, 1.0) for thread, _, units in entries]),
+        least=np.array([units for _, _, units in entries]),
+        sigma=np.array([pool.contention.sigma for pool in used]),
+        kappa=np.array([pool.contention.kappa for pool in used]),
+        table=np.array([steps[pool] for _, pool, _ in entries]).reshape(len(entries), widest),
+        has_table=np.array([not pool.contention.is_usl for pool in used], dtype=bool),
+        threads=len(firsts),
+    )
+
+
+@value
+class Thread:
+    """Task units that are one for the resource managers, and what they may use."""
+
+    name: str = field("Of the thread, or of its only task unit")
+    tasks: tuple[int, ...] = field("Places in the passage")
+    pool: int = field("Number of its first pool; -1 for a processor of its own")
+    units: frozenset[int] = field("Units of that pool that it may use")
+
+
+def sets_of_units(
+    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
+) -> tuple[list[UnitGroup], bool]:
+    """Return every set of units that can be full, of all pools."""
+    using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
+    for number, task in enumerate(firsts):
+        for position, need in enumerate(task.needs):
+            pool = pools[need.pool]
+            units = threads[number].units if position == 0 else frozenset(range(model.pools[pool].units))
+            using.setdefault(pool, []).append((number, units, float(need.units)))
+    rows, complete = [], True
+    for pool, users in using.items():
+        sets, all_of_them = pin_sets([units for _, units, _ in users])
+        complete = complete and all_of_them
+        for unit_set in sets:
+            members = tuple((number, units) for number, allowed, units in users if allowed <= unit_set)
+            rows.append(UnitGroup(pool=pool, units=tuple(sorted(unit_set)), members=members))
+    return rows, complete
+
+
+def levels_of(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
+    """Return the threads by urgency; in pools that know no priorities all are of one."""
+    urgent = {"linux", "priority", "preemptive"}
+    urgency = [
+        (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
+        if _policy(model, thread) in urgent
+        else 0
+        for task, thread in zip(firsts, threads, strict=True)
+    ]
+    return tuple(
+        np.flatnonzero(np.array(urgency) == level).astype(np.intp) for level in sorted(set(urgency), reverse=True)
+    )
+
+
+def _policy(model: RouterModel, thread: Thread) -> str:
+    return model.pools[thread.pool].policy.kind if thread.pool >= 0 else ""
+
+
+def fed_within(
+    graph: FlowGraph, place: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
+) -> NDArray[np.bool_]:
+    """Whether all that feeds a task unit are threads of its level on the same, only unit."""
+    feeders: dict[int, list[int]] = {}
+    for index, edges in enumerate(graph.edges):
+        for node, _ in edges:
+            feeders.setdefault(int(place[node]), []).append(int(thread_of[place[index]]))
+    within = np.zeros(len(place), dtype=bool)
+    entries = {int(place[node]) for node in graph.entry}
+    for node, sources in feeders.items():
+        own = int(thread_of[node])
+        if own == len(threads) or node in entries or len(threads[own].units) != 1:
+            continue
+        within[node] = all(
+            threads[source].pool == threads[own].pool
+            and threads[source].units == threads[own].units
+            and firsts[source].priority == firsts[own].priority
+            for source in sources
+        )
+    return within
+
+
+def never_interrupted(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
+    """Whether nobody more urgent uses the units of each thread."""
+    calm = np.ones(on_unit.shape[1], dtype=bool)
+    taken = np.zeros(on_unit.shape[0], dtype=bool)
+    for threads in levels:
+        calm[threads] = ~(on_unit[taken][:, threads] > 0.0).any(axis=0)
+        taken |= (on_unit[:, threads] > 0.0).any(axis=1)
+    return calm
+
+
+def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> NDArray[np.bool_]:
+    """Return whether two threads of Linux's fair level may use the same unit."""
+    rivals = np.zeros((len(fair), len(fair)), dtype=bool)
+    for pool in np.unique(pool_of[fair]):
+        mine = np.flatnonzero(fair & (pool_of == pool))
+        # Threads that may use the same units are one column.
+        uses, alike = np.unique(on_unit[:, mine] > 0.0, axis=1, return_inverse=True)
+        meet = uses.T.astype(np.int64) @ uses > 0
+        together = meet[np.ix_(alike, alike)]
+        rivals[np.ix_(mine, mine)] = together & ~np.eye(len(mine), dtype=bool)
+    return rivals
+
+
+def fed_by_one_port(graph: FlowGraph, place: Index, threads: list[Thread]) -> NDArray[np.bool_]:
+    """Whether each thread gets the frames of one port as they come, and no others."""
+    used = set(graph.ingress)
+    entries = [int(place[node]) for port, node in enumerate(graph.entry) if port in used]
+    fed = {int(place[node]) for edges in graph.edges for node, _ in edges}
+    return np.array(
+        [
+            len(thread.tasks) == 1 and thread.tasks[0] not in fed and entries.count(thread.tasks[0]) == 1
+            for thread in threads
+        ]
+    )
+
+
+def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
+    """Return the part of its time that each thread spends on each unit, if it uses all that it may alike."""
+    first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
+    table = np.zeros((int(first[-1]), len(threads)))
+    for number, thread in enumerate(threads):
+        for unit in thread.units:
+            table[int(first[thread.pool]) + unit, number] = 1.0 / len(thread.units)
+    return table
+
+
+def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
+    """Whether others may use the units of each thread."""
+    users: dict[tuple[int, int], int] = {}
+    for thread in threads:
+        for unit in thread.units:
+            users[thread.pool, unit] = users.get((thread.pool, unit), 0) + 1
+    return np.array([any(users[thread.pool, unit] > 1 for unit in thread.units) for thread in threads])
+
+
+@value
+class ThreadMachine:
+    """Arrays by node are in the order of the passage (tasks, then ports and exit), those by thread in their own."""
+
+    model: RouterModel
+    load: OfferedLoad
+    graph: FlowGraph
+    passage: Passage
+    costs: tuple[Cost, ...]
+    tasks: tuple[TaskUnit | None, ...]
+    threads: tuple[Thread, ...]
+    busy_s: Vector = field("Seconds of a unit per frame by node, in full batches, without contention")
+    limit_pps: Vector = field("By node: what the link carries; infinite for task units")
+    costly: NDArray[np.bool_]
+    """By node: whether frames take its thread time."""
+    queue_frames: Vector = field("By node: room of the queue; frames before the thread turns to its next task unit")
+    turn_frames: Vector = field("By node")
+    thread: Index = field("By node; the number of threads where there is none")
+    by_thread: Index
+    most: Vector = field("Grants that a thread may have at once")
+    # Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
+    # full batches spare.
+    start_s: Vector
+    moderation_s: Vector = field("Least time between two interrupts")
+    weight: Vector = field(
+        "By thread, of its share; NaN where turns decide, which depend on the work (see :func:`weights`)"
+    )
+    quantum_s: Vector = field("Longest grant by thread, infinite where none is cut off")
+    # By thread: served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
+    real_time: NDArray[np.bool_]
+    polling: NDArray[np.bool_]
+    fed_within: NDArray[np.bool_] = field(
+        "By node: what comes comes only while its thread's only unit works for another of its level"
+    )
+    levels: tuple[Index, ...] = field("Threads by urgency, over all pools, the most urgent first")
+    last_level: NDArray[np.bool_]
+    """By thread: whether nobody is less urgent."""
+    rows: Rows
+    contended: Contended
+    switch_s: Vector
+    migration_s: Vector
+    """Cost of turning a unit to the thread, and of moving the thread, by thread."""
+    moves: Vector
+    """Chance that a thread finds another of its units than its last one, if all are used alike."""
+    granularity_s: Vector
+    """How far another thread may be ahead of one that wakes before it is revoked; infinite where it is not."""
+    fresh: NDArray[np.bool_]
+    """By thread: whether it gets the frames of one port as they come, and no others."""
+    calm: NDArray[np.bool_]
+    """By thread: whether nobody more urgent uses its units."""
+    borrows: NDArray[np.bool_]
+    """By thread: softirqs under Linux, which borrow the unit of the thread that they interrupt and switch nothing."""
+    fair: NDArray[np.bool_]
+    """By thread: of the level that Linux shares by weight."""
+    rivals: NDArray[np.bool_]
+    """1 where two such threads may use the same unit, shape (threads, threads)."""
+    may_revoke: Vector
+    """1 where one that wakes can be behind by more than the wakeup granularity."""
+    pinned_to: Vector
+    """Units that each thread may use, at least 1."""
+    starts_cost: bool
+    on_unit: Vector
+    """Part of a thread's time on each unit if it uses all that it may alike, shape (units of all pools, threads)."""
+    pool_of: Index
+    """By thread, -1 for none."""
+    shares_units: NDArray[np.bool_]
+    """By thread: whether others may use its units."""
+    feeding: Feeding | None
+    """Who feeds whom, where polling threads share units with others; None where there are none."""
+    complete: bool
+    """Whether all sets of units were looked at."""
+
+    def by(self, values: Vector) -> Vector:
+        """Sum over the task units of each thread."""
+        sums: Vector = np.bincount(self.thread, weights=values, minlength=len(self.threads) + 1)[:-1].astype(
+            np.float64, copy=False
+        )
+        return sums
+
+
+def has_threads(model: RouterModel) -> bool:
+    """Whether a model has what only threads have: queues of one thread, Linux's schedulers, room ahead, copies."""
+    return any(pool.policy.kind == "linux" for pool in model.pools) or any(
+        task.activation.kind == "thread" or task.thread or task.holds_back or task.route.copies for task in model.tasks
+    )
+
+
+def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> ThreadMachine:
+    """Make a router under a load ready to be computed."""
+    graph = graph or flow_graph(model, load)
+    passage = passage_of(graph)
+    mean_bytes = load.frames.mean_bytes
+    count = len(graph.tasks)
+    nodes = graph.exit + 1
+    place = passage.place
+    pools = {pool.name: number for number, pool in enumerate(model.pools)}
+    costs = costs_of(graph.tasks, model, mean_bytes)
+
+    grouped: dict[str, list[int]] = {}
+    for index, task in enumerate(graph.tasks):
+        grouped.setdefault(f"thread {task.thread}" if task.thread else f"task {task.name}", []).append(index)
+    threads: list[Thread] = []
+    thread_of = np.full(nodes, len(grouped), dtype=np.intp)
+    for members in grouped.values():
+        first = graph.tasks[members[0]]
+        pool = pools[first.needs[0].pool] if first.needs else -1
+        units = frozenset(first.pin or range(model.pools[pool].units)) if first.needs else frozenset()
+        thread_of[place[members]] = len(threads)
+        threads.append(
+            Thread(
+                name=first.thread or first.name,
+                tasks=tuple(int(place[index]) for index in members),
+                pool=pool,
+                units=units,
+            )
+        )
+    firsts = [graph.tasks[members[0]] for members in grouped.values()]
+    most = np.array([float(_at_once(task, thread, model)) for task, thread in zip(firsts, threads, strict=True)])
+    rows, complete = sets_of_units(model, firsts, threads, pools)
+    busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
+    queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
+    for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
+        at = place[index]
+        busy_s[at], queue_frames[at] = cost.busy_s, task.queue_frames
+        polls = task.activation.kind in {"interrupt", "thread"}
+        turn_frames[at] = task.activation.budget_frames if polls else cost.batch_frames
+        if task.request == "frame":
+            turn_frames[at] = task.queue_frames
+    for number, port in enumerate(model.ports):
+        limit_pps[place[count + number]] = line_rate_pps(port.link_bps, mean_bytes)
+    start_s = np.zeros(len(threads))
+    moderation_s = np.zeros(len(threads))
+    for number, members in enumerate(grouped.values()):
+        for index in members:
+            cost, task = costs[index], graph.tasks[index]
+            batch_s = cost.batch_s * (1.0 - 1.0 / cost.batch_frames)
+            interrupt_s = cost.interrupt_s
+            if task.activation.kind == "thread":
+                interrupt_s = task.activation.interrupt_cost_s * _slowness(task, model, cost)
+            start_s[number] = max(start_s[number], batch_s + interrupt_s)
+            moderation_s[number] = max(moderation_s[number], cost.moderation_s)
+    pool_of = np.array([thread.pool for thread in threads], dtype=np.intp)
+    weight, real_time = _weights(model, firsts, threads)
+    own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
+    quantum_s = [pool.policy.quantum_s if pool and pool.policy.quantum_s else math.inf for pool in own_pools]
+    shared = sharing(threads)
+    borrows = np.array(
+        [
+            pool is not None and pool.policy.kind == "linux" and task.activation.kind == "interrupt"
+            for task, pool in zip(firsts, own_pools, strict=True)
+        ]
+    )
+    switch_s = np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
+    migration_s = np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
+    granularity_s = np.array([_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)])
+    fair = np.isfinite(granularity_s)
+    on_unit = time_on_units(model, threads)
+    levels = levels_of(model, firsts, threads)
+    polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in firsts])
+    takes_turns = bool((polling & shared).any())
+    order: list[TaskUnit | None] = [None] * nodes
+    for index, task in enumerate(graph.tasks):
+        order[int(place[index])] = task
+    return ThreadMachine(
+        model=model,
+        load=load,
+        graph=graph,
+        passage=passage,
+        costs=costs,
+        tasks=tuple(order),
+        threads=tuple(threads),
+        busy_s=busy_s,
+        limit_pps=limit_pps,
+        costly=busy_s > 0.0,
+        queue_frames=queue_frames,
+        turn_frames=turn_frames,
+        thread=thread_of,
+        by_thread=_padded([thread.tasks for thread in threads], nodes),
+        most=most,
+        start_s=start_s,
+        moderation_s=moderation_s,
+        weight=weight,
+        quantum_s=np.array(quantum_s),
+        real_time=real_time,
+        polling=polling,
+        fed_within=fed_within(graph, place, threads, thread_of, firsts),
+        levels=levels,
+        last_level=np.isin(np.arange(len(threads)), levels[-1]),
+        rows=rows_of(rows, most),
+        contended=contended(model, firsts, most),
+        switch_s=switch_s * shared,
+        migration_s=migration_s,
+        moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
+        granularity_s=granularity_s,
+        calm=never_interrupted(levels, on_unit),
+        borrows=borrows,
+        fresh=fed_by_one_port(graph, place, threads),
+        fair=fair,
+        rivals=rivals_of(fair, pool_of, on_unit),
+        may_revoke=np.where(granularity_s < 0.5 * np.array(quantum_s), 1.0, 0.0),
+        pinned_to=np.array([max(len(thread.units), 1.0) for thread in threads]),
+        starts_cost=bool(start_s.any() or (switch_s * shared).any() or migration_s.any()),
+        on_unit=on_unit,
+        pool_of=pool_of,
+        shares_units=shared,
+        feeding=feeding_of(graph, place, thread_of, len(threads)) if takes_turns else None,
+        complete=complete,
+    )
+
+
+def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:
+    if not task.needs:
+        return task.parallel
+    most = [
+        (len(thread.units) if position == 0 else model.pool(need.pool).units) // need.units
+        for position, need in enumerate(task.needs)
+    ]
+    return max(served_at_once(task, min(most)), 1)
+
+
+def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
+    """Seconds that a second of work takes on its units: their mean speed, interruptions."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    if pool is None or not pool.unit_speed_ratio:
+        return cost.stretch
+    allowed = task.pin or range(pool.units)
+    return cost.stretch * len(allowed) / math.fsum(pool.unit_speed_ratio[unit] for unit in allowed)
+
+
+def _weights(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Vector, NDArray[np.bool_]]:
+    weight, real_time = np.full(len(threads), np.nan), np.zeros(len(threads), dtype=bool)
+    for number, (task, thread) in enumerate(zip(firsts, threads, strict=True)):
+        if thread.pool < 0:
+            weight[number] = 1.0
+            continue
+        kind = model.pools[thread.pool].policy.kind
+        if kind == "linux" and task.priority > 0:
+            real_time[number] = task.activation.kind != "interrupt"
+        elif kind in {"linux", "fair"}:
+            weight[number] = task.weight / task.needs[0].units
+    return weight, real_time
+
+
+def _granularity_s(task: TaskUnit, pool: ResourcePool | None) -> float:
+    if pool is None or pool.policy.kind != "linux" or task.priority > 0:
+        return math.inf
+    return pool.policy.wakeup_granularity_s
+
+
+def _padded(lists: list[tuple[int, ...]], padding: int) -> Index:
+    width = max(len(entries) for entries in lists)
+    table = np.full((len(lists), width), padding, dtype=np.intp)
+    for number, entries in enumerate(lists):
+        table[number, : len(entries)] = entries
+    return table

@@ -1,0 +1,428 @@
+"""Time on shared units that threads get of what they want: by level, then fair by weight, with pins.
+
+Threads that may use units of set A get time together at most |S| on every set S of units that no thread outside can
+help with. As a thread works on one unit at a time but may change units at any instant, these bounds are also enough
+(Hall's theorem, and McNaughton, Management Science 6(1), 1959, for turns without overlap): a fair division under pins
+is water that rises for all threads of a level alike until a set S is full, whose threads then have what they get
+(max-min fairness; Megiddo, Mathematical Programming 7, 1974).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve.flow import Vector
+from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Units of a pool and the task units that use them: ``members`` are ``(task index, units per frame)``.
+
+    Who gets how much of shared resource units: components of pools, policies under overload, contention.
+
+    A *component* is a set of units of one pool that the same task units may use: pins cut a pool into components (each
+    core of a multi-core router is one). Within a component all units are taken to be alike and no unit idles while
+    frames wait.
+    """
+
+    pool: ResourcePool
+    units: tuple[int, ...]
+    members: tuple[tuple[int, int], ...]
+
+
+def served_at_once(task: TaskUnit, most: int) -> int:
+    """Return how many frames of a task unit may be in service at once, where the units allow ``most``."""
+    return most if task.request == "frame" and task.needs else min(task.parallel, most)
+
+
+def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component, ...]:
+    """Cut every pool into components."""
+    users: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {pool.name: [] for pool in model.pools}
+    for index, task in enumerate(tasks):
+        for position, need in enumerate(task.needs):
+            users[need.pool].append((index, need.units, task.pin if position == 0 else ()))
+    parts: list[Component] = []
+    for pool in model.pools:
+        # By number, which rises: the units of a group and its members; and by unit the number of its group.
+        groups: dict[int, tuple[set[int], list[tuple[int, int]]]] = {}
+        owner: dict[int, int] = {}
+        for number, (index, each, pin) in enumerate(users[pool.name]):
+            if len(owner) == pool.units and len(groups) == 1:
+                next(iter(groups.values()))[1].append((index, each))
+                continue
+            units, members = set(pin or range(pool.units)), [(index, each)]
+            for component in sorted({owner[unit] for unit in units if unit in owner}):
+                joined = groups.pop(component)
+                units |= joined[0]
+                members = joined[1] + members
+            groups[number] = units, members
+            owner.update(dict.fromkeys(units, number))
+        parts += [
+            Component(pool=pool, units=tuple(sorted(units)), members=tuple(members))
+            for units, members in groups.values()
+        ]
+    return tuple(parts)
+
+
+def uses_of(parts: Sequence[Component], count: int) -> tuple[tuple[tuple[Component, int], ...], ...]:
+    """Return by task unit which components it uses, with the units that a frame takes of each."""
+    uses: list[list[tuple[Component, int]]] = [[] for _ in range(count)]
+    for part in parts:
+        for index, units in part.members:
+            uses[index].append((part, units))
+    return tuple(map(tuple, uses))
+
+
+def divide(
+    component: Component,
+    tasks: Sequence[TaskUnit],
+    wanted_pps: Sequence[float],
+    busy_s: Sequence[float],
+    costs: Sequence[Cost],
+) -> dict[int, float]:
+    """Return the rate that each member gets of what it wants, by the pool's policy.
+
+    Enough units: everybody gets what it wants. Otherwise grants go round (``fifo``, and ``round_robin`` where
+    a grant is shorter than the quantum): each backlogged task unit gets equally many grants for each frame it
+    may serve at once; ``round_robin`` with longer grants and ``fair`` divide time; ``priority`` and
+    ``preemptive`` serve the highest level first. What one does not want, the others share (max-min).
+    """
+    capacity = float(len(component.units))
+    most: dict[int, float] = {}
+    weight: dict[int, float] = {}
+    polling: set[int] = set()
+    for index, units in component.members:
+        most[index] = wanted_pps[index]
+        if busy_s[index] > 0.0:
+            at_once = served_at_once(tasks[index], len(component.units) // units)
+            most[index] = min(wanted_pps[index], at_once / busy_s[index])
+        weight[index] = units * busy_s[index]
+        if tasks[index].activation.kind == "polling":
+            # It has its units for itself: only Linux takes them away, and its threads are not divided here.
+            capacity -= units * served_at_once(tasks[index], len(component.units) // units)
+            polling.add(index)
+    others = set(most) - polling
+    alone = len(most) == 1
+    if alone or not others or sum(most[index] * weight[index] for index in others) <= capacity * (1.0 + 1e-12):
+        return most
+    policy = component.pool.policy
+    turn: dict[int, float] = {}
+    for index in others:
+        task, frames = tasks[index], float(costs[index].batch_frames)
+        if policy.kind == "fair":
+            turn[index] = task.weight / max(weight[index], 1e-300)
+        elif policy.kind == "round_robin" and policy.quantum_s is not None and busy_s[index] > 0.0:
+            turn[index] = task.parallel * min(frames, policy.quantum_s / busy_s[index])
+        elif task.request == "frame":
+            turn[index] = float(task.queue_frames)
+        else:
+            turn[index] = task.parallel * frames
+    levels = [others]
+    if policy.kind in {"priority", "preemptive"}:
+        urgent: dict[int, set[int]] = {}
+        for index in others:
+            urgent.setdefault(tasks[index].priority, set()).add(index)
+        levels = [urgent[priority] for priority in sorted(urgent, reverse=True)]
+    got = {index: most[index] for index in polling}
+    for level in levels:
+        share = _fill(level, most, weight, turn, capacity)
+        got.update(share)
+        capacity = max(capacity - sum(share[index] * weight[index] for index in level), 0.0)
+    return got
+
+
+def _fill(
+    level: set[int], most: dict[int, float], weight: dict[int, float], turn: dict[int, float], capacity: float
+) -> dict[int, float]:
+    """Raise all rates in proportion to ``turn`` until each has its ``most`` or the capacity is used."""
+    got: dict[int, float] = {}
+    rest = {number: turn[number] * weight[number] for number in level}
+    for index in sorted(level, key=lambda number: most[number] / turn[number]):
+        pace = capacity / max(sum(rest.values()), 1e-300)
+        del rest[index]
+        got[index] = min(most[index], pace * turn[index])
+        capacity = max(capacity - got[index] * weight[index], 0.0)
+    return got
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowed:
+    """A pool whose busy units slow each other: ``members`` are ``(task index, units of a grant, units at most)``."""
+
+    pool: ResourcePool
+    members: tuple[tuple[int, int, int], ...]
+
+
+def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Slowed, ...]:
+    """Return the pools with contention, and who uses them."""
+    factors = []
+    for pool in model.pools:
+        if pool.contention.is_none:
+            continue
+        members = []
+        for index, task in enumerate(tasks):
+            units = sum(need.units for need in task.needs if need.pool == pool.name)
+            if units:
+                members.append((index, units, max(served_at_once(task, pool.units) * units, 1)))
+        factors.append(Slowed(pool=pool, members=tuple(members)))
+    return tuple(factors)
+
+
+def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[float]], count: int) -> list[float]:
+    """Return the contention factor on each task unit's service time, by a mean-field approximation (S5).
+
+    A frame in service sees ``k = 1 + the number of other busy units`` of the pool. Its mean is all busy units of the
+    pool but the frame's own: for a task unit that keeps B_i of B units busy and can occupy m, ``k̄ = 1 + B - B_i/m``.
+    The factor is averaged to second order, ``f(k̄) + Var(k)·f''(k̄)/2``, with the variance of units that are busy
+    independently of each other, Σ u(1-u); for the law with sigma and kappa this is the exact mean under independence.
+    In truth units that slow each other down are busy together a little more often. With several pools the factors
+    multiply.
+
+    ``busy_units``: by pool name, the mean number of units that each task unit keeps busy; other pools are not regarded;
+    ``count``: of task units.
+    """
+    factor = [1.0] * count
+    for group in slowed:
+        if group.pool.name not in busy_units:
+            continue
+        busy = busy_units[group.pool.name]
+        total, spread = sum(busy), 0.0
+        for index, _, most in group.members:
+            used = busy[index]
+            if used < most:
+                spread += used * (1.0 - used / most)
+        alike: dict[tuple[float, int, int], float] = {}
+        for index, units, most in group.members:
+            kind = (busy[index], units, most)
+            slower = alike.get(kind)
+            if slower is None:
+                own = min(busy[index] / most, 1.0)
+                k = max(min(1.0 + total - own, float(group.pool.units)), float(units))
+                slower = alike[kind] = _at_mean(group.pool.contention, k, spread - own * (1.0 - own))
+            factor[index] *= slower
+    return factor
+
+
+def _at_mean(contention: Contention, k: float, variance: float) -> float:
+    """Mean factor to second order around the mean number of busy units."""
+    if variance <= 0.0:
+        return contention.factor(k)
+    low = max(k, 2.0)
+    at_low = contention.factor(low)
+    bend = contention.factor(low + 1.0) - 2.0 * at_low + contention.factor(low - 1.0)
+    return max((at_low if low == k else contention.factor(k)) + 0.5 * variance * bend, 1e-9)
+
+
+Index = NDArray[np.intp]
+_MOST_SETS = 512
+_EVEN = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitGroup:
+    """A set of units and the threads that may use no other: ``members`` are ``(thread, units at once)``."""
+
+    pool: int
+    units: tuple[int, ...]
+    members: tuple[tuple[int, float], ...]
+
+
+def pin_sets(pins: Sequence[frozenset[int]]) -> tuple[list[frozenset[int]], bool]:
+    """Return the sets of units that can be full at once: connected unions of pins; and whether these are all.
+
+    A union of two pins without a common unit is full only where both are, so it says nothing new.
+    """
+    sets = list(dict.fromkeys(pins))
+    seen = set(sets)
+    kinds = tuple(sets)
+    position = 0
+    while position < len(sets):
+        pin = sets[position]
+        position += 1
+        for other in kinds:
+            both = pin | other
+            if pin & other and both not in seen:
+                if len(sets) >= _MOST_SETS:
+                    return sets, False
+                seen.add(both)
+                sets.append(both)
+    return sets, True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """All sets of units of a router, one a row: threads padded to one width, a thread of no demand as padding."""
+
+    rows: tuple[UnitGroup, ...]
+    member: Index
+    """Shape (rows, width)."""
+    at_once: Vector
+    """Units that a grant takes, shape (rows, width)."""
+    capacity: Vector
+    threads: int
+
+    def load(self, demand: Vector) -> Vector:
+        """Units that all threads of a row want."""
+        loads: Vector = (self.at_once * np.append(demand, 0.0)[self.member]).sum(axis=1)
+        return loads
+
+    def divide(self, demand: Vector, weight: Vector, level: Sequence[Index]) -> Vector:
+        """Return what each thread gets of its demand (time per second on a unit).
+
+        ``demand`` and ``weight``: by thread; ``level``: threads of each level, the most urgent first.
+        """
+        got = demand.copy()
+        if not len(self.rows) or bool(np.all(self.load(demand) <= self.capacity * (1.0 + _EVEN))):
+            return got
+        rest = self.capacity.copy()
+        for position, threads in enumerate(level):
+            wanted = np.zeros(self.threads + 1)
+            wanted[threads] = demand[threads]
+            loads = (self.at_once * wanted[self.member]).sum(axis=1)
+            if np.any(loads > rest * (1.0 + _EVEN)):
+                got[threads] = self._fill(wanted, weight, rest)[threads]
+                wanted[threads] = got[threads]
+                loads = (self.at_once * wanted[self.member]).sum(axis=1)
+            if position + 1 < len(level):
+                rest = np.maximum(rest - loads, 0.0)
+        return got
+
+    def entitled(self, demand: Vector, granted: Vector, weight: Vector, level: Sequence[Index], most: Vector) -> Vector:
+        """Return what each thread would get if it wanted more than there is, and the others what they want.
+
+        Row by row, and each row by itself: a thread that another row keeps short takes here what it gets.
+        """
+        entitled = np.append(most, 0.0)
+        if not len(self.rows):
+            return most
+        rest = self.capacity.copy()
+        for position, threads in enumerate(level):
+            mine = np.zeros(self.threads + 1, dtype=bool)
+            mine[threads] = True
+            inside = mine[self.member]
+            used = np.where(inside, np.append(granted, 0.0)[self.member], 0.0)
+            loads = (self.at_once * used).sum(axis=1)
+            full = loads >= rest * (1.0 - 1e-9)
+            wanted = np.where(inside & full[:, None], np.append(demand, 0.0)[self.member], used)
+            base = np.where(inside, np.append(weight, 0.0)[self.member], 0.0)
+            heights = _surface_of_one(wanted, base, rest, self.at_once)
+            np.minimum.at(entitled, self.member, np.where(inside, heights * base, np.inf))
+            if position + 1 < len(level):
+                rest = np.maximum(rest - loads, 0.0)
+        whole: Vector = np.maximum(entitled[:-1], granted)
+        return whole
+
+    def _fill(self, wanted: Vector, weight: Vector, rest: Vector) -> Vector:
+        weights = np.append(weight, 0.0)
+        got = wanted.copy()
+        open_ = wanted > 0.0
+        loads = (self.at_once * wanted[self.member]).sum(axis=1)
+        rows = np.flatnonzero(loads > rest * (1.0 + _EVEN))
+        member, at_once, rest = self.member[rows], self.at_once[rows], rest[rows]
+        while rows.size:
+            rising = open_[member]
+            heights = surface(
+                np.where(rising, wanted[member], 0.0), np.where(rising, weights[member], 0.0), rest, at_once=at_once
+            )
+            full = np.isfinite(heights)
+            if not full.any():
+                break
+            lowest = np.full(self.threads + 1, np.inf)
+            np.minimum.at(lowest, member, np.broadcast_to(heights[:, None], member.shape))
+            first = full & np.all(~rising | (lowest[member] >= heights[:, None]), axis=1)
+            done = np.zeros(self.threads + 1, dtype=bool)
+            done[member[first][rising[first]]] = True
+            got[done] = np.minimum(wanted[done], weights[done] * lowest[done])
+            open_ &= ~done
+            rest = np.maximum(rest - (at_once * np.where(done[member], got[member], 0.0)).sum(axis=1), 0.0)
+            keep = full & ~first & open_[member].any(axis=1)
+            rows, member, at_once, rest = rows[keep], member[keep], at_once[keep], rest[keep]
+        return got
+
+
+def rows_of(rows: Sequence[UnitGroup], most: Vector) -> Rows:
+    """Gather the rows that can be full: whose threads could use more units at once than there are.
+
+    ``most``: by thread, grants that it may have at once.
+    """
+    kept = tuple(
+        row
+        for row in rows
+        if sum(units * float(most[thread]) for thread, units in row.members) > len(row.units) + _EVEN
+    )
+    width = max((len(row.members) for row in kept), default=1)
+    member = np.full((len(kept), width), len(most), dtype=np.intp)
+    at_once = np.zeros((len(kept), width))
+    for number, row in enumerate(kept):
+        for column, (thread, units) in enumerate(row.members):
+            member[number, column], at_once[number, column] = thread, units
+    return Rows(
+        rows=kept,
+        member=member,
+        at_once=at_once,
+        capacity=np.array([float(len(row.units)) for row in kept]),
+        threads=len(most),
+    )
+
+
+def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector | float = 1.0) -> Vector:
+    """Return how high water of the volume ``capacity`` stands in each row of vessels.
+
+    Vessel ``j`` of row ``i`` has the base ``weight[i, j]`` and holds ``wanted[i, j]`` at most: the height θ solves
+    ``Σ at_once·min(wanted, weight·θ) = capacity``. Infinite where all vessels are full before.
+    """
+    height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
+    order = np.argsort(height, axis=1)
+    height = np.take_along_axis(height, order, axis=1)
+    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
+    base = np.take_along_axis(weight * at_once, order, axis=1)
+    below = np.cumsum(volume, axis=1) - volume
+    wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
+    filled = below + height * wider
+    position = (filled < capacity[:, None]).sum(axis=1)
+    last = wanted.shape[1] - 1
+    at = np.minimum(position, last)
+    rows = np.arange(len(capacity))
+    rise = np.maximum(capacity - below[rows, at], 0.0) / np.maximum(wider[rows, at], 1e-300)
+    heights: Vector = np.where(position > last, np.inf, rise)
+    return heights
+
+
+def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: Vector) -> Vector:
+    """Return how high water stands in each row when vessel ``j`` alone has no rim; shape as ``wanted``."""
+    height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
+    order = np.argsort(height, axis=1)
+    step = np.take_along_axis(height, order, axis=1)
+    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
+    base = np.take_along_axis(weight * at_once, order, axis=1)
+    below = np.cumsum(volume, axis=1) - volume
+    wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
+    filled = below + step * wider
+    # Above its own rim, a vessel without one holds what rises over it besides.
+    own, rim = weight * at_once, np.where(weight > 0.0, wanted, 0.0) * at_once
+    last = wanted.shape[1] - 1
+    rows = np.arange(len(capacity))[:, None]
+    # How many steps lie below the surface: by bisection, for what is filled rises from step to step.
+    position, above = np.zeros(wanted.shape, dtype=np.intp), np.full(wanted.shape, last + 1)
+    while (position < above).any():
+        at = np.minimum((position + above) // 2, last)
+        dry = filled[rows, at] + np.maximum(own * step[rows, at] - rim, 0.0) < capacity[:, None]
+        open_ = position < above
+        position, above = np.where(open_ & dry, at + 1, position), np.where(open_ & ~dry, at, above)
+    at = np.minimum(position, last)
+    # Vessels from ``at`` on are open; where all are full, only the one without a rim is.
+    full_below = np.where(position > last, below[rows, at] + volume[rows, at], below[rows, at])
+    open_base = np.where(position > last, 0.0, wider[rows, at])
+    beyond = step[rows, at] > height
+    over = beyond | (position > last)
+    level = (capacity[:, None] - full_below + np.where(over, rim, 0.0)) / np.maximum(
+        open_base + np.where(over, own, 0.0), 1e-300
+    )
+    heights: Vector = np.maximum(level, 0.0)
+    return heights

@@ -1,0 +1,359 @@
+"""Stations that are not a textbook queue alone: units that several task units visit, queues in overload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.evaluate._queueing import DD1, GIG1K, MD1, MG1, MG1K, GIGc, MMc, MMcK, Queue, ServiceMix
+from routecast.evaluate.solve._arrivals import Arriving, NobodyMeets
+from routecast.evaluate.solve._scheduling_shares import Component
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.quantity.schema import field, value
+
+_NOTABLE = 0.01
+
+
+class SharedUnits:
+    """Units that several task units visit in order of request, as one queue of all their frames.
+
+    With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
+    Palacios, Journal of the ACM 22(2), 1975), exactly where every frame asks for itself, else up to the order in which
+    the task units' frames are served; otherwise it is M/G/c with the frames of all. Units are not ``plain`` where other
+    things come in: another policy, switch costs, batches, several units at once, sleep.
+
+    ``service``: service times by the number of a task unit.
+    """
+
+    def __init__(self, part: Component, fluid: Fluid, service: Callable[[int], ServiceMix]) -> None:
+        tasks = fluid.graph.tasks
+        self.servers = len(part.units)
+        self.members = np.array([member for member, _ in part.members])
+        self.plain = (
+            part.pool.policy.kind == "fifo"
+            and part.pool.switch_cost_s <= 0.0
+            and all(
+                tasks[member].activation.kind == "dedicated"
+                and len(tasks[member].needs) == 1
+                and units == 1
+                and fluid.costs[member].batch_s == 0.0
+                and not fluid.costs[member].rest
+                for member, units in part.members
+            )
+        )
+        mixes = [service(member) for member, _ in part.members] if self.plain else []
+        times = [mix.mean_s for mix in mixes]
+        self.mean_s = np.array(times)
+        self.square_s2 = np.array([mean_s**2 for mean_s in times])
+        self.more = np.array([1.0 + mix.squared_cv for mix in mixes])
+        exponential = all(mix.law == "exponential" and mix.is_one_size for mix in mixes)
+        self.product_form = self.plain and exponential and max(times) <= min(times) * (1.0 + 1e-6)
+        self.in_order = all(tasks[member].request == "frame" for member, _ in part.members)
+
+    def queue(self, rates_pps: Vector) -> SharedQueue | None:
+        """Return the queue at these arrival rates by task unit, with the mean service of all; None in overload."""
+        rates = rates_pps[self.members]
+        total = _sum(rates)
+        mean_s = _sum(rates * self.mean_s) / total
+        if total * mean_s >= self.servers * (1.0 - 1e-6):
+            return None
+        if self.product_form:
+            waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=self.servers).waiting_mean_s
+            method = "Jackson network" if self.in_order else "Jackson network (order of service approximated)"
+        else:
+            second = _sum(rates * self.more * self.square_s2) / total
+            common = GIGc(
+                arrival_pps=total,
+                arrival_scv=1.0,
+                service_s=mean_s,
+                service_scv=second / mean_s**2 - 1.0,
+                servers=self.servers,
+            )
+            waiting_s, method = common.waiting_mean_s, f"M/G/{self.servers} for shared units (approximation)"
+        return SharedQueue(waiting_s=waiting_s, service_s=mean_s, named=method, product_form=self.product_form)
+
+
+def _sum(values: Vector) -> float:
+    """Add one by one, from the first to the last."""
+    return float(np.cumsum(values)[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedQueue(Queue):
+    """A visit to a unit that other task units visit too."""
+
+    waiting_s: float
+    service_s: float
+    named: str
+    product_form: bool
+    """Whether its output may be taken as Poisson, as in a Jackson network."""
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        return self.named
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the frames that find no room."""
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean waiting time."""
+        return self.waiting_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean waiting and service time."""
+        return self.waiting_s + self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullQueue(Queue):
+    """Overload: the queue is always full, the sojourn time is its length over the rate (Meyer et al. 2014, eq. 4)."""
+
+    arrival_pps: float
+    service_s: float
+    servers: int
+    capacity_frames: int
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        return "full queue, Little's law"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the frames that find no room."""
+        return 1.0 - self.servers / (self.arrival_pps * self.service_s)
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean waiting and service time."""
+        return self.capacity_frames * self.service_s / self.servers
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean waiting time."""
+        return self.sojourn_mean_s - self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolledQueue(Queue):
+    """An overloaded queue whose polls take their frames out of it at once, so that others come in meanwhile.
+
+    A poll of b frames makes b places, which fill in ``b/(rate)``. A frame that comes in waits for the rest of the poll
+    and all that is before it: on average ``b(1 - 1/load)/2`` services more than if frames left their places one by one.
+    """
+
+    queue: Queue
+    service_s: float
+    load: float
+    batch_frames: int
+
+    @property
+    def _more_s(self) -> float:
+        return 0.5 * self.batch_frames * (1.0 - 1.0 / self.load) * self.service_s
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        return f"{self.queue.method} behind polls of {self.batch_frames} frames"
+
+    @property
+    def loss_ratio(self) -> float:
+        """As if frames left one by one."""
+        return self.queue.loss_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean waiting time."""
+        return self.queue.waiting_mean_s + self._more_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean waiting and service time."""
+        return self.queue.sojourn_mean_s + self._more_s
+
+
+def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
+    """Return a queue for Poisson arrivals as it is behind the link that spaces them, where that matters."""
+    if queue.waiting_mean_s <= 0.0 or link_wait_s <= _NOTABLE * queue.sojourn_mean_s:
+        return queue
+    return BehindLink(queue=queue, link_wait_s=link_wait_s, exact=exact)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehindLink(Queue):
+    """A queue whose Poisson arrivals have already waited for the link that brings them.
+
+    Constant times in series: all waits together are that for the slowest server alone (Friedman, Operations Research
+    13(1), 1965; Avi-Itzhak, Management Science 11(5), 1965), so behind the link ``W - W_link`` is left. ``exact`` for
+    one server that gets all frames of one link, one size, without loss; else W stays as it is, an upper approximation.
+    """
+
+    queue: Queue
+    link_wait_s: float
+    exact: bool
+
+    @property
+    def _spared_s(self) -> float:
+        return min(self.link_wait_s, self.queue.waiting_mean_s) if self.exact else 0.0
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        if self.exact:
+            return f"{self.queue.method} less the wait for the link in"
+        return f"{self.queue.method} as if no link spaced the frames (approximation)"
+
+    @property
+    def loss_ratio(self) -> float:
+        """As without the link."""
+        return self.queue.loss_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """What is left of the wait."""
+        return self.queue.waiting_mean_s - self._spared_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and service."""
+        return self.queue.sojourn_mean_s - self._spared_s
+
+
+OVERLOADED = 1.02
+_MOST_STATES = 2048
+_NO_LOSS = 1e-9
+_MOST_ARRIVAL_SCV = 2.0
+_FULL_FRAMES = 10.0
+_FEWEST_PLACES = 4.0
+"""By the variation of gaps and services together: with fewer, two moments say little about the loss."""
+
+
+@value
+class Station:
+    """A queue with servers of its own."""
+
+    rate_pps: float
+    mix: ServiceMix
+    servers: int = field("Frames in service at once")
+    room: int = field("Frames in all")
+    independent: bool = field(
+        "Whether one frame's service time says nothing about the next one's: one size, or sizes drawn at random"
+    )
+    exact: bool = field("Whether the service time is known and not a mean over contention")
+
+    @property
+    def load(self) -> float:
+        """Offered work over servers."""
+        return self.rate_pps * self.mix.mean_s / self.servers
+
+    @property
+    def full_queue(self) -> FullQueue:
+        """The station in overload."""
+        return FullQueue(
+            arrival_pps=self.rate_pps, service_s=self.mix.mean_s, servers=self.servers, capacity_frames=self.room
+        )
+
+
+def law_of(station: Station, arriving: Arriving, note: Callable[[str], None]) -> tuple[Queue | None, str]:
+    """Return the queueing result that describes a station; or None and why there is none."""
+    mix, load = station.mix, station.load
+    constant = mix.law == "deterministic" and station.exact
+    if constant and arriving.spacing and arriving.spacing.fits(max(mix.times_s)) and arriving.kind != "regular":
+        return NobodyMeets(service=mix), ""
+    if not station.exact and abs(load - 1.0) < OVERLOADED - 1.0:
+        return None, f"is loaded to {load:.1%}, where a small error in its mean contention decides"
+    if arriving.kind == "poisson" and load < 50.0:
+        queue = _poisson(station)
+        if queue is not None:
+            if mix.law == "other" and isinstance(queue, MG1K):
+                note("loss and delay are those of a gamma law with the same mean and variance, an approximation")
+            return queue, ""
+    if arriving.kind == "regular" and mix.law == "deterministic" and mix.is_one_size and station.servers == 1:
+        return DD1(arrival_pps=station.rate_pps, service_s=mix.mean_s, capacity_frames=station.room), ""
+    return _two_moments(station, arriving, note)
+
+
+def _two_moments(station: Station, arriving: Arriving, note: Callable[[str], None]) -> tuple[Queue | None, str]:
+    mix, load = station.mix, station.load
+    known = arriving.kind in {"renewal", "poisson", "regular"} and arriving.scv <= _MOST_ARRIVAL_SCV
+    apart = arriving.kind != "regular" or station.independent
+    if known and apart and station.servers == 1 and arriving.scv + mix.squared_cv > 0.0:
+        finite = GIG1K(
+            arrival_pps=station.rate_pps,
+            arrival_scv=arriving.scv,
+            service_s=mix.mean_s,
+            service_scv=mix.squared_cv,
+            capacity_frames=station.room,
+        )
+        if load < 1.0 and finite.loss_ratio <= _NO_LOSS:
+            return _unlimited(station, arriving), ""
+        if finite.loss_ratio > _NO_LOSS and _FEWEST_PLACES * (arriving.scv + mix.squared_cv) > station.room:
+            varies = f"{arriving.scv:.3g} and {mix.squared_cv:.3g}"
+            return None, f"has {station.room} places, too few for gaps and services that vary by {varies}"
+        return finite, ""
+    # Full enough that chance empties no queue: it drifts to its end faster than it spreads.
+    if load >= OVERLOADED and (load - 1.0) * station.room >= _FULL_FRAMES:
+        return station.full_queue, ""
+    if known and apart and load < 1.0:
+        queue = _unlimited(station, arriving)
+        waiting = queue.waiting_mean_s * station.rate_pps
+        # The number waiting falls off about exponentially.
+        if waiting <= 0.0 or (station.room - station.servers) / waiting > 7.0:
+            note("losses by chance are not counted where several units serve one queue")
+            return queue, ""
+        return (None, f"has a queue of {station.room - station.servers} frames, too short for its load of {load:.3g}")
+    if arriving.kind == "regular" and not station.independent:
+        return None, "serves a fixed sequence of frame sizes at equal gaps, of which no closed form is known"
+    if arriving.kind == "renewal" and arriving.scv > _MOST_ARRIVAL_SCV:
+        return None, f"gets long bursts (variation of gaps {arriving.scv:.3g}), which no approximation covers"
+    return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"
+
+
+def _unlimited(station: Station, arriving: Arriving) -> GIGc:
+    return GIGc(
+        arrival_pps=station.rate_pps,
+        arrival_scv=arriving.scv,
+        service_s=station.mix.mean_s,
+        service_scv=station.mix.squared_cv,
+        servers=station.servers,
+    )
+
+
+def _poisson(station: Station) -> Queue | None:
+    rate, mix, servers, load = station.rate_pps, station.mix, station.servers, station.load
+    small = station.room <= _MOST_STATES
+    if not small and load < 1.0 and not _roomy(station):
+        return None
+    if mix.law == "exponential" and mix.is_one_size:
+        if small:
+            lossy = MMcK(arrival_pps=rate, service_s=mix.mean_s, servers=servers, capacity_frames=station.room)
+            if load >= 1.0 or lossy.loss_ratio > _NO_LOSS:
+                return lossy
+        return MMc(arrival_pps=rate, service_s=mix.mean_s, servers=servers) if load < 1.0 else None
+    if servers > 1:
+        return None
+    independent = station.independent
+    if small:
+        finite = MG1K(arrival_pps=rate, service=mix, capacity_frames=station.room, independent=independent)
+        if load >= 1.0 or finite.loss_ratio > _NO_LOSS:
+            return finite
+    if load >= 1.0:
+        return None
+    if mix.law == "deterministic" and mix.is_one_size:
+        return MD1(arrival_pps=rate, service_s=mix.mean_s)
+    return MG1(arrival_pps=rate, service=mix, independent=independent)
+
+
+def _roomy(station: Station) -> bool:
+    """Whether a long queue with Poisson arrivals may be taken as endless."""
+    load = station.load
+    spread = load + station.mix.squared_cv
+    return 2.0 * (1.0 - load) * (station.room - station.servers) > 7.0 * max(spread, 1e-9)

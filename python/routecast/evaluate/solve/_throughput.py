@@ -1,0 +1,536 @@
+"""What a router of threads forwards at a load: the fluid fixed point of rates, shares of time and room ahead.
+
+Round by round: frames pass through the task graph as far as time and room ahead allow; each thread asks for the time
+that what comes to it takes; units are divided among the threads
+(:mod:`routecast.evaluate.solve._scheduling_shares`); a thread that gets less than it asks for divides it among its task
+units by turns. What a node cannot serve is lost there, after the work spent on it before. The fixed point is one of
+means: rings are long enough that fluctuation costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.evaluate.solve._busy_polling import away_s, kept_pps
+from routecast.evaluate.solve._flow_propagation import Flowing
+from routecast.evaluate.solve._machine import ThreadMachine, machine_of
+from routecast.evaluate.solve._scheduling_shares import surface
+from routecast.evaluate.solve.flow import Vector
+from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
+from routecast.router.model import RouterModel
+
+_AS_LONG_AS_IT_LIKES = 1e15
+
+
+def weights(machine: ThreadMachine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
+    """Return each thread's weight: what it gets of full units, against others of its level.
+
+    Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
+    Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so ``Σ queue·work/(1 -
+    load)``; one that never runs out leaves nothing to its equals. What comes only while others of its level work does
+    not come meanwhile. NAPI gives its unit back after each budget, so its equals have turns.
+
+    ``work_s``: seconds per frame by node; ``wanted``: frames per second that each node would serve; ``demand``: units
+    that each thread wants.
+    """
+    weight = machine.weight
+    turns = np.isnan(weight)
+    if not turns.any():
+        return weight
+    real_time = machine.real_time
+    backlog_s = machine.by(machine.queue_frames * work_s)
+    meanwhile = machine.by(np.where(machine.fed_within, 0.0, wanted * work_s)) / machine.most
+    longest = backlog_s / np.maximum(1.0 - meanwhile, 1e-12)
+    turn_s = np.minimum(machine.by(machine.turn_frames * work_s), machine.quantum_s) * machine.most
+    chosen = np.where(real_time, np.minimum(longest, _AS_LONG_AS_IT_LIKES), turn_s)
+    return np.where(turns, np.maximum(chosen, 1e-300), weight)
+
+
+_LEAST = 1e-300
+_EVEN = 1e-9
+_SLOPE = 5.0
+# Chosen: random virtual routers and the shipped examples agree with the simulator from 0.3 to 0.4, at 0 and 1 not.
+_NOW_AND_THEN = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wakes:
+    """By thread: wakes per second, units spent on starts, and the part of that which no load makes go away.
+
+    How often threads wake, and what waking and switching cost.
+
+    A thread that wakes pays its start (interrupt, notification, switch of the unit), serves what waits and comes
+    meanwhile, and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a start of h, a thread with
+    units of its own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with set-up, exact),
+    and ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts fill what work leaves.
+
+    Where threads share units, one that has used less than the one that runs revokes it and is served at once, frame by
+    frame; the one that has used most, and threads of which none can revoke another, wait while more comes: their starts
+    take no more than work of the same and more urgent levels leaves of every set of units, so batches grow with the
+    load (the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems, 1986), at most until a
+    queue is full.
+
+    These are means for pinned threads; for threads that are free to move, how often they do is a guess.
+    """
+
+    per_s: Vector
+    start: Vector
+    least_start: Vector
+
+    def towards(self, other: Wakes, step: float) -> Wakes:
+        """Go a part of the way to what was found next."""
+        return Wakes(
+            per_s=self.per_s + step * (other.per_s - self.per_s),
+            start=self.start + step * (other.start - self.start),
+            least_start=self.least_start + step * (other.least_start - self.least_start),
+        )
+
+
+def wakes_of(
+    machine: ThreadMachine,
+    rate: Vector,
+    work: Vector,
+    demand: Vector,
+    pressure: Vector,
+    entitled: Vector,
+    factor: Vector,
+    before: Wakes,
+) -> Wakes:
+    """Return how often threads wake.
+
+    ``rate``: frames per second that each thread serves; ``work``: units that these keep busy; ``demand``: units that
+    each thread would keep busy with what comes to it; ``pressure``: units that each thread would keep busy if nothing
+    were lost or held back; ``entitled``: units that each thread would get if it wanted more: as starts fill what is
+    left of it, batches grow; ``factor``: contention; ``before``: what the last round found.
+    """
+    asleep = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.most)
+    asleep = np.maximum(asleep, 0.0)
+    if not machine.starts_cost:
+        freely = _woken(machine, rate, asleep, machine.start_s, 0.0)
+        return Wakes(per_s=freely, start=np.zeros_like(rate), least_start=np.zeros_like(rate))
+    busy = np.minimum(work + before.start, machine.most)
+    at_once, victims = _at_once(machine, busy, demand, pressure)
+    interrupted = victims.sum(axis=1)
+    start_s = machine.start_s * factor + _switch_s(machine, before.per_s, busy, demand + before.start, interrupted)
+    fits = np.maximum(entitled - demand, 0.0) / np.maximum(start_s, _LEAST)
+    freely = np.minimum(_woken(machine, rate, asleep, start_s, 0.0), fits)
+    late = np.minimum(_woken(machine, rate, asleep, start_s, _longest_wait_s(machine, rate)), freely)
+    least = late + at_once * (freely - late)
+    rows = machine.rows
+    per_s = freely.copy()
+    rest = rows.capacity.copy()
+    for threads in machine.levels:
+        here = np.zeros(rows.threads + 1)
+        here[threads] = (work + least * start_s)[threads]
+        wanted = np.zeros(rows.threads + 1)
+        wanted[threads] = ((freely - least) * start_s)[threads]
+        if len(rows.rows):
+            room = rest - (rows.at_once * here[rows.member]).sum(axis=1)
+            requested = (rows.at_once * wanted[rows.member]).sum(axis=1)
+            scale = np.clip(room / np.maximum(requested, _LEAST), 0.0, 1.0)
+            lowest = np.ones(rows.threads + 1)
+            np.minimum.at(lowest, rows.member, np.broadcast_to(scale[:, None], rows.member.shape))
+            per_s[threads] = (least + (freely - least) * lowest[:-1])[threads]
+            here[threads] = (work + per_s * start_s)[threads]
+            rest = np.maximum(rest - (rows.at_once * here[rows.member]).sum(axis=1), 0.0)
+    # Who is interrupted pays for the switch back.
+    back = machine.switch_s * (per_s @ victims)
+    return Wakes(per_s=per_s, start=per_s * start_s + back, least_start=least * start_s + back)
+
+
+def _woken(machine: ThreadMachine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
+    """Wakes per second of a thread that waits ``wait_s`` before it starts."""
+    if machine.load.arrivals.kind == "cbr":
+        woken = np.minimum(rate, asleep / np.maximum(start_s + wait_s, _LEAST))
+        # At equal gaps whole frames come during a start.
+        whole = rate / np.maximum(np.ceil(rate * start_s / np.maximum(asleep, _LEAST) - 1e-9), 1.0)
+        woken = np.where(machine.fresh, np.minimum(whole, woken), woken)
+    else:
+        woken = asleep / (1.0 / np.maximum(rate, _LEAST) + start_s + wait_s)
+    often: Vector = np.minimum(woken, 1.0 / np.maximum(machine.moderation_s, _LEAST))
+    return often
+
+
+def _longest_wait_s(machine: ThreadMachine, rate: Vector) -> Vector:
+    """How long a thread that woke may wait for its unit before its queues are full."""
+    room = machine.by(machine.queue_frames)
+    wait_s: Vector = np.where(machine.shares_units, room / np.maximum(rate, _LEAST), 0.0)
+    return wait_s
+
+
+def _at_once(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
+    """Return how far each thread gets its unit as soon as it wakes, and the chance that it interrupts each other then.
+
+    Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
+    most by which it can be behind, is more than the wakeup granularity. Where work alone is more than the units carry,
+    rings are full before it comes to that, and rooms, a turn at a time, set the pace; but without granularity, or where
+    softirqs break the turns, threads take turns frame by frame then too.
+    """
+    used = np.divide(busy, machine.weight, out=np.zeros_like(busy), where=machine.fair)
+    both = used[:, None] + used[None, :]
+    # Continuous where two have used alike, as the fixed point needs. Where a lead must be more than the granularity,
+    # two that have used alike revoke each other only now and then.
+    alike = np.where(machine.granularity_s > 0.0, _NOW_AND_THEN, 1.0)[:, None]
+    behind = np.clip(alike + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(both, _LEAST), 0.0, 1.0)
+    behind *= machine.rivals
+    # One that may use several units finds one free, as a rule, that the one that has used most leaves.
+    at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke * (machine.pinned_to == 1.0)
+    if len(machine.rows.rows) and (machine.granularity_s > 0.0).any():
+        loads = machine.rows.load(pressure) / machine.rows.capacity
+        fullest = np.zeros(machine.rows.threads + 1)
+        np.maximum.at(fullest, machine.rows.member, np.broadcast_to(loads[:, None], machine.rows.member.shape))
+        at_once *= np.where(
+            machine.calm & (machine.granularity_s > 0.0), np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0), 1.0
+        )
+    running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
+    running /= np.maximum(1.0 - busy, _LEAST)[:, None]
+    victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * at_once[:, None]
+    return at_once, victims
+
+
+def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vector, interrupted: Vector) -> Vector:
+    """Mean cost of the switches and moves that a wake brings: to the thread, and back to the one that it revokes."""
+    if not machine.switch_s.any() and not machine.migration_s.any():
+        return np.zeros_like(wakes)
+    on_unit = machine.on_unit
+    lower = np.zeros_like(busy)
+    below = np.zeros(on_unit.shape[0])
+    for threads in reversed(machine.levels):
+        # Whoever is less urgent runs whenever nobody else does, if there is work for it.
+        lower[threads] = (on_unit.T @ below)[threads]
+        below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
+    lower = np.clip(lower / np.maximum(1.0 - busy, _LEAST), 0.0, 1.0)
+    runs = np.maximum(lower, interrupted)
+    turns = on_unit.T @ (on_unit @ np.where(machine.borrows, 0.0, wakes))
+    own = (on_unit * on_unit).sum(axis=0) * wakes
+    other = np.clip(np.where(turns > 0.0, 1.0 - own / np.maximum(turns, _LEAST), 0.0), 0.0, 1.0)
+    taken = runs + (1.0 - runs) * other
+    cost: Vector = machine.switch_s * (taken + lower) + machine.migration_s * machine.moves * taken
+    return cost
+
+
+_MOST_ROUNDS = 200
+_UNDAMPED_ROUNDS = 3
+_SHORTEST_STEP = 0.02
+_TOLERANCE = 1e-7
+_ROUGHLY = 1e-4
+_WAKES_DECAY = 0.7
+_FREE_ROUNDS = 12
+_PRECISELY = 1e-4
+_LOST = 1e-6
+_FROZEN = 22
+
+
+@value
+class Throughput:
+    """What a router forwards at a load."""
+
+    # Intended by the tester, put on the links, sent out by a port or given up where a route says so.
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+    # The greatest intended rate of this load that overloads nothing, fluctuation apart; NaN if it was not asked for.
+    lossless_pps: float
+    drops_pps: Mapping[str, float] = field('Loss by place: task units by name, ports as ``"port 1 out"``')
+    busy_ratio: Mapping[str, float] = field(
+        "By thread: units of time at work per second, 1 for a thread that never rests"
+    )
+    wakes_per_s: Mapping[str, float] = field("By thread")
+    settled: bool = field("Whether the fixed point was found")
+
+
+@value
+class Steady:
+    """The fixed point, as arrays in the machine's order."""
+
+    machine: ThreadMachine
+    intended_pps: float
+    offered: Vector
+    flowing: Flowing
+    work_s: Vector = field("Seconds per frame by node, with contention")
+    factor: Vector = field("Contention by thread")
+    demand: Vector = field("Units that each thread wants for what comes")
+    granted: Vector = field("Units that each thread gets")
+    busy: Vector = field("Units at work by thread, what wakes and switches cost included")
+    wakes: Wakes
+    away_s: Vector
+    """By thread: how long one that polls is away from its unit at a time, while others have their turns."""
+    rounds: int
+    settled: bool
+
+    @property
+    def lost_pps(self) -> Vector:
+        """Frames of the load that each node drops, copies apart."""
+        flowing = self.flowing
+        lost_ratio = 1.0 - flowing.served / np.maximum(flowing.arriving, _LEAST)
+        lost: Vector = np.maximum(flowing.arriving - flowing.copies, 0.0) * lost_ratio
+        return lost
+
+
+def throughput(model: RouterModel, load: OfferedLoad, *, lossless: bool = False) -> Throughput:
+    """Return what a router forwards at a load, from the fluid fixed point alone.
+
+    This is what :class:`~routecast.evaluate.solve.Solve` answers for routers of threads, without latency, power and
+    words: for searches that ask a thousand times.
+
+    ``lossless``: find the rate without loss too, which takes about as long again.
+    """
+    machine = machine_of(model, load)
+    steady = steady_state(machine, load.rate_pps)
+    passage, graph = machine.passage, machine.graph
+    count = len(graph.tasks)
+    lost = steady.lost_pps
+    offered = float(steady.offered.sum())
+    drops = {}
+    for node, rate in enumerate(lost):
+        if rate > 1e-9 * offered:
+            number = int(passage.order[node])
+            name = graph.tasks[number].name if number < count else f"{model.ports[number - count].name} out"
+            drops[name] = float(rate)
+    forwarded = float(steady.flowing.forwarded[passage.place[count:]].sum())
+    names = [thread.name for thread in machine.threads]
+    return Throughput(
+        intended_pps=steady.intended_pps,
+        offered_pps=offered,
+        forwarded_pps=forwarded,
+        lossless_pps=lossless_of(machine).rate_pps if lossless else float("nan"),
+        drops_pps=drops,
+        busy_ratio=dict(zip(names, map(float, steady.busy), strict=True)),
+        wakes_per_s=dict(zip(names, map(float, steady.wakes.per_s), strict=True)),
+        settled=steady.settled,
+    )
+
+
+def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
+    """Find the fixed point at a load, from an idle router on.
+
+    Starting idle matters where there are two steady states: the one reached from low load is found.
+    """
+    passage = machine.passage
+    offered = machine.graph.offered(intended_pps)
+    wanted_in = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
+    taken_in = np.bincount(machine.graph.ingress, weights=offered)
+    entering = passage.entry(intended_pps, taken_in / np.maximum(wanted_in, _LEAST))
+    costly = machine.costly
+    threads, nodes = len(machine.threads), len(passage.order)
+    factor, copies = np.ones(threads), np.zeros(nodes)
+    limit, served = machine.limit_pps, np.zeros(nodes)
+    wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
+    scale = max(float(offered.sum()), _LEAST)
+    unlimited = passage.flow(entering, np.full(nodes, np.inf), copies)
+    pressure = machine.by(unlimited.served * machine.busy_s)
+    state = None
+    tolerance = _ROUGHLY if machine.starts_cost else _TOLERANCE
+    rounds, settled, step, last, away = 0, False, 1.0, np.zeros(nodes), np.zeros(threads)
+    while rounds < _MOST_ROUNDS and not settled:
+        rounds += 1
+        flowing = passage.flow(entering, limit, copies)
+        work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
+        wanted = np.minimum(np.where(passage.held_towards, flowing.could_arrive, flowing.arriving), flowing.room_ahead)
+        work = machine.by(wanted * work_s)
+        hard, least_start = _hard(machine, wakes, work)
+        demand = np.minimum(work + hard, machine.most)
+        requested = np.where(machine.polling, machine.most, demand)
+        weight = weights(machine, work_s, wanted, demand)
+        granted = machine.rows.divide(requested, weight, machine.levels)
+        entitled = machine.rows.entitled(requested, granted, weight, machine.levels, machine.most)
+        new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - least_start, 0.0))
+        if machine.feeding is not None:
+            share, away = _turns(machine, work, granted, work_s)
+            coming = np.where(passage.held_towards, flowing.could_arrive, flowing.arriving)
+            kept = kept_pps(machine.feeding, machine.thread, away, share, coming, machine.queue_frames)
+            new_limit = np.minimum(new_limit, kept)
+        used = machine.by(flowing.served * work_s)
+        new_wakes = wakes
+        if rounds < _FROZEN:
+            new_wakes = wakes_of(
+                machine, machine.by(flowing.served), used, work, pressure * factor, entitled, factor, wakes
+            )
+        busy = np.minimum(used + wakes.start, machine.most)
+        new_factor = machine.contended.factor(busy)
+        near = 2.0 * flowing.arriving
+        residual = np.minimum(new_limit, near) - np.minimum(limit, near)
+        moved = max(
+            float(np.abs(flowing.served - served).max()) / scale,
+            # A limit far above what comes may still move; one that comes near it matters next.
+            float(np.abs(residual).max()) / scale,
+            float(np.abs(new_factor - factor).max()),
+            # Wakes are approximate anyway.
+            0.1 * float(np.abs(new_wakes.start - wakes.start).max()),
+            float(np.abs(flowing.copies - copies).max()) / scale,
+        )
+        settled = rounds > 2 and moved < tolerance
+        state = (flowing, work_s, factor, work + hard, granted, busy)
+        if settled:
+            break
+        step = _next_step(step, residual, last) if rounds > _UNDAMPED_ROUNDS else 1.0
+        last = residual
+        if rounds > 1:
+            new_limit[costly] = limit[costly] + step * (new_limit[costly] - limit[costly])
+        limit = new_limit
+        factor = factor + step * (new_factor - factor)
+        copies = copies + step * (flowing.copies - copies)
+        wakes = wakes.towards(new_wakes, _wakes_step(rounds))
+        served = flowing.served
+    assert state is not None
+    flowing, work_s, factor, demand, granted, busy = state
+    return Steady(
+        machine=machine,
+        intended_pps=intended_pps,
+        offered=offered,
+        flowing=flowing,
+        work_s=work_s,
+        factor=factor,
+        demand=demand,
+        granted=granted,
+        busy=busy,
+        wakes=wakes,
+        away_s=away,
+        rounds=rounds,
+        settled=settled,
+    )
+
+
+def _hard(machine: ThreadMachine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
+    """Return what starts take from work by thread: all of them where others are less urgent, and the least.
+
+    A thread that has its units to itself starts only when its work is done, so its starts take nothing from that.
+    """
+    room = np.where(machine.shares_units, np.inf, np.maximum(machine.most - work, 0.0))
+    least = np.minimum(wakes.least_start, room)
+    return np.minimum(np.where(machine.last_level, least, wakes.start), room), least
+
+
+def _turns(machine: ThreadMachine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
+    """Return the share of a unit that each thread has, and how long one that polls is away from it at a time."""
+    share = np.minimum(granted / machine.most, 1.0)
+    greedy = work > granted * (1.0 + _TOLERANCE)
+    drain_s = machine.by(machine.queue_frames * work_s) / np.maximum(1.0 - work, _LEAST)
+    if not machine.polling.any():
+        return share, np.zeros_like(share)
+    # What blocks soon takes its time in pieces, not in turns. Threads that may use the same units are one column.
+    uses, alike = np.unique(machine.on_unit > 0.0, axis=1, return_inverse=True)
+    meet = uses.T.astype(np.int64) @ uses > 0
+    blocking = np.bincount(alike, weights=np.where(machine.polling | greedy, 0.0, granted), minlength=uses.shape[1])
+    in_pieces = (meet @ blocking)[alike]
+    spins = machine.polling & machine.fair & (machine.most - granted > in_pieces + _ROUGHLY)
+    return share, away_s(spins, machine.rivals, machine.quantum_s, share, greedy, drain_s)
+
+
+def _next_step(step: float, residual: Vector, last: Vector) -> float:
+    """How far to go: less where what is missing changes its sign from round to round, more where it does not."""
+    turn = float(residual @ last) / max(float(np.linalg.norm(residual) * np.linalg.norm(last)), _LEAST)
+    if turn < -0.2:
+        return max(0.6 * step, _SHORTEST_STEP)
+    return min(1.2 * step, 1.0) if turn > 0.2 else step
+
+
+def _step(rounds: int) -> float:
+    """How far to go: all the way at first, then half, then less and less where that goes round in circles."""
+    if rounds <= _UNDAMPED_ROUNDS:
+        return 1.0
+    return 0.5 if rounds <= 60 else 30.0 / rounds
+
+
+def _wakes_step(rounds: int) -> float:
+    """How far wakes go: they may have several steady states, so slowly, and in the end they stay what they are."""
+    return 1.0 if rounds <= 2 else 0.4 * _WAKES_DECAY ** max(rounds - _FREE_ROUNDS, 0)
+
+
+def _limits(machine: ThreadMachine, wanted: Vector, work_s: Vector, entitled: Vector) -> Vector:
+    """Frames per second that each task unit could serve: equal turns, and what others of its thread do not use."""
+    table = machine.by_thread
+    turn_s = np.append(machine.turn_frames * work_s, 0.0)[table]
+    want = np.append(wanted * work_s, 0.0)[table]
+    spare = entitled - want.sum(axis=1)
+    highest = np.divide(want, turn_s, out=np.zeros_like(want), where=turn_s > 0.0).max(axis=1)
+    height = np.where(spare >= 0.0, highest, 0.0)
+    over = spare < 0.0
+    if over.any():
+        height[over] = surface(want[over], turn_s[over], entitled[over])
+    by_turns = np.append(height, 0.0)[machine.thread] * machine.turn_frames
+    if_free = wanted + np.append(np.maximum(spare, 0.0), 0.0)[machine.thread] / np.maximum(work_s, _LEAST)
+    could = np.where(np.append(over, False)[machine.thread], by_turns, np.maximum(by_turns, if_free))
+    limits: Vector = np.where(machine.costly, could, machine.limit_pps)
+    return limits
+
+
+@value
+class Lossless:
+    """The greatest intended rate of a load that overloads nothing, and what it asks for."""
+
+    rate_pps: float
+    visits: Vector = field("Frames that each node serves for each frame intended, copies included")
+    demand: Vector = field("Units that each thread works at that rate")
+    # The node that loses frames first, where no work is too much but turns of threads that poll are too long; or -1.
+    first_lost: int = -1
+
+
+def lossless_of(machine: ThreadMachine) -> Lossless:
+    """Return the greatest intended rate of a load that overloads nothing.
+
+    At a rate, every set of units must carry the work of the threads that may use no others, every thread must fit in
+    the units that it may have at once, every link must carry its frames. Where threads that poll share units, they take
+    theirs whatever they need, so the rate is that from which on the fixed point loses frames.
+    """
+    passage = machine.passage
+    intended = np.bincount(machine.graph.ingress, weights=machine.graph.share, minlength=machine.graph.ports)
+    entering = passage.entry(1.0, np.ones(machine.graph.ports))
+    nodes = len(passage.order)
+    unlimited, copies = np.full(nodes, np.inf), np.zeros(nodes)
+    visits = passage.flow(entering, unlimited, copies)
+    copies = visits.copies
+    rate_of = visits.forwarded + copies
+    links = np.where(
+        np.isfinite(machine.limit_pps), rate_of / np.where(np.isfinite(machine.limit_pps), machine.limit_pps, 1.0), 0.0
+    )
+    best = 1.0 / max(float(links.max()), float((intended / machine.graph.ingress_cap).max()), _LEAST)
+    frames, threads = machine.by(rate_of), len(machine.threads)
+    factor = np.ones(threads)
+    demand = np.zeros(threads)
+    tolerance = 0.1 * _ROUGHLY if machine.starts_cost else 1e-9
+    wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
+    rate = best
+    for rounds in range(1, 200):
+        work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
+        unit_work = machine.by(rate_of * work_s)
+        hard, _ = _hard(machine, wakes, unit_work * rate)
+        demand = unit_work + hard / max(rate, _LEAST)
+        fullest = float((demand / machine.most).max(initial=0.0))
+        if len(machine.rows.rows):
+            fullest = max(fullest, float((machine.rows.load(demand) / machine.rows.capacity).max()))
+        new_rate = min(best, 1.0 / max(fullest, _LEAST))
+        settled = rounds > 2 and abs(new_rate - rate) <= tolerance * rate
+        step = _step(rounds)
+        rate = rate + step * (new_rate - rate)
+        if settled:
+            break
+        work = np.minimum(unit_work * rate, machine.most)
+        new_wakes = wakes_of(machine, frames * rate, work, work, work, machine.most, factor, wakes)
+        new_factor = machine.contended.factor(np.minimum(work + new_wakes.start, machine.most))
+        factor = factor + step * (new_factor - factor)
+        wakes = wakes.towards(new_wakes, _wakes_step(rounds))
+    if machine.feeding is None:
+        return Lossless(rate_pps=rate, visits=rate_of, demand=demand * rate)
+    turned, first_lost = _before_loss(machine, rate)
+    return Lossless(rate_pps=turned, visits=rate_of, demand=demand * turned, first_lost=first_lost)
+
+
+def _before_loss(machine: ThreadMachine, most_pps: float) -> tuple[float, int]:
+    """Return the greatest rate up to ``most_pps`` without loss in the fixed point, and the node that loses first."""
+    low, high, first_lost, rate = 0.0, most_pps, -1, most_pps
+    while high - low > _PRECISELY * high and high > _PRECISELY * most_pps:
+        steady = steady_state(machine, rate)
+        lost = steady.lost_pps
+        if float(lost.sum()) > _LOST * rate:
+            high, first_lost = rate, int(np.argmax(lost))
+        else:
+            low = rate
+            if first_lost < 0:
+                break
+        rate = 0.5 * (low + high)
+    return low, first_lost

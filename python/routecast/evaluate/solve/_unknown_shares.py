@@ -1,0 +1,309 @@
+"""Where it is not known what task units get of the units that they share.
+
+The fluid state divides shared units by turns, with full batches, and takes all units of a component to be alike. Three
+things break that, and then a rate is not known, only bounded:
+
+* A task unit that polls never gives its unit back, except under Linux's schedulers. Who else may use that unit depends
+  on who came first.
+* Pins that leave some task units fewer units than others: a set of units may be full while another idles.
+* Batches and interrupts that cost something: a poll that begins soon finds few frames, so that turns decide what a
+  frame costs. Below the rate at which the least batches that turns leave fill the units, no more is lost than chance
+  takes; what is lost above is not known.
+
+How long a task unit's frames wait at most for its server to turn to them, and what comes at once.
+
+Where no queueing law is known (moderation, wake-ups, threads that share cores) the room of a queue is used by three
+things: frames that come while the server is away, frames that the stations before hand on faster than it serves, and
+the fluctuation around the mean. The first two are bounded here, the last in :mod:`routecast.evaluate.solve._delay`.
+
+A frame that waits for a unit waits in a busy period of the units that it may use, whatever the scheduler, as long as
+no unit idles while frames wait. A busy period that begins with work ``w`` and takes in random work with load ``u`` and
+variance ``s²`` per second ends by ``B = w + uB + z·s·√B``, but for a chance of the normal tail beyond ``z``. What it
+begins with are the frames that are handed on at once, so both are found together, from full polls down: each round is
+a bound if the one before was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve._scheduling_shares import Component, pin_sets, served_at_once
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.quantity.schema import field, value
+from routecast.router.model import TaskUnit
+
+SPREAD = 6.0
+"""Standard deviations that are left for what comes in a known time."""
+_RARE = 1e-6
+_ROUNDS = 8
+
+
+@value
+class Absences:
+    """Bounds by task unit, all but certain: time away, frames of a poll, frames that come at once, load."""
+
+    away_s: tuple[float, ...] = field("Longest time that frames wait for the server to begin")
+    polls_frames: tuple[float, ...] = field("Most frames that it hands on in one go")
+    bursts_frames: tuple[float, ...] = field("Most frames that come faster than it serves them")
+    load: tuple[float, ...] = field("Share of the time of its servers, and of the units that it shares, that is used")
+    pace_pps: tuple[float, ...] = field("At what rate it hands on the frames of a poll")
+
+    def on_link_frames(self, stations: Iterable[int], frame_s: float) -> float:
+        """Return how many frames of polls at these stations a link has not sent when the last of them comes."""
+        return sum(self.polls_frames[at] * max(1.0 - 1.0 / (self.pace_pps[at] * frame_s), 0.0) for at in stations)
+
+
+def absences_of(fluid: Fluid) -> Absences:
+    """Bound the absences of all task units at a load, with what the fluid state admits."""
+    return _Bounds(fluid).found()
+
+
+class _Bounds:
+    def __init__(self, fluid: Fluid) -> None:
+        self.fluid, tasks = fluid, fluid.graph.tasks
+        self.count = len(tasks)
+        self.rate = fluid.rates.sum(axis=1)
+        self.frame_s = [cost.busy_s * float(factor) for cost, factor in zip(fluid.costs, fluid.factor, strict=True)]
+        self.servers = [self._servers(index) for index in range(self.count)]
+        self.pace_pps = [n / s if s > 0.0 else math.inf for n, s in zip(self.servers, self.frame_s, strict=True)]
+        self.most = [self._most(index) for index in range(self.count)]
+        self.before: list[list[int]] = [[] for _ in range(fluid.graph.exit + 1)]
+        for at, edges in enumerate(fluid.graph.edges):
+            for node, fraction in edges:
+                if float(fluid.rates[at] @ fraction) > 0.0:
+                    self.before[node].append(at)
+        self.own_s = [self._own_s(index) for index in range(self.count)]
+        self.part_load = {id(part): self._part_load(part) for part in fluid.components}
+        self.load = [self._load(index) for index in range(self.count)]
+
+    def found(self) -> Absences:
+        polls, bursts, away = list(self.most), [0.0] * self.count, [0.0] * self.count
+        for _ in range(_ROUNDS):
+            bursts = []
+            for index in range(self.count):
+                bursts.append(sum(self._handed(at, index, polls, bursts) for at in self.before[index]))
+            periods = {id(part): self._busy_period_s(part, bursts) for part in self.fluid.components}
+            away = [self._away_s(index, periods) for index in range(self.count)]
+            polls = [min(self.most[index], self._waiting(index, away, bursts)) for index in range(self.count)]
+        passed = [
+            burst if frame_s <= 0.0 else poll for poll, burst, frame_s in zip(polls, bursts, self.frame_s, strict=True)
+        ]
+        return Absences(
+            away_s=tuple(away),
+            polls_frames=tuple(passed),
+            bursts_frames=tuple(bursts),
+            load=tuple(self.load),
+            pace_pps=tuple(self.pace_pps),
+        )
+
+    def _servers(self, index: int) -> int:
+        task, uses = self.fluid.graph.tasks[index], self.fluid.uses[index]
+        if not uses:
+            return task.parallel
+        part, units = uses[0]
+        return max(served_at_once(task, len(part.units) // units), 1)
+
+    def _most(self, index: int) -> float:
+        """Frames of a full poll."""
+        task = self.fluid.graph.tasks[index]
+        if task.activation.kind in {"interrupt", "thread"}:
+            return float(min(task.activation.budget_frames, task.queue_frames))
+        return float(task.batch_frames)
+
+    def _own_s(self, index: int) -> float:
+        """Time that passes before it asks for its unit, and at the beginning of its work."""
+        task, cost, factor = self.fluid.graph.tasks[index], self.fluid.costs[index], float(self.fluid.factor[index])
+        own_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
+        if task.activation.wakeup is not None:
+            own_s += task.activation.wakeup.quantile_s(1.0 - _RARE)
+        return own_s + max((exit_s for _, exit_s in cost.rest), default=0.0)
+
+    def _part_load(self, part: Component) -> float:
+        """Share of its units that work takes and polling holds: in full batches, or at most where others take turns."""
+        fluid = self.fluid
+        apart = len(part.members) > 1 and fluid.steady is None
+        busy, rate = [0.0] * self.count, self.rate.tolist()
+        turns_s = frames_s(part, fluid.graph.tasks, fluid.costs, rate) if apart else {}
+        for index, units in part.members:
+            frame_s = max(turns_s.get(index, 0.0) * float(fluid.factor[index]), self.frame_s[index])
+            busy[index] = units * rate[index] * frame_s
+            if fluid.graph.tasks[index].activation.kind == "polling":
+                busy[index] = float(fluid.busy_units[part.pool.name][index])
+        return fill_of(part, fluid.graph.tasks, busy) if apart else sum(busy) / len(part.units)
+
+    def _load(self, index: int) -> float:
+        load = float(self.rate[index]) * self.frame_s[index] / self.servers[index]
+        shared = [self.part_load[id(part)] for part, _ in self.fluid.uses[index] if len(part.members) > 1]
+        return max([load, *shared])
+
+    def _handed(self, at: int, to: int, polls: list[float], bursts: list[float]) -> float:
+        """Frames of a poll at one station that the next has not served when the last of them comes."""
+        if self.frame_s[at] <= 0.0:
+            return bursts[at]
+        shares = {id(part) for part, _ in self.fluid.uses[at]} & {id(part) for part, _ in self.fluid.uses[to]}
+        alone = not shares and all(len(part.members) == 1 for part, _ in self.fluid.uses[to])
+        return polls[at] * max(1.0 - self.pace_pps[to] / self.pace_pps[at], 0.0) if alone else polls[at]
+
+    def _busy_period_s(self, part: Component, bursts: list[float]) -> float:
+        """Return how long the units of a component are busy without a break, at most."""
+        load = self.part_load[id(part)]
+        if load >= 1.0:
+            return math.inf
+        begin_s, variance = 0.0, 0.0
+        for index, units in part.members:
+            rate, frame_s = float(self.rate[index]), self.frame_s[index] * units
+            if rate <= 0.0:
+                continue
+            at_once = bursts[index] + rate * self.own_s[index] + 1.0
+            begin_s += at_once * frame_s + self.own_s[index]
+            variance += rate * frame_s**2 * (1.0 + self.fluid.graph.tasks[index].service.squared_cv)
+        root = SPREAD * math.sqrt(variance)
+        return float(((root + math.sqrt(root**2 + 4.0 * (1.0 - load) * begin_s)) / (2.0 * (1.0 - load))) ** 2)
+
+    def _away_s(self, index: int, periods: dict[int, float]) -> float:
+        away_s = self.own_s[index]
+        for part, _ in self.fluid.uses[index]:
+            away_s += min(periods[id(part)], self._turns_s(part, index)) if len(part.members) > 1 else 0.0
+            if part.pool.interruptions is not None:
+                away_s += part.pool.interruptions.duration.quantile_s(1.0 - _RARE)
+        return away_s
+
+    def _turns_s(self, part: Component, index: int) -> float:
+        """Time of one turn of each of the others."""
+        costs, quantum_s = self.fluid.costs, part.pool.policy.quantum_s or 0.0
+        others = [other for other, _ in part.members if other != index]
+        return math.fsum(quantum_s or costs[other].frame_s * max(costs[other].batch_frames, 1) for other in others)
+
+    def _waiting(self, index: int, away: list[float], bursts: list[float]) -> float:
+        """Frames that a poll finds, and those that come during it where it takes them too."""
+        came = float(self.rate[index]) * away[index]
+        if not math.isfinite(came):
+            return math.inf
+        waiting = came + SPREAD * math.sqrt(came) + bursts[index] + 1.0
+        if self.fluid.costs[index].exhaustive:
+            waiting /= max(1.0 - self.load[index], 1e-3)
+        return waiting
+
+
+_FULL = 1.0 - 1e-9
+
+
+def frames_s(
+    part: Component, tasks: Sequence[TaskUnit], costs: Sequence[Cost], visits: Sequence[float]
+) -> dict[int, float]:
+    """Return by member of a component the time for a frame at the least batches that turns leave, without contention.
+
+    Grants go round. A cycle lasts no longer than the member with the shortest turns allows: it serves what comes in a
+    cycle in one turn. What comes to another member in that time is its batch, which pays for an interrupt, a batch and
+    a switch (the cycle of a polling system; Takagi, Analysis of Polling Systems, 1986). Beside a task unit that serves
+    a frame a turn, polls find few frames; among themselves they find full ones. A fair policy divides time, not turns.
+    Above others of less priority a poll begins at once, with one frame.
+
+    ``visits``: by task unit: frames that come to it, in any unit.
+    """
+    reached = [index for index, _ in part.members if visits[index] > 0.0]
+    turns = [costs[index].batch_frames / visits[index] for index in reached if not polls_for_good(part, tasks[index])]
+    cycle = math.inf if part.pool.policy.kind == "fair" or not turns else min(turns)
+    urgent = part.pool.policy.kind in {"priority", "preemptive"} and len({tasks[at].priority for at in reached}) > 1
+    frames = {}
+    for index, _ in part.members:
+        cost = costs[index]
+        batch = (
+            1.0 if urgent else min(max(visits[index] * cycle if visits[index] > 0.0 else 1.0, 1.0), cost.batch_frames)
+        )
+        frames[index] = cost.frame_s + (cost.batch_s + cost.interrupt_s + part.pool.switch_cost_s) / batch
+    return frames
+
+
+def polls_for_good(part: Component, task: TaskUnit) -> bool:
+    """Whether a task unit holds its units for ever."""
+    return task.activation.kind == "polling" and part.pool.policy.kind != "linux"
+
+
+def held_units(part: Component, tasks: Sequence[TaskUnit]) -> int:
+    """Return how many units task units hold that poll."""
+    held: dict[str, int] = {}
+    for index, units in part.members:
+        if polls_for_good(part, tasks[index]):
+            # Task units of one thread hold the same units.
+            at_once = served_at_once(tasks[index], len(part.units) // units)
+            held[tasks[index].thread or tasks[index].name] = units * at_once
+    return sum(held.values())
+
+
+def fill_of(part: Component, tasks: Sequence[TaskUnit], work: Sequence[float]) -> float:
+    """Return the share of its units that the fullest set of units of a component needs for its work.
+
+    ``work``: by task unit: busy units.
+    """
+    others = [index for index, _ in part.members if not polls_for_good(part, tasks[index])]
+    wanted = sum(work[index] for index in others)
+    if wanted <= 0.0:
+        return 0.0
+    free = len(part.units) - held_units(part, tasks)
+    fill = wanted / free if free > 0 else math.inf
+    where = {index: _where(part, tasks[index]) for index in others}
+    sets, _ = pin_sets([units for units in where.values() if len(units) < len(part.units)])
+    for units in sets:
+        fill = max(fill, sum(work[index] for index in others if where[index] <= units) / len(units))
+    return fill
+
+
+def why_unknown(
+    part: Component,
+    tasks: Sequence[TaskUnit],
+    costs: Sequence[Cost],
+    rates_pps: Sequence[float],
+    factor: Sequence[float],
+    *,
+    threads: bool,
+) -> str:
+    """Return why it is not known what the members of a component get, at the rates that come to them; empty if it is.
+
+    ``rates_pps`` and ``factor``: by task unit: frames that come per second, contention; ``threads``: the router is one
+    of threads, whose pins and wake-ups their own fixed point counts.
+    """
+    if len(part.members) < 2:
+        return ""
+    if poller := _in_the_way(part, tasks):
+        return f'"{poller}" polls and never gives its unit back, so that who came first decides'
+    if threads:
+        return ""
+    work = [0.0] * len(tasks)
+    each_s = frames_s(part, tasks, costs, rates_pps)
+    for index, units in part.members:
+        work[index] = units * rates_pps[index] * each_s[index] * factor[index]
+    if fill_of(part, tasks, work) < _FULL:
+        return ""
+    if any(_starts(part, costs[index]) for index, _ in part.members):
+        return "how many frames a poll finds depends on the turns of the others"
+    if len({_where(part, tasks[index]) for index, _ in part.members}) > 1:
+        return "pins leave some task units fewer units than others"
+    return ""
+
+
+def _starts(part: Component, cost: Cost) -> bool:
+    return cost.batch_s + cost.interrupt_s > 0.0 or (part.pool.switch_cost_s > 0.0 and cost.batch_frames > 1)
+
+
+def _where(part: Component, task: TaskUnit) -> frozenset[int]:
+    """Return the units that a task unit may use; its pin is for the pool that it needs first."""
+    pinned = task.pin and task.needs[0].pool == part.pool.name
+    return frozenset(task.pin if pinned else part.units)
+
+
+def _in_the_way(part: Component, tasks: Sequence[TaskUnit]) -> str:
+    """Return a task unit that may hold the last unit that another one may use; empty if there is none."""
+    holding = [(index, units) for index, units in part.members if polls_for_good(part, tasks[index])]
+    for index, needed in part.members:
+        task, own = tasks[index], _where(part, tasks[index])
+        held: dict[str, int] = {}
+        for other, units in holding:
+            poller = tasks[other]
+            if other != index and not (poller.thread and poller.thread == task.thread) and _where(part, poller) & own:
+                held[poller.thread or poller.name] = units * served_at_once(poller, len(part.units) // units)
+        if held and len(own) - sum(held.values()) < needed:
+            return next(iter(held))
+    return ""

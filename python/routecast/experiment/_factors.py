@@ -1,0 +1,95 @@
+"""Factors: from a coded level to new values by path, and from a value to the coded level."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from routecast.errors import RoutecastError
+from routecast.experiment.model import Factor, Level, Plain
+from routecast.quantity.amount import amount_of, between
+from routecast.quantity.toml_file import shown
+
+_SHORT = 40
+_SAME = 1e-9
+_FURTHEST = 100.0
+"""Coded levels beyond it are mistakes: a point stands fifty times as far away as the levels are apart."""
+
+
+def level_at(factor: Factor, coded: float) -> Level:
+    """Return the level at a coded value: one of the factor's, or of a quantity what lies between or beyond them.
+
+    Raises RoutecastError: the factor is no quantity and has no such level.
+    """
+    for level in factor.levels:
+        if abs(level.coded - coded) < _SAME:
+            return level
+    if not factor.is_quantity:
+        known = ", ".join(f'{level.coded:g} ("{level.label}")' for level in factor.levels)
+        raise RoutecastError(f'factor "{factor.name}" has no level at {coded:g}: there are {known}')
+    low, high = factor.levels[0].overrides, factor.levels[-1].overrides
+    ends = tuple([(path, value, high[path]) for path, value in low.items()])
+    return _level_between(ends, float(coded), is_log=factor.is_log, is_whole=factor.is_whole)
+
+
+@lru_cache(maxsize=65536)
+def _level_between(ends: tuple[tuple[str, Plain, Plain], ...], coded: float, *, is_log: bool, is_whole: bool) -> Level:
+    """Return a level of a quantity, by path its lowest and highest value; a design asks for each again and again."""
+    overrides: dict[str, Plain] = {}
+    at = coded
+    for path, low, high in ends:
+        first, last = amount_of(low), amount_of(high)
+        assert first is not None  # a factor of quantities has them at every path
+        assert last is not None
+        overrides[path], at = between(first, last, coded, is_log=is_log, is_whole=is_whole)
+    return Level(coded=at, label=label_for(next(iter(overrides.values()))), overrides=overrides)
+
+
+def settled(factor: Factor, coded: float) -> float:
+    """Return the coded level that is tried in truth where ``coded`` is wanted: whole numbers are rounded to."""
+    return level_at(factor, coded).coded if factor.is_whole else coded
+
+
+def lowest_of(factor: Factor, coded: float) -> float:
+    """Return the number that a quantity has at a coded level, in whatever unit; the lowest of several paths."""
+    amounts = [amount_of(value) for value in level_at(factor, coded).overrides.values()]
+    return min(amount.number for amount in amounts if amount is not None)
+
+
+def coded_of(factor: Factor, value: object) -> float:
+    """Return the coded level of a value as a file says it: a level's label or value, or any value of a quantity.
+
+    Raises ValueError: the factor has no such level.
+    """
+    for level in factor.levels:
+        if value == level.label or all(value == override for override in level.overrides.values()):
+            return level.coded
+    amount = amount_of(value)
+    first, last = (amount_of(next(iter(factor.levels[at].overrides.values()))) for at in (0, -1))
+    if factor.is_quantity and amount and first and last and amount.dimension == first.dimension:
+        number, low, high = amount.in_unit(first.unit), first.number, last.in_unit(first.unit)
+        if factor.is_log and number > 0.0:
+            number, low, high = math.log(number), math.log(low), math.log(high)
+        coded = 2.0 * (number - low) / (high - low) - 1.0
+        if abs(coded) <= _FURTHEST and not (factor.is_log and amount.number <= 0.0):
+            return coded
+        ends = f"{factor.levels[0].label} and {factor.levels[-1].label}"
+        raise ValueError(f"got {shown(value)}: lies too far from the levels {ends}")
+    known = ", ".join(f'"{level.label}"' for level in factor.levels)
+    raise ValueError(f"got {shown(value)}: levels are {known}")
+
+
+def label_for(value: object) -> str:
+    """Return what figures call a level that has no label of its own."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        text = ", ".join(f"{key} = {label_for(entry)}" for key, entry in value.items())
+    elif isinstance(value, list | tuple):
+        text = ", ".join(label_for(entry) for entry in value)
+    elif isinstance(value, float):
+        text = f"{value:.6g}"
+    else:
+        amount = amount_of(value)
+        text = f"{amount.number:.6g} {amount.unit}" if amount and amount.unit else str(value)
+    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"

@@ -1,0 +1,184 @@
+"""From an experiment to its runs: each with the document of its levels, a seed of its own, and a key.
+
+The key is a hash of everything that decides the answer. Runs that must answer alike (replications of a closed form, the
+centre points of a design that is solved) have the same one: they are worked out once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from routecast import __version__
+from routecast.errors import FileProblem
+from routecast.experiment._factors import level_at
+from routecast.experiment.model import Experiment, Level, Plain, Run
+from routecast.quantity.bounded_file import open_file
+
+
+def wire_order(seed: int, count: int) -> list[int]:
+    """Return the positions of ``count`` runs in the order in which they are made.
+
+    The order in which the runs of an experiment go over the wire.
+
+    What drifts meanwhile must not look like a factor, so the order is random (Montgomery, Design and Analysis of
+    Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed: the analysis knows which run came after
+    which.
+
+    ``seed``: of the experiment.
+    """
+    return Random(seed).sample(range(count), count)
+
+
+_FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
+"""A text that may name a file: with an ending that is no part of a number."""
+
+
+def runs_of(experiment: Experiment) -> tuple[Run, ...]:
+    """Return the runs of an experiment: row by row of the design, each row's replications together.
+
+    Seeds depend on the experiment's seed, the row and the replication alone, as ``SeedSequence.spawn`` makes them: more
+    replications leave those that are there as they are.
+    """
+    from routecast.router.variants import vary
+
+    is_random = experiment.evaluator != "solve"
+    document = dict(experiment.document)
+    fields = _fields(experiment)
+    levels = _LevelsByRow(experiment)
+    shared = {
+        "version": __version__,
+        "evaluator": experiment.evaluator,
+        "duration_s": experiment.duration_s,
+        "is_steadied": experiment.is_steadied,
+        "responses": [(response.name, response.of, response.read_at_s) for response in experiment.responses],
+    }
+    head = hashlib.sha256(_text(shared))
+    folder = Path(experiment.folder) if experiment.folder else Path()
+    runs = []
+    for row in range(len(experiment.design.coded)):
+        varied = vary(document, _overrides(levels.of(row)), table=fields)
+        body = head.copy()
+        body.update(_text(varied))
+        for digest in _files_named(varied, folder):
+            body.update(digest)
+        for replication in range(experiment.design.replications):
+            seed = _seed(experiment, row, replication) if is_random else experiment.seed
+            whole = body.copy()
+            if is_random:
+                whole.update(seed.to_bytes(8, "little"))
+            runs.append(
+                Run(
+                    key=whole.hexdigest()[:32],
+                    row=row,
+                    replication=replication,
+                    document=varied,
+                    evaluator=experiment.evaluator,
+                    duration_s=experiment.duration_s,
+                    seed=seed,
+                    is_steadied=experiment.is_steadied,
+                    responses=experiment.responses,
+                    folder=experiment.folder,
+                )
+            )
+    return tuple(runs)
+
+
+def documents(experiment: Experiment, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Yield what the router (or testbed) file says in rows of the design."""
+    from routecast.router.variants import vary
+
+    fields = _fields(experiment)
+    levels = _LevelsByRow(experiment)
+    for row in rows:
+        yield vary(experiment.document, _overrides(levels.of(row)), table=fields)
+
+
+def _overrides(levels: Sequence[Level]) -> dict[str, Plain]:
+    return {path: value for level in levels for path, value in level.overrides.items()}
+
+
+def levels_of_row(experiment: Experiment, row: int) -> tuple[Level, ...]:
+    """Return the level of each factor in a row of the design, with the labels that figures call them by."""
+    coded = experiment.design.coded[row]
+    return tuple(level_at(factor, at) for factor, at in zip(experiment.factors, coded, strict=True))
+
+
+class _LevelsByRow:
+    """Levels of rows, each level worked out once."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._rows = experiment.design.coded
+        self._factors = experiment.factors
+        self._known: list[dict[float, Level]] = [
+            {level.coded: level for level in factor.levels} for factor in experiment.factors
+        ]
+
+    def of(self, row: int) -> Sequence[Level]:
+        paths = []
+        for factor, known, coded in zip(self._factors, self._known, self._rows[row], strict=True):
+            level = known.get(coded)
+            if level is None:
+                level = known[coded] = level_at(factor, coded)
+            paths.append(level)
+        return paths
+
+
+def _fields(experiment: Experiment) -> Any:
+    if experiment.evaluator == "measure":
+        from routecast.experiment.answer import bed_table
+
+        return bed_table(experiment.document)
+    from routecast.router.files import router_table
+
+    return router_table(experiment.document)
+
+
+def _seed(experiment: Experiment, row: int, replication: int) -> int:
+    import numpy as np
+
+    place = (replication,) if experiment.has_common_seeds else (replication, row)
+    state = np.random.SeedSequence(experiment.seed, spawn_key=place).generate_state(1, np.uint64)
+    return int(state[0]) >> 1
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
+
+
+def _files_named(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
+    """Yield the hash of each file that a document names (a trace of arrivals, say): its content decides the answer."""
+    for text in _texts(document):
+        if _FILE_NAME.fullmatch(text):
+            digest = _digest(str(folder), text)
+            if digest:
+                yield digest
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float):
+        return
+    elif isinstance(value, dict | Mapping):
+        for entry in value.values():
+            yield from _texts(entry)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from _texts(entry)
+
+
+@lru_cache(maxsize=1024)
+def _digest(folder: str, name: str) -> bytes:
+    path = Path(folder) / name
+    try:
+        with open_file(path, kind="file of an experiment") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except FileProblem:
+        return b""

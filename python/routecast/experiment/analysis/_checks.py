@@ -1,0 +1,297 @@
+"""Whether the analysis may be believed: what the residuals say, and what to do next."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.experiment.analysis.outcome import AssumptionCheck, Residuals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from routecast.experiment.analysis._linear_model import Fit
+    from routecast.experiment.analysis._observations import Observations
+    from routecast.experiment.analysis.outcome import Effect
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+_LARGE_RATIO = 10.0
+"""Jain calls y_max/y_min large without a number (sec. 17.6, box 21.1); an order of magnitude is our reading."""
+
+_FEWEST_ERRORS = 5
+"""Fewer degrees of freedom let some power fit by chance."""
+_TOO_LARGE_RATIO = 1e12
+"""Beyond this no power but the logarithm is worth a look, and squares of the responses lose their digits."""
+
+_NAMED = {-1.0: "the reciprocal", -0.5: "the reciprocal of the root", 0.0: "the logarithm", 0.5: "the root"}
+_LEADING = 3
+_SHORT_ALIAS = len("+AB")
+"""Interactions of two factors are the aliases to worry about; of three and more they are rare (Jain, sec. 19.5)."""
+_WORTH_TELLING = 0.1
+_MOST_NAMED = 4
+_GRID = np.linspace(-2.0, 2.0, 81)
+
+
+def transform_advice(
+    y: Floats, columns: Sequence[Floats], transform: str, error_df: int, confidence: float
+) -> list[str]:
+    """Say whether the response should be transformed.
+
+    ``y``: as analysed; ``columns``: of the model; ``transform``: what was done already.
+    """
+    if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
+        return []
+    advice = []
+    ratio = float(np.max(y)) / float(np.min(y))
+    if ratio >= _LARGE_RATIO:
+        advice.append(
+            f"the largest response is {ratio:.3g} times the smallest: effects that multiply look like interactions "
+            'here; analyse the logarithm as well (transform = "log")'
+        )
+    if error_df >= _FEWEST_ERRORS and ratio < _TOO_LARGE_RATIO:
+        best, low, high = box_cox(y, columns, confidence)
+        if not low <= 1.0 <= high:
+            power = min(_NAMED, key=lambda named: (not low <= named <= high, abs(named - best)))
+            if low <= power <= high:
+                advice.append(
+                    f"by the method of Box and Cox the model fits {_NAMED[power]} of the response better than the "
+                    f"response (power {best:.2g}, {confidence:.0%} interval {low:.2g} to {high:.2g})"
+                )
+    return advice
+
+
+def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
+    """Say which further runs would tell more.
+
+    ``effects``: the largest first.
+    """
+    advice = []
+    if sst > 0 and error_df == 0 and not seen.is_exact and not seen.is_replicated:
+        advice.append(
+            "run every combination at least twice (replications = 2): only then are there intervals that say what is "
+            "noise"
+        )
+    for effect in effects[:_LEADING]:
+        near = [alias for alias in effect.aliases if len(alias) <= _SHORT_ALIAS]
+        if near and (effect.share_ratio or 0.0) >= _WORTH_TELLING:
+            named = ", ".join(alias[1:] for alias in near[:_MOST_NAMED])
+            more = ", …" if len(near) > _MOST_NAMED else ""
+            mend = (
+                "give what failed a level that answers"
+                if seen.missing
+                else "add the runs of another part of the full design to tell them apart"
+            )
+            advice.append(f"{effect.name} explains much but may in truth be {named}{more}: {mend}")
+    return advice
+
+
+def box_cox(y: Floats, columns: Sequence[Floats], confidence: float) -> tuple[float, float, float]:
+    """Return the power of y that the model fits best, with its confidence interval, between -2 and 2.
+
+    G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964: the power that maximises the
+    profile likelihood -n/2 ln SSE of ``(y^p - 1) / (p g^(p-1))``, g being the geometric mean; the interval holds all
+    powers whose likelihood is within half the quantile of chi-squared (1 df) of the best.
+    """
+    from scipy.stats import chi2
+
+    model = np.hstack([np.ones((len(y), 1)), *columns])
+    q, _ = np.linalg.qr(model)
+    logs = np.log(y)
+    geometric = float(logs.mean())
+    scaled = np.exp(logs - geometric)
+    likelihood = np.empty(len(_GRID))
+    for position, power in enumerate(_GRID):
+        moved = np.log(scaled) if abs(power) < 1e-9 else (scaled**power - 1) / power
+        rest = moved - q @ (q.T @ moved)
+        likelihood[position] = -0.5 * len(y) * np.log(max(float(rest @ rest), 1e-300))
+    best = int(np.argmax(likelihood))
+    inside = _GRID[likelihood >= likelihood[best] - 0.5 * float(chi2.ppf(confidence, 1))]
+    return float(_GRID[best]), float(inside.min()), float(inside.max())
+
+
+_FEWEST_RESIDUALS = 4
+_MOST_FOR_SHAPIRO_WILK = 5000
+_FEWEST_REPLICATIONS = 3
+
+
+def residuals_of(seen: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
+    """Return the residuals of a fit with their checks.
+
+    Do the residuals look as the analysis assumes: normal, of constant spread, independent?
+
+    Jain names these assumptions and checks them by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small
+    p value says that residuals this far off would be rare if the assumption held. Few residuals can contradict nothing.
+
+    ``model``: its columns, the mean's among them; ``confidence``: 1 minus the p value below which an assumption is
+    called doubtful.
+    """
+    return Residuals(
+        runs=tuple(int(run) for run in seen.runs),
+        observed=tuple(float(value) for value in seen.y),
+        predicted=tuple(float(value) for value in fit.predicted),
+        residuals=tuple(float(value) for value in fit.residuals),
+        normal_scores=tuple(float(score) for score in normal_scores(fit.residuals)),
+        checks=_checks(seen, fit, model, 1 - confidence) if fit.sse > 0 and not fit.is_exact else (),
+    )
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Return the normal quantiles that the ranks of the values belong to: Blom's (i - 3/8) / (n + 1/4)."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    return np.asarray(ndtri((rankdata(values) - 0.375) / (len(values) + 0.25)), dtype=float)
+
+
+def breusch_pagan(residuals: Floats, predicted: Floats) -> tuple[float, float]:
+    """Return n R^2 of the squared residuals on the predicted values, and its p value on chi-squared with 1 df.
+
+    Koenker's form (Journal of Econometrics 17, 1981), which does not need normal errors.
+    """
+    from scipy.stats import chi2
+
+    squares = residuals**2
+    spread, level = float(np.sum((squares - squares.mean()) ** 2)), predicted - predicted.mean()
+    if spread == 0:
+        return 0.0, 1.0
+    correlation = float(level @ squares) / math.sqrt(float(level @ level)) / math.sqrt(spread)
+    statistic = len(squares) * correlation**2
+    return statistic, float(chi2.sf(statistic, 1))
+
+
+def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
+    """Return Durbin and Watson's d of the residuals in run order, and its two-sided p value.
+
+    The p value is that of the beta distribution on 0..4 with the exact mean and variance of d under this model
+    (J. Durbin and G. S. Watson, Biometrika 38, 1951, sec. 4).
+    """
+    from scipy.stats import beta
+
+    n, p = model.shape
+    d = float(np.sum(np.diff(residuals) ** 2) / np.sum(residuals**2))
+    # With A = D'D of first differences D, and M = 1 - QQ': traces of MA and (MA)^2 without the n by n matrices.
+    q, _ = np.linalg.qr(model)
+    steps = np.diff(q, axis=0)
+    again = np.vstack([-steps[:1], steps[:-1] - steps[1:], steps[-1:]])
+    within = steps.T @ steps
+    first = 2 * (n - 1) - float(np.trace(within))
+    second = 6 * n - 8 - 2 * float(np.sum(again**2)) + float(np.sum(within**2))
+    df = n - p
+    mean = first / df
+    variance = 2 * (second - first * mean) / (df * (df + 2))
+    if variance <= 0:
+        return d, 1.0
+    total = mean * (4 - mean) / variance - 1
+    a = mean / 4 * total
+    below = float(beta.cdf(d / 4, a, total - a))
+    return d, 2 * min(below, 1 - below)
+
+
+def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[AssumptionCheck, ...]:
+    if len(fit.residuals) < _FEWEST_RESIDUALS or fit.error_df < 2:
+        return tuple(
+            AssumptionCheck(
+                name=name,
+                method=method,
+                statistic=None,
+                p_value=None,
+                is_doubtful=None,
+                verdict="too few residuals to tell",
+            )
+            for name, method in (
+                ("normal errors", "Shapiro-Wilk"),
+                ("constant spread", "Breusch-Pagan"),
+                ("independent errors", "Durbin-Watson"),
+            )
+        )
+    return (_normality(fit, level), *_spread(seen, fit, level), _independence(seen, fit, model, level))
+
+
+def _normality(fit: Fit, level: float) -> AssumptionCheck:
+    from scipy.stats import shapiro
+
+    sample = fit.residuals
+    if len(sample) > _MOST_FOR_SHAPIRO_WILK:
+        sample = sample[:: len(sample) // _MOST_FOR_SHAPIRO_WILK + 1]
+    # W is of no scale (Shapiro and Wilk 1965), but SciPy takes a range below 1e-19 for none.
+    statistic, p_value = (float(value) for value in shapiro(sample / np.abs(sample).max()))
+    return _check(
+        "normal errors",
+        "Shapiro-Wilk",
+        statistic,
+        p_value,
+        level,
+        "the residuals are not normally distributed: look for single runs far off, and take intervals as rough",
+        "nothing speaks against normally distributed errors",
+    )
+
+
+def _spread(seen: Observations, fit: Fit, level: float) -> list[AssumptionCheck]:
+    from scipy.stats import levene
+
+    doubtful = "the errors are larger at some responses than at others: " + (
+        "try a transform (the logarithm where they grow with the response)"
+        if seen.transform == "none"
+        else "try another transform or none, or take intervals as rough"
+    )
+    fine = "nothing speaks against errors of the same size everywhere"
+    checks = []
+    if float(np.ptp(fit.predicted)) > 1e-9 * float(np.max(np.abs(fit.predicted))):
+        statistic, p_value = breusch_pagan(fit.residuals, fit.predicted)
+        checks.append(_check("constant spread", "Breusch-Pagan", statistic, p_value, level, doubtful, fine))
+    cells = [fit.residuals[seen.rows == row] for row in np.unique(seen.rows)]
+    repeated = [cell for cell in cells if len(cell) >= _FEWEST_REPLICATIONS]
+    if len(repeated) >= 2 and len(repeated) == len(cells):
+        distances = np.concatenate([np.abs(cell - np.median(cell)) for cell in cells])
+        if float(np.ptp(distances)) > 0:
+            result = levene(*repeated, center="median")
+            checks.append(
+                _check(
+                    "constant spread", "Levene", float(result.statistic), float(result.pvalue), level, doubtful, fine
+                )
+            )
+    return checks
+
+
+def _independence(seen: Observations, fit: Fit, model: Floats, level: float) -> AssumptionCheck:
+    if seen.places is None:
+        return AssumptionCheck(
+            name="independent errors",
+            method="Durbin-Watson",
+            statistic=None,
+            p_value=None,
+            is_doubtful=None,
+            verdict="nothing to test: the runs were simulated apart, each with random numbers from its own seed",
+        )
+    order = np.argsort(seen.places)
+    statistic, p_value = durbin_watson(fit.residuals[order], model[order])
+    kind = "alike" if statistic < 2 else "of opposite sign"
+    return _check(
+        "independent errors",
+        "Durbin-Watson",
+        statistic,
+        p_value,
+        level,
+        f"errors of runs made one after the other are {kind}: something drifted while the runs were made, or one run "
+        "disturbed the next",
+        "nothing in the order of the runs speaks against independent errors",
+    )
+
+
+def _check(
+    name: str, method: str, statistic: float, p_value: float, level: float, doubtful: str, fine: str
+) -> AssumptionCheck:
+    is_doubtful = p_value < level
+    return AssumptionCheck(
+        name=name,
+        method=method,
+        statistic=statistic,
+        p_value=p_value,
+        is_doubtful=is_doubtful,
+        verdict=doubtful if is_doubtful else fine,
+    )

@@ -1,0 +1,360 @@
+"""Which factors matter most, of factorial designs and of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.experiment.analysis._observations import Observations
+from routecast.experiment.analysis.outcome import Screened, Screening
+from routecast.quantity.schema import field, value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Integers: TypeAlias = NDArray[np.intp]
+
+_HIGHEST_DEGREE = 12
+_MOST_TERMS = 220
+_RUNS_PER_TERM = 2
+_NORMS = (1.0, 0.6)
+"""Terms have ``(sum of degree^norm)^(1/norm)`` up to the degree: below 1 the high interactions are left out, as in
+G. Blatman and B. Sudret, "Adaptive sparse polynomial chaos expansion", Journal of Computational Physics 230, 2011."""
+_TRIES = 3
+_NO_BETTER = 1e-4
+"""The search over degrees ends where this many more degrees gain no more than this share of the variance."""
+_ENOUGH_TO_CHOOSE = 2000
+"""The degree is chosen on at most this many runs; the expansion is then fitted to all."""
+
+
+@value
+class Chaos:
+    """A fitted expansion.
+
+    Sobol's indices from a sample that was not made for them, by polynomial chaos.
+
+    A polynomial in orthonormal functions of the factors is fitted to the runs; the squares of its coefficients then
+    divide its variance among the factors and their interactions (B. Sudret, "Global sensitivity analysis using
+    polynomial chaos expansions", Reliability Engineering and System Safety 93, 2008). The degree is the one that best
+    predicts runs that are left out. Quantities are taken as uniform between their levels, as Latin hypercubes and Sobol
+    sequences are; other factors as they occur in the sample.
+    """
+
+    degrees: Integers = field("Degree of each term in each factor; the first is the constant")
+    coefficients: Floats
+    # Its transpose times itself is the covariance of the coefficients, in units of the errors' variance.
+    spread: Floats
+    unexplained: float = field("Mean square of the errors of left-out runs")
+    quality_ratio: float = field("Q2: 1 minus that over the variance of the response")
+    degree: int
+
+
+def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> Chaos | None:
+    """Fit the expansion that predicts left-out runs best; None where there are too few runs for any."""
+    functions = [
+        _legendre(column) if quantity else _empirical(column)
+        for column, quantity in zip(coded.T, is_quantity, strict=True)
+    ]
+    # A Latin hypercube's or a sequence's runs are in no order that matters, but a caller's list may be.
+    some = np.random.default_rng(0).permutation(len(y))[:_ENOUGH_TO_CHOOSE]
+    chosen: tuple[float, Integers, int] | None = None
+    for norm in _NORMS:
+        worse, best = 0, -np.inf
+        for degree in range(1, _HIGHEST_DEGREE + 1):
+            degrees = _degrees(len(functions), degree, norm, [function.shape[1] - 1 for function in functions])
+            if degrees is None or _RUNS_PER_TERM * len(degrees) > len(y):
+                break
+            chaos = _fit([function[some] for function in functions], y[some], degrees)
+            if chaos is None:
+                break
+            if chosen is None or chaos.quality_ratio > chosen[0]:
+                chosen = (chaos.quality_ratio, degrees, degree)
+            worse = 0 if chaos.quality_ratio > best + _NO_BETTER else worse + 1
+            best = max(best, chaos.quality_ratio)
+            if worse == _TRIES or best > 1 - _NO_BETTER:
+                break
+        if chosen is not None and chosen[0] > 1 - _NO_BETTER:
+            break
+    return None if chosen is None else _fit(functions, y, chosen[1], chosen[2])
+
+
+def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int = 0) -> Chaos | None:
+    """Fit the given terms by least squares; None where the runs cannot tell them apart."""
+    basis = np.ones((len(y), len(degrees)))
+    for column, function in enumerate(functions):
+        basis *= function[:, degrees[:, column]]
+    try:
+        factor = np.linalg.cholesky(basis.T @ basis)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diag(factor)
+    if float(pivots.min()) < 1e-6 * float(pivots.max()):
+        return None
+    inverse = np.linalg.inv(factor)
+    coefficients = inverse.T @ (inverse @ (basis.T @ y))
+    leverages = np.sum((basis @ inverse.T) ** 2, axis=1)
+    unexplained = float(np.mean(((y - basis @ coefficients) / np.maximum(1 - leverages, 1e-9)) ** 2))
+    return Chaos(
+        degrees=degrees,
+        coefficients=coefficients,
+        spread=inverse,
+        unexplained=unexplained,
+        quality_ratio=1 - unexplained / float(np.var(y)),
+        degree=degree,
+    )
+
+
+def indices(chaos: Chaos) -> tuple[Floats, Floats]:
+    """Return the first-order and total indices of each factor, as shares of the whole variance.
+
+    What the errors of the coefficients add to their squares is taken off.
+    """
+    return _shares(chaos, chaos.coefficients, 1.0)
+
+
+def resampled_indices(chaos: Chaos, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """Return first-order and total indices of expansions refitted to new errors, each (resamples, k).
+
+    The errors are drawn from a normal distribution with the mean square of those of left-out runs.
+    """
+    random = np.random.default_rng(seed)
+    first, total = [], []
+    for _ in range(resamples):
+        moved = chaos.spread.T @ random.standard_normal(len(chaos.coefficients))
+        # Drawn around estimates that have errors already: theirs count twice.
+        alone, whole = _shares(chaos, chaos.coefficients + chaos.unexplained**0.5 * moved, 2.0)
+        first.append(alone)
+        total.append(whole)
+    return np.array(first), np.array(total)
+
+
+def _shares(chaos: Chaos, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
+    squares = coefficients**2 - errors * chaos.unexplained * np.sum(chaos.spread**2, axis=0)
+    squares[0] = 0.0
+    whole = max(float(squares.sum()), 0.0) + chaos.unexplained
+    in_it = chaos.degrees > 0
+    alone = in_it & (in_it.sum(axis=1, keepdims=True) == 1)
+    if whole == 0:
+        nothing = np.zeros(chaos.degrees.shape[1])
+        return nothing, nothing
+    return np.clip((squares @ alone) / whole, 0.0, 1.0), np.clip((squares @ in_it) / whole, 0.0, 1.0)
+
+
+def _legendre(x: Floats) -> Floats:
+    """Return Legendre's polynomials of degree 0, 1, … orthonormal for x uniform on -1..1."""
+    values = np.polynomial.legendre.legvander(x, _HIGHEST_DEGREE)
+    return np.asarray(values * np.sqrt(2 * np.arange(_HIGHEST_DEGREE + 1) + 1), dtype=float)
+
+
+def _empirical(x: Floats) -> Floats:
+    """Return polynomials that are orthonormal over the sample, as many as it has distinct values."""
+    degree = min(len(np.unique(np.round(x, 9))) - 1, _HIGHEST_DEGREE)
+    q, r = np.linalg.qr(np.polynomial.legendre.legvander(x, degree))
+    return np.asarray(q * np.sign(np.diag(r)) * len(x) ** 0.5, dtype=float)
+
+
+def _degrees(count: int, degree: int, norm: float, highest: Sequence[int]) -> Integers | None:
+    """Return the degrees of the terms, the constant first; None where there would be too many."""
+    degrees_: list[tuple[int, ...]] = []
+    for members in (
+        chosen for size in range(count + 1) for chosen in combinations(range(count), size) if size <= degree
+    ):
+        for powers in _powers(len(members), degree, norm):
+            if any(power > highest[member] for member, power in zip(members, powers, strict=True)):
+                continue
+            term = [0] * count
+            for member, power in zip(members, powers, strict=True):
+                term[member] = power
+            degrees_.append(tuple(term))
+            if len(degrees_) > _MOST_TERMS:
+                return None
+    return np.array(degrees_, dtype=np.intp)
+
+
+def _powers(size: int, degree: int, norm: float, spent: float = 0.0) -> Iterator[tuple[int, ...]]:
+    """Yield positive degrees of ``size`` factors whose norm is at most ``degree``."""
+    if size == 0:
+        yield ()
+        return
+    for power in range(1, degree + 1):
+        now = spent + power**norm
+        if now + (size - 1) > degree**norm * (1 + 1e-9):
+            return
+        for rest in _powers(size - 1, degree, norm, now):
+            yield (power, *rest)
+
+
+_RESAMPLES = 200
+_GOOD_ENOUGH = 0.7
+"""Q2 from which the indices of the polynomial are trusted; below it 30 % of the variance would be guesswork. Ours."""
+_RUNS_PER_FACTOR = 3
+_MANY_RUNS = 2000
+
+
+def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
+    """Rank by the shares of the variation: alone, and with all interactions that a factor is in.
+
+    Rank the factors of an experiment by how much they matter.
+
+    Two-level and other factorial designs are ranked by the shares of the variation. A sample of ranges (Latin
+    hypercube, Sobol sequence) is ranked by Sobol's indices where a polynomial predicts left-out runs well enough, else
+    by how far the mean response moves over bins of each factor; standardised regression coefficients, of values and of
+    ranks, say the direction.
+
+    ``shares``: share of each effect by its letters; ``has_aliases``: whether effects stand for others as well.
+    """
+    effects = []
+    for factor in seen.factors:
+        alone = sum(share for letters, share in shares.items() if letters == (factor.letter,))
+        total = sum(share for letters, share in shares.items() if factor.letter in letters)
+        effects.append((total, alone, factor))
+    effects.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
+    return Screening(
+        factors=tuple(
+            Screened(
+                letter=factor.letter,
+                name=factor.name,
+                rank=rank,
+                importance=total,
+                first_order_ratio=alone,
+                total_ratio=total,
+            )
+            for rank, (total, alone, factor) in enumerate(effects, start=1)
+        ),
+        method="shares of the variation among the runs of the design",
+        notes=("each effect stands for its aliases as well: the ranks hold if those are small",) if has_aliases else (),
+    )
+
+
+def screen_sample(seen: Observations, *, confidence: float, seed: int) -> Screening | None:
+    """Rank the factors of a sample; None where nothing varies or there are too few runs."""
+    from scipy.stats import rankdata
+
+    from routecast.experiment.analysis._linear_model import negligible_ss
+
+    coded, y = seen.design[seen.rows], seen.y
+    moving = np.ptp(coded, axis=0) > 0 if len(y) else np.zeros(coded.shape[1], dtype=bool)
+    if (
+        len(y) < _RUNS_PER_FACTOR * (coded.shape[1] + 1)
+        or not moving.any()
+        or float(np.sum((y - y.mean()) ** 2)) <= negligible_ss(y)
+    ):
+        return None
+    notes = [
+        f"{factor.letter} ({factor.name}) has one level in all runs that answered"
+        for factor, moves in zip(seen.factors, moving, strict=True)
+        if not moves
+    ]
+    x = coded[:, moving]
+    factors = [factor for factor, moves in zip(seen.factors, moving, strict=True) if moves]
+    ranked_x, ranked_y = np.apply_along_axis(rankdata, 0, x), rankdata(y)
+    src, srrc = _standardised(x, y), _standardised(ranked_x, ranked_y)
+    srrc_low, srrc_high = _interval(_resampled(ranked_x, ranked_y, seed), confidence)
+    chaos = fit_chaos(x, y, [factor.is_quantity for factor in factors])
+    total: Floats | None = None
+    if chaos is not None and chaos.quality_ratio >= _GOOD_ENOUGH:
+        first, total = indices(chaos)
+        again_first, again_total = resampled_indices(chaos, _RESAMPLES, seed)
+        first_low, first_high = _interval(again_first, confidence)
+        total_low, total_high = _interval(again_total, confidence)
+        method = (
+            f"Sobol indices by a polynomial of degree {chaos.degree} ({len(chaos.coefficients)} terms) that predicts "
+            f"{chaos.quality_ratio:.1%} of the variance of left-out runs"
+        )
+        importance = total
+    else:
+        bins = _bins(len(y))
+        first = np.array([_moved(x[:, column], y, bins) for column in range(x.shape[1])])
+        random = np.random.default_rng(seed)
+        again = []
+        for _ in range(_RESAMPLES):
+            drawn = random.integers(len(y), size=len(y))
+            again.append([_moved(x[drawn, column], y[drawn], bins) for column in range(x.shape[1])])
+        low, high = _interval(np.array(again), confidence)
+        first_low, first_high = np.minimum(low, first), np.maximum(high, first)
+        total_low = total_high = first
+        method = f"first-order Sobol indices from the mean response over {bins} bins of each factor"
+        why = "too few runs" if chaos is None else f"Q2 = {chaos.quality_ratio:.2f}"
+        notes.append(f"no polynomial predicts left-out runs well enough ({why}): interactions stay unknown")
+        importance = first
+    order = np.argsort(-importance, kind="stable")
+    screened = [
+        Screened(
+            letter=factors[column].letter,
+            name=factors[column].name,
+            rank=rank,
+            importance=float(importance[column]),
+            src=float(src[column]),
+            srrc=float(srrc[column]),
+            srrc_low=float(srrc_low[column]),
+            srrc_high=float(srrc_high[column]),
+            first_order_ratio=float(first[column]),
+            first_order_low=float(first_low[column]),
+            first_order_high=float(first_high[column]),
+            total_ratio=None if total is None else float(total[column]),
+            total_low=None if total is None else float(total_low[column]),
+            total_high=None if total is None else float(total_high[column]),
+        )
+        for rank, column in enumerate(order, start=1)
+    ]
+    return Screening(
+        factors=tuple(screened),
+        method=method,
+        quality_ratio=None if chaos is None else chaos.quality_ratio,
+        notes=tuple(notes),
+    )
+
+
+def _standardised(x: Floats, y: Floats) -> Floats:
+    """Return the coefficients of the regression of standardised y on standardised x."""
+    moved = x - x.mean(axis=0)
+    scale = np.sqrt(np.sum(moved**2, axis=0))
+    scale[scale == 0] = 1.0
+    centred = y - y.mean()
+    size = float(np.linalg.norm(centred))
+    scaled = moved / scale
+    coefficients = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ (centred / (size or 1.0)), rcond=None)[0]
+    return np.asarray(coefficients, dtype=float)
+
+
+def _resampled(x: Floats, y: Floats, seed: int) -> Floats:
+    random = np.random.default_rng(seed)
+    resamples = _RESAMPLES if len(y) <= _MANY_RUNS else _RESAMPLES // 2
+    again = []
+    for _ in range(resamples):
+        drawn = random.integers(len(y), size=len(y))
+        again.append(_standardised(x[drawn], y[drawn]))
+    return np.array(again)
+
+
+def _interval(again: Floats, confidence: float) -> tuple[Floats, Floats]:
+    low, high = np.quantile(again, [0.5 - confidence / 2, 0.5 + confidence / 2], axis=0)
+    return low, high
+
+
+def _bins(count: int) -> int:
+    return int(min(max(count**0.5 / 2, 3), 32))
+
+
+def _moved(x: Floats, y: Floats, bins: int) -> float:
+    """Return the share of the variance that the means over bins of x explain, less what chance explains."""
+    values = np.unique(x)
+    if len(values) <= bins:
+        index = np.searchsorted(values, x)
+    else:
+        index = np.minimum(np.argsort(np.argsort(x, kind="stable"), kind="stable") * bins // len(x), bins - 1)
+    counts = np.bincount(index).astype(float)
+    means = np.bincount(index, weights=y) / np.maximum(counts, 1.0)
+    groups = int(np.count_nonzero(counts))
+    sst = float(np.sum((y - y.mean()) ** 2))
+    between = float(np.sum(counts * (means - y.mean()) ** 2))
+    if sst == 0 or len(y) <= groups:
+        return 0.0
+    chance = (groups - 1) * (sst - between) / (len(y) - groups)
+    return max(between - chance, 0.0) / sst

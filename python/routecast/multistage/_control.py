@@ -1,0 +1,122 @@
+"""Asking a router that another process holds: a line of JSON each way over a socket of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from routecast._core import TesterError
+from routecast.errors import EnvironmentProblem, QuantityProblem, RoutecastError
+from routecast.multistage._appliance import Appliance
+from routecast.testbed import state
+from routecast.testbed.tester import error_text
+
+_ANSWERS_WITHIN_S = 30.0
+_SOCKET = "control.sock"
+_FOLDER = ".multistage"
+
+
+def standing() -> list[str]:
+    """Return the names of the routers that stand on this machine, whether a process holds them or not."""
+    folders = state.FOLDER.glob(f"*{_FOLDER}") if state.FOLDER.is_dir() else ()
+    return sorted(folder.name.removesuffix(_FOLDER) for folder in folders)
+
+
+def the_only_one(name: str | None) -> str:
+    """Return the router that is meant: the one of this name, or the only one.
+
+    Raises QuantityProblem: there is none, none of this name, or several.
+    """
+    there = standing()
+    if name is None and len(there) == 1:
+        return there[0]
+    if not there:
+        raise QuantityProblem("", "no router stands here: `sudo routecast multistage up FILE` makes one")
+    listed = ", ".join(there)
+    if name is None:
+        raise QuantityProblem("", f"say which router with --name; there are: {listed}")
+    if name not in there:
+        raise QuantityProblem(name, f"there is no router {name!r}; there are: {listed}")
+    return name
+
+
+def ask(name: str, what: str, **arguments: Any) -> Any:
+    """Ask the process that holds a router for something; return its answer.
+
+    Raises EnvironmentProblem: no process holds it; QuantityProblem: it refuses.
+    """
+    path = state.FOLDER / f"{name}{_FOLDER}" / _SOCKET
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as handle:
+            handle.settimeout(_ANSWERS_WITHIN_S)
+            handle.connect(str(path))
+            handle.sendall(json.dumps({"what": what, "arguments": arguments}).encode() + b"\n")
+            with handle.makefile("rb") as answers:
+                answer = json.loads(answers.readline() or b"null")
+    except (OSError, ValueError) as problem:
+        raise EnvironmentProblem(
+            f"no process holds {name!r} ({path}: {problem}): `sudo routecast multistage up FILE` takes it over, "
+            f"`sudo routecast multistage down` takes it down"
+        ) from problem
+    if answer is None:
+        raise EnvironmentProblem(f"{name}: the process that holds it ended before it answered")
+    if "refused" in answer:
+        kind = QuantityProblem if answer["exit_code"] == QuantityProblem.exit_code else None
+        raise kind("", answer["refused"]) if kind else EnvironmentProblem(answer["refused"])
+    return answer["found"]
+
+
+class ControlServer:
+    """Answers for a router until it is closed.
+
+    ``on_down``: called where somebody asks that the router be taken down.
+    """
+
+    def __init__(self, router: Appliance, on_down: Callable[[], None]) -> None:
+        calls: dict[str, Callable[..., Any]] = {
+            name: getattr(router, name)
+            for name in ("status", "fail", "restore", "drain", "add", "remove", "set_weight", "trace", "audit")
+        }
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                with contextlib.suppress(BrokenPipeError, ConnectionError):
+                    self.wfile.write(json.dumps(_answered(self.rfile.readline(), calls, on_down)).encode() + b"\n")
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            daemon_threads = True
+
+        path = router.folder / _SOCKET
+        path.unlink(missing_ok=True)
+        self._server = Server(str(path), Handler)
+        path.chmod(0o600)
+        self._path: Path = path
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._path.unlink(missing_ok=True)
+
+
+def _answered(line: bytes, calls: dict[str, Callable[..., Any]], on_down: Callable[[], None]) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+        if request["what"] == "down":
+            on_down()
+            return {"found": None}
+        return {"found": calls[request["what"]](**request["arguments"])}
+    except RoutecastError as problem:
+        return {"refused": str(problem), "exit_code": problem.exit_code}
+    except TesterError as problem:
+        return {"refused": error_text(problem), "exit_code": EnvironmentProblem.exit_code}
+    except (KeyError, TypeError, ValueError) as problem:
+        return {"refused": f"not understood: {problem}", "exit_code": EnvironmentProblem.exit_code}

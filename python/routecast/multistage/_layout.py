@@ -1,0 +1,229 @@
+"""Names, MAC addresses and commands of a router of many machines: what its file means on this machine.
+
+::
+
+    rc-R-left   rc-R-outside-switch         rc-R-lb0     rc-R-inside-switch       rc-R-br0
+      h0 ───────── h0 ═ s0 ═ l00 ───────── e0     i0 ───────── l0 ═ sw0 ═ p0 ──────── b0
+                            l01 ─── e0 of lb1         i0 of lb1 ── l1      p1 ──────── b0 of br1
+
+With one load balancer a host is joined to it directly, and there is no rc-R-outside-switch. A test bed brings its own
+ports (:class:`Outside`) in the place of hosts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from routecast.multistage.reading import MultistageFile, SegmentTable
+
+_LINK_LOCAL = "fe80::1/64"
+"""Of the router on each outside network: neighbour discovery needs one."""
+_INSIDE_SPARE = 100
+"""Longer packets inside than outside, octets: the load balancer wraps some (IP in IP, 20 octets)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Two ends of a pair of interfaces: namespace, interface, MAC address (empty: any); queues of each end."""
+
+    near: tuple[str, str, str]
+    far: tuple[str, str, str]
+    mtu: int
+    queues: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Interfaces that are there already, one for each outside network, in place of hosts.
+
+    ``interfaces`` and ``macs`` are by network; ``neighbours`` maps the address of who is behind to MAC address and
+    network: nobody there has to answer ARP.
+    """
+
+    netns: str
+    interfaces: tuple[str, ...]
+    macs: tuple[str, ...]
+    neighbours: Mapping[str, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a file means on this machine."""
+
+    file: MultistageFile
+    outside: Outside | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the router."""
+        return self.file.name
+
+    @property
+    def is_doubled(self) -> bool:
+        """Whether a second load balancer stands by."""
+        return len(self.file.balancer) > 1
+
+    def netns(self, element: str) -> str:
+        """Return the network namespace of an element."""
+        if self.outside is not None and not self.is_doubled and element == self.file.balancer[0].name:
+            return self.outside.netns
+        return f"rc-{self.name}-{element}"
+
+    @property
+    def switch(self) -> str:
+        """Namespace of the switch between load balancers and back-end routers."""
+        return self.netns("inside-switch")
+
+    @property
+    def net(self) -> str:
+        """Namespace of the outside networks' switches, where there are two load balancers."""
+        return self.netns("outside-switch") if self.outside is None else self.outside.netns
+
+    def balancers(self) -> list[str]:
+        """Return the names of the load balancers."""
+        return [balancer.name for balancer in self.file.balancer]
+
+    def base_namespaces(self) -> list[str]:
+        """Return every namespace of its own but those of the back-end routers."""
+        hosts = [segment.name for segment in self.file.segment] if self.outside is None else []
+        names = [self.switch, *([self.net] if self.is_doubled else []), *map(self.netns, [*self.balancers(), *hosts])]
+        return [name for name in names if self.outside is None or name != self.outside.netns]
+
+    @property
+    def inside_mtu(self) -> int:
+        """Longest packet towards back-end routers, octets."""
+        return max(segment.mtu for segment in self.file.segment) + _INSIDE_SPARE
+
+    def port(self, segment: int) -> str:
+        """Return the interface of a load balancer on an outside network."""
+        return f"e{segment}" if self.outside is None or self.is_doubled else self.outside.interfaces[segment]
+
+    def router_mac(self, segment: int) -> str:
+        """MAC address of the router on an outside network."""
+        return f"02:52:43:00:{segment:02x}:01" if self.outside is None else self.outside.macs[segment]
+
+    @staticmethod
+    def host_mac(segment: int) -> str:
+        """MAC address of the host of an outside network."""
+        return f"02:52:43:00:{segment:02x}:02"
+
+    @staticmethod
+    def inside_mac(balancer: int) -> str:
+        """MAC address of a load balancer towards the back-end routers."""
+        return f"02:52:43:80:00:{balancer:02x}"
+
+    @staticmethod
+    def caller_mac(balancer: int, port: int) -> str:
+        """MAC address of a load balancer on an outside network while it stands by."""
+        return f"02:52:43:90:{balancer:02x}:{port:02x}"
+
+    @staticmethod
+    def member_mac(number: int) -> str:
+        """MAC address of a back-end router: it ends in its number."""
+        return f"02:52:43:40:00:{number:02x}"
+
+    @staticmethod
+    def own_addresses(balancer: int) -> tuple[str, str]:
+        """Source and destination of a load balancer's own frames; back-end routers forward to the second."""
+        return f"100.127.255.{101 + balancer}", f"100.127.255.{1 + balancer}"
+
+    def wires(self) -> Iterator[Wire]:
+        """Yield the wires of everything but back-end routers."""
+        queues = [balancer.queues for balancer in self.file.balancer]
+        for s, segment in enumerate(self.file.segment):
+            host = (self.netns(segment.name), "h0", self.host_mac(s))
+            ends = [(self.netns(name), f"e{s}", self.caller_mac(n, s)) for n, name in enumerate(self.balancers())]
+            if self.outside is None:
+                far, count = ((self.net, f"h{s}", ""), 1) if self.is_doubled else (ends[0], queues[0])
+                yield Wire(host, far, segment.mtu, count)
+            for n, end in enumerate(ends if self.is_doubled else []):
+                yield Wire(end, (self.net, f"l{s}{n}", ""), segment.mtu, queues[n])
+        for n, name in enumerate(self.balancers()):
+            yield Wire(
+                (self.netns(name), "i0", self.inside_mac(n)), (self.switch, f"l{n}", ""), self.inside_mtu, queues[n]
+            )
+
+    def wire_of(self, router: str, number: int) -> Wire:
+        """Return the wire of a back-end router."""
+        near = (self.netns(router), "b0", self.member_mac(number))
+        return Wire(near, (self.switch, f"p{number}", ""), self.inside_mtu)
+
+    def bridges(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Yield the switches: namespace, bridge, and the ports that are there from the beginning."""
+        yield self.switch, "sw0", [f"l{n}" for n in range(len(self.file.balancer))]
+        if self.is_doubled:
+            for s in range(len(self.file.segment)):
+                far = f"h{s}" if self.outside is None else self.outside.interfaces[s]
+                yield self.net, f"s{s}", [far, *(f"l{s}{n}" for n in range(len(self.file.balancer)))]
+
+    def host_commands(self, s: int, segment: SegmentTable) -> Iterator[str]:
+        """Yield what the host of an outside network is told, for `ip -batch`."""
+        yield "link set lo up"
+        yield "link set h0 up"
+        for router, host in ((segment.ipv4, segment.host_ipv4), (segment.ipv6, segment.host_ipv6)):
+            if router is None or host is None:
+                continue
+            interface = ipaddress.ip_interface(router)
+            yield f"address replace {host}/{interface.network.prefixlen} dev h0 nodad"
+            yield f"route replace default via {interface.ip} dev h0"
+
+    def standby_commands(self, balancer: int) -> Iterator[str]:
+        """Yield what a load balancer that stands by is told: its MAC address first, for to leave a group is a frame."""
+        for s in range(len(self.file.segment)):
+            yield f"link set {self.port(s)} address {self.caller_mac(balancer, s)}"
+            yield f"address flush dev {self.port(s)}"
+
+    def balancer_commands(self) -> Iterator[str]:
+        """Yield what a load balancer that works is told: it answers for the router's addresses."""
+        for s, segment in enumerate(self.file.segment):
+            yield f"link set {self.port(s)} address {self.router_mac(s)}"
+            if segment.ipv6:
+                yield f"address replace {_LINK_LOCAL} dev {self.port(s)} nodad"
+            for address in filter(None, (segment.ipv4, segment.ipv6)):
+                yield f"address replace {address} dev {self.port(s)} nodad"
+        for route in self.file.route:
+            yield f"route replace {route.to} via {route.via}"
+
+    def router_commands(self) -> Iterator[str]:
+        """Yield what a back-end router is told: all addresses and routes of the router, on one interface."""
+        yield "link set lo up"
+        yield "link set b0 up"
+        for n in range(len(self.file.balancer)):
+            _, destination = self.own_addresses(n)
+            yield f"route replace {destination}/32 dev b0"
+            yield f"neighbour replace {destination} lladdr {self.inside_mac(n)} dev b0 nud permanent"
+        for segment in self.file.segment:
+            for address in filter(None, (segment.ipv4, segment.ipv6)):
+                interface = ipaddress.ip_interface(address)
+                source = f" src {interface.ip}" if interface.version == 4 else ""
+                yield f"address replace {address} dev b0 nodad noprefixroute"
+                # Locked: packets that are too long for this network are not forwarded, and their senders are told.
+                yield f"route replace {interface.network} dev b0{source} mtu lock {segment.mtu}"
+        for route in self.file.route:
+            segment = self._segment_of(route.via)
+            yield f"route replace {route.to} via {route.via} dev b0 mtu lock {segment.mtu}"
+
+    def _segment_of(self, address: str) -> SegmentTable:
+        wanted = ipaddress.ip_address(address)
+        for segment in self.file.segment:
+            for text in filter(None, (segment.ipv4, segment.ipv6)):
+                if wanted in ipaddress.ip_interface(text).network:
+                    return segment
+        raise AssertionError("the file was checked")
+
+    def neighbours_to_find(self) -> list[str]:
+        """Return addresses that the router needs from the beginning: gateways of its routes."""
+        return list(dict.fromkeys(route.via for route in self.file.route))
+
+
+def octets(mac: str) -> list[int]:
+    """Return a MAC address as its octets.
+
+    Examples
+    --------
+    >>> octets("02:00:00:00:01:0a")
+    [2, 0, 0, 0, 1, 10]
+    """
+    return list(bytes.fromhex(mac.replace(":", "")))

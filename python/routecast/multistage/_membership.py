@@ -1,0 +1,89 @@
+"""Who belongs to a router of many machines: data on disk, written whole before it is put into force."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from routecast.multistage.reading import BackEndTable
+
+MOST_MEMBERS = 64
+_RULES = 24
+"""RFC 2544 sec. 11.4: 25 conditions, of which the last lets the frames pass."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """A back-end router.
+
+    ``number``: its number in the tables; ``cap_pps``: emulated capacity, frames/s; 0: none; ``queue_frames``: frames
+    that wait before the emulated machine drops; ``forwarding``: what forwards: ``"linux"``, ``"nftables"``, ``"xdp"``;
+    ``rules``: of nftables; ``takes``: whether it has rows of the table; ``drains_until_s``: monotonic time until which
+    it keeps rows that have frames; 0: it does not drain; ``fault``: a fault that was made on demand: ``"link"``,
+    ``"hang"``, or empty.
+    """
+
+    name: str
+    number: int
+    weight: float
+    cap_pps: float = 0.0
+    queue_frames: int = 256
+    forwarding: str = "linux"
+    rules: int = 0
+    takes: bool = True
+    drains_until_s: float = 0.0
+    fault: str = ""
+
+    @classmethod
+    def of(cls, table: BackEndTable, number: int, *, takes: bool = True) -> Member:
+        """Return the member that a file's table describes."""
+        return cls(
+            name=table.name,
+            number=number,
+            weight=table.weight,
+            cap_pps=float(table.cap or 0.0),
+            queue_frames=table.queue,
+            forwarding=table.forwarding,
+            rules=_RULES if table.rules is None else table.rules,
+            takes=takes,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Membership:
+    """The members, the epoch of their table, and the load balancer that works."""
+
+    seed: int
+    active: str
+    epoch: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    balancer_faults: dict[str, str] = field(default_factory=dict)
+
+    def weights(self) -> list[tuple[int, float]]:
+        """Return number and weight of each member that has rows."""
+        return [(member.number, member.weight) for member in self.members.values() if member.takes]
+
+    def free_number(self) -> int | None:
+        """Return a number that no member has; None where all are in use."""
+        taken = {member.number for member in self.members.values()}
+        return next((number for number in range(MOST_MEMBERS) if number not in taken), None)
+
+    def by_number(self, number: int) -> Member | None:
+        """Return a member by its number in the tables."""
+        return next((member for member in self.members.values() if member.number == number), None)
+
+    def write(self, path: Path) -> None:
+        """Put it on disk, whole or not at all."""
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Membership:
+        """Return what is on disk."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        members = {name: Member(**member) for name, member in data.pop("members").items()}
+        return cls(**data, members=members)

@@ -1,0 +1,154 @@
+"""A router of many machines as tables: its elements with their rates, and what an audit found.
+
+What a router counts, for Prometheus (text format 0.0.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from routecast.show.tables import Column, Table
+
+_COUNTERS = {
+    "sent_frames": "Frames sent to a back-end router.",
+    "sent_octets": "Octets sent to a back-end router.",
+    "returned_frames": "Frames that a back-end router returned.",
+    "returned_octets": "Octets that a back-end router returned.",
+    "over_the_cap": "Frames dropped by the emulated capacity.",
+    "deaths": "Times that it was found dead.",
+    "revivals": "Times that it came back.",
+}
+
+
+def metrics(status: Mapping[str, Any]) -> str:
+    """Return a status as the text that Prometheus reads."""
+    return "\n".join(_lines(status)) + "\n"
+
+
+def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+    of = f'router="{status["name"]}"'
+    for key, meaning in _COUNTERS.items():
+        yield f"# HELP routecast_multistage_{key}_total {meaning}"
+        yield f"# TYPE routecast_multistage_{key}_total counter"
+        for router in status["routers"]:
+            yield f'routecast_multistage_{key}_total{{{of},element="{router["name"]}"}} {router[key]}'
+    yield "# HELP routecast_multistage_up Whether an element takes frames."
+    yield "# TYPE routecast_multistage_up gauge"
+    for router in [*status["routers"], *status["balancers"]]:
+        up = int(router["state"] in ("active", "draining"))
+        yield f'routecast_multistage_up{{{of},element="{router["name"]}",state="{router["state"]}"}} {up}'
+    yield "# HELP routecast_multistage_dropped_frames_total Frames that a load balancer did not forward, by port."
+    yield "# TYPE routecast_multistage_dropped_frames_total counter"
+    for router in status["balancers"]:
+        for port, dropped in router["dropped_by_port"].items():
+            labels = f'{of},element="{router["name"]}",port="{port}"'
+            for reason, count in dropped.items():
+                yield f'routecast_multistage_dropped_frames_total{{{labels},reason="{reason}"}} {count}'
+    yield "# HELP routecast_multistage_epoch Of the table that is in force."
+    yield "# TYPE routecast_multistage_epoch gauge"
+    yield f"routecast_multistage_epoch{{{of}}} {status['epoch']}"
+
+
+def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the second of two statuses with the rates of routers and networks, ``in_pps`` and ``out_pps``, frames/s.
+
+    ``before`` and ``after``: as :meth:`routecast.multistage._appliance.Appliance.status` returns them, of one router.
+    """
+    time_s = after["time_s"] - before["time_s"]
+    old_routers = {router["name"]: router for router in before["routers"]}
+    old_balancers = {balancer["name"]: balancer for balancer in before["balancers"]}
+
+    def rate(new: Mapping[str, Any], old: Mapping[str, Any] | None, key: str) -> float:
+        # One that was replaced meanwhile counts from 0.
+        return max(new[key] - (old or new)[key], 0) / time_s if time_s > 0 else 0.0
+
+    routers = [
+        {
+            **router,
+            "in_pps": rate(router, old_routers.get(router["name"]), "sent_frames"),
+            "out_pps": rate(router, old_routers.get(router["name"]), "returned_frames"),
+        }
+        for router in after["routers"]
+    ]
+    balancers = []
+    for balancer in after["balancers"]:
+        ports = {}
+        for name, counted in balancer["ports"].items():
+            old = old_balancers.get(balancer["name"], balancer)["ports"].get(name)
+            ports[name] = {
+                **counted,
+                "in_pps": rate(counted, old, "in_frames"),
+                "out_pps": rate(counted, old, "out_frames"),
+            }
+        balancers.append({**balancer, "ports": ports})
+    return {**after, "interval_s": time_s, "routers": routers, "balancers": balancers}
+
+
+def routers_table(status: Mapping[str, Any]) -> Table:
+    """Return the back-end routers with their rates."""
+    caps = any(router["cap_pps"] for router in status["routers"])
+    others = any(router["forwarding"] != "linux" for router in status["routers"])
+    return Table.of(
+        status["routers"],
+        Column.text("Router", lambda row: row["name"]),
+        Column.text("State", lambda row: row["state"]),
+        others and Column.text("Forwards by", lambda row: row["forwarding"]),
+        Column("Weight", getter=lambda row: row["weight"]),
+        Column("In", "frames/s", getter=lambda row: row["in_pps"]),
+        Column("Out", "frames/s", getter=lambda row: row["out_pps"]),
+        caps and Column("Emulated cap", "frames/s", getter=lambda row: row["cap_pps"]),
+        Column("Deaths", getter=lambda row: row["deaths"]),
+        Column("Back again", getter=lambda row: row["revivals"]),
+        name="routers",
+        title=f"{status['name']}: back-end routers, epoch {status['epoch']}",
+        strong=lambda row: row["state"] in ("dead", "differs"),
+    )
+
+
+def balancers_table(status: Mapping[str, Any]) -> Table:
+    """Return the load balancers, a row for each of their networks."""
+    rows = [(balancer, name, port) for balancer in status["balancers"] for name, port in balancer["ports"].items()]
+    return Table.of(
+        rows,
+        Column.text("Load balancer", lambda row: row[0]["name"]),
+        Column.text("State", lambda row: row[0]["state"]),
+        Column.text("Network", lambda row: row[1]),
+        Column("In", "frames/s", getter=lambda row: row[2]["in_pps"]),
+        Column("Out", "frames/s", getter=lambda row: row[2]["out_pps"]),
+        Column("No router", "frames", getter=lambda row: row[0]["dropped"]["no_member"]),
+        name="balancers",
+        title="Load balancers",
+    )
+
+
+def audit_table(audit: Mapping[str, Any]) -> Table:
+    """Return what each element knows, as digests."""
+    rows = [
+        (name, balancer["rows"], balancer["neighbours"], str(balancer["epoch"]))
+        for name, balancer in audit["balancers"].items()
+    ] + [(name, digest, "", "") for name, digest in audit["routers"].items()]
+    return Table.of(
+        rows,
+        Column.text("Element", lambda row: row[0]),
+        Column.text("Table, or addresses, routes and neighbours", lambda row: row[1]),
+        Column.text("Neighbours", lambda row: row[2]),
+        Column.text("Epoch", lambda row: row[3]),
+        name="audit",
+        title="Digests of what the elements know",
+    )
+
+
+def failures_table(rows: Sequence[Mapping[str, Any]], load: str) -> Table:
+    """Return what the failure of each element is predicted to cost; an element without flows has NaN."""
+    return Table.of(
+        rows,
+        Column.text("Element", lambda row: row["element"]),
+        Column("Share of flows", "%", ".1f", lambda row: 100.0 * row["share"]),
+        Column("Gets", "frames/s", ".0f", lambda row: row["rate_pps"]),
+        Column("Away", "ms", ".1f", lambda row: 1e3 * row["away_s"]),
+        Column("Lost", "frames", ".0f", lambda row: row["lost_frames"]),
+        name="failures",
+        title=f"What a failure is predicted to cost at {load}",
+        caption="Away: how long its flows are lost, until others have them.",
+    )

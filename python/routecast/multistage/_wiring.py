@@ -1,0 +1,213 @@
+"""Namespaces, wires, switches and settings of a router of many machines: made, changed and read with iproute2."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from routecast.multistage._layout import Layout, Wire
+from routecast.testbed.devices.nftables import rule_set
+from routecast.testbed.dut_host import run_command
+from routecast.testbed.netns import inside
+from routecast.testbed.settings import set_offload
+
+_OFFLOADS = ("rx", "tx", "tso", "gso")
+
+
+def ip(netns: str | None, lines: Iterable[str]) -> None:
+    """Run commands of iproute2 in a namespace, all in one process."""
+    run_command(["ip", *(["-n", netns] if netns else []), "-batch", "-"], stdin="\n".join(lines) + "\n")
+
+
+def _quiet(netns: str, *, ipv4_forwards: bool, ipv6_forwards: bool, is_without_ipv6: bool) -> None:
+    """Keep a namespace from sending frames of its own accord, and say whether it forwards."""
+    ipv4 = {"rp_filter": "0", "send_redirects": "0", "accept_redirects": "0", "arp_ignore": "1"}
+
+    def write() -> None:
+        for folder in ("all", "default"):
+            for key, value in ipv4.items():
+                _write(f"net/ipv4/conf/{folder}/{key}", value)
+        _write("net/ipv4/ip_forward", str(int(ipv4_forwards)))
+        if not Path("/proc/sys/net/ipv6").is_dir():
+            return  # a kernel without IPv6
+        # addr_gen_mode 1: no link-local address, hence no solicitation of routers and no redirect.
+        ipv6 = {"accept_dad": "0", "dad_transmits": "0", "accept_ra": "0", "autoconf": "0", "addr_gen_mode": "1"}
+        for key, value in ipv6.items():
+            _write(f"net/ipv6/conf/default/{key}", value)
+        for folder in ("all", "default"):
+            _write(f"net/ipv6/conf/{folder}/forwarding", str(int(ipv6_forwards)))
+            _write(f"net/ipv6/conf/{folder}/disable_ipv6", str(int(is_without_ipv6)))
+
+    inside(netns, write)
+
+
+def _write(key: str, text: str) -> None:
+    Path("/proc/sys", key).write_text(text, encoding="utf-8")
+
+
+def _lay(wires: Iterable[Wire]) -> None:
+    wires = list(wires)
+    lines = []
+    for wire in wires:
+        near, far = (
+            f"{name} netns {netns} mtu {wire.mtu} numtxqueues {wire.queues} numrxqueues {wire.queues}"
+            + (f" address {mac}" if mac else "")
+            for netns, name, mac in (wire.near, wire.far)
+        )
+        lines.append(f"link add {near} type veth peer name {far}")
+    ip(None, lines)
+    for wire in wires:
+        for netns, name, _ in (wire.near, wire.far):
+            for offload in _OFFLOADS:
+                set_offload(netns, name, offload, on=False)
+            # Frames that a program sends into a pair arrive only at an end with NAPI, which GRO brings.
+            set_offload(netns, name, "gro", on=True)
+
+
+def make_base(layout: Layout) -> None:
+    """Make everything but back-end routers; load balancers stand by."""
+    file = layout.file
+    ip(None, [f"netns add {name}" for name in layout.base_namespaces()])
+    balancers = [*map(layout.netns, layout.balancers())]
+    for name in dict.fromkeys([*layout.base_namespaces(), *balancers]):
+        _quiet(name, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=name in balancers)
+    _lay(layout.wires())
+    if layout.outside is not None and layout.is_doubled:
+        # A port of a bridge that has the router's own address would take its frames for itself.
+        lines = [f"link set {name} address {layout.host_mac(s)}" for s, name in enumerate(layout.outside.interfaces)]
+        ip(layout.outside.netns, lines)
+    for netns, bridge, ports in layout.bridges():
+        lines = [f"link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0", f"link set {bridge} up"]
+        for port in ports:
+            lines += [f"link set {port} master {bridge}", f"link set {port} up"]
+        ip(netns, lines)
+    if layout.outside is None:
+        for s, segment in enumerate(file.segment):
+            ip(layout.netns(segment.name), layout.host_commands(s, segment))
+    for name in layout.balancers():
+        lines = [
+            "link set lo up",
+            "link set i0 up",
+            *(f"link set {layout.port(s)} up" for s in range(len(file.segment))),
+        ]
+        ip(layout.netns(name), lines)
+
+
+def clear_outside(layout: Layout) -> None:
+    """Give interfaces that were there before back as they were: no switch, no addresses, their own MAC addresses."""
+    outside = layout.outside
+    assert outside is not None
+    for netns, bridge, ports in layout.bridges():
+        if netns == outside.netns:
+            for name in [bridge, *ports[1:]]:  # the first is the interface itself
+                run_command(["ip", "-n", netns, "link", "del", name], check=False)
+    lines = []
+    for name, mac in zip(outside.interfaces, outside.macs, strict=True):
+        lines += [f"address flush dev {name}", f"link set {name} address {mac}"]
+    ip(outside.netns, lines)
+
+
+def give(layout: Layout, balancer: str) -> None:
+    """Give a load balancer the router's addresses, which its kernel then answers for."""
+    netns = layout.netns(balancer)
+    _quiet(netns, ipv4_forwards=False, ipv6_forwards=False, is_without_ipv6=False)
+
+    def enable() -> None:
+        for s in range(len(layout.file.segment)):
+            path = f"net/ipv6/conf/{layout.port(s)}/disable_ipv6"
+            if Path("/proc/sys", path).exists():
+                _write(path, "0")
+
+    inside(netns, enable)
+    ip(netns, layout.balancer_commands())
+
+
+def take(layout: Layout, balancer: str) -> None:
+    """Take the router's addresses from a load balancer."""
+    ip(layout.netns(balancer), layout.standby_commands(layout.balancers().index(balancer)))
+
+
+def add_router(layout: Layout, router: str, number: int) -> None:
+    """Make a back-end router and join it to the switch; it is set up by :func:`set_router_up`."""
+    netns = layout.netns(router)
+    # The kernel removes a namespace some time after its name: the wire of who had this number may still be there.
+    run_command(["ip", "-n", layout.switch, "link", "del", f"p{number}"], check=False)
+    ip(None, [f"netns add {netns}"])
+    _quiet(netns, ipv4_forwards=True, ipv6_forwards=True, is_without_ipv6=False)
+    _lay([layout.wire_of(router, number)])
+    inside(netns, _say_what_is_looked_for)
+    port = f"p{number}"
+    ip(layout.switch, [f"link set {port} master sw0", f"link set {port} up"])
+    # Routers are known from the beginning, hear nobody else's frames, and do not talk to each other.
+    flags = ("flood off", "mcast_flood off", "bcast_flood off", "isolated on", "learning off")
+    lines = [f"link set dev {port} {' '.join(flags)}"]
+    lines.append(f"fdb replace {layout.member_mac(number)} dev {port} master static")
+    run_command(["bridge", "-n", layout.switch, "-batch", "-"], stdin="\n".join(lines) + "\n")
+
+
+def _say_what_is_looked_for() -> None:
+    """Let the kernel say by netlink that it looks for a neighbour."""
+    for version in (4, 6):
+        key = f"net/ipv{version}/neigh/b0/app_solicit"
+        if Path("/proc/sys", key).exists():
+            _write(key, "1")
+
+
+def set_router_up(layout: Layout, router: str, neighbours: dict[str, str]) -> None:
+    """Set a back-end router up as a whole: addresses, routes, and the neighbours that are known (address to MAC)."""
+    known = [f"neighbour replace {address} lladdr {mac} dev b0 nud permanent" for address, mac in neighbours.items()]
+    ip(layout.netns(router), [*layout.router_commands(), *known])
+
+
+def set_rules(netns: str, rules: int) -> None:
+    """Let a back-end router forward behind nftables rules, instead of those that it has."""
+    lines = []
+    for family in ("ip", "ip6"):
+        table = rule_set(family, rules)
+        name = table[0].removesuffix(" {")
+        lines += [f"{name} {{}}", f"delete {name}", *table]
+    run_command(["ip", "netns", "exec", netns, "nft", "--file", "-"], stdin="\n".join(lines) + "\n")
+
+
+def set_links(netns: str, interfaces: Iterable[str], state: str) -> None:
+    """Set interfaces ``up`` or ``down``."""
+    ip(netns, [f"link set {interface} {state}" for interface in interfaces])
+
+
+def mount_pins(folder: Path) -> None:
+    """Mount a BPF file system of our own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run_command(["mount", "-t", "bpf", "-o", "mode=0700", "bpf", str(folder)])
+
+
+def routes_digest(netns: str) -> str:
+    """Return a digest of what a back-end router knows: addresses, routes, neighbours."""
+    parts: list[str] = []
+    for command in (["-4", "route"], ["-6", "route"], ["-4", "neighbour"], ["-6", "neighbour"]):
+        routes: list[dict[str, Any]] = json.loads(run_command(["ip", "-n", netns, "-j", *command]) or "[]")
+        kept = [json.dumps(route, sort_keys=True) for route in routes if _is_ours(route)]
+        parts += [" ".join(command), *sorted(kept)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _is_ours(route: dict[str, Any]) -> bool:
+    """Whether a route or a neighbour was written by us: what a kernel looks for at the moment is its own matter."""
+    if route.get("state"):
+        return "PERMANENT" in route["state"]
+    return route.get("dev") == "b0" and route.get("protocol") != "kernel"
+
+
+def raw_socket(netns: str, interface: str) -> socket.socket:
+    """Return a socket that sends frames as they are by an interface of a namespace."""
+
+    def make() -> socket.socket:
+        handle = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+        handle.bind((interface, 0))
+        handle.setblocking(False)
+        return handle
+
+    return inside(netns, make)

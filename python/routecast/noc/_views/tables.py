@@ -1,0 +1,387 @@
+"""The tables of a network on chip: power by routing and load, the optimum, and what stands beside it.
+
+The tables of a flit-level simulation of a network on chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
+from routecast.noc.answer.power import PowerAnswer, PowerRow
+from routecast.noc.answer.simulate import NocComparison, SimulationAnswer, SimulationRow
+from routecast.noc.file import NocCase, policy_name
+from routecast.noc.simulate._result import MeanEstimate
+from routecast.quantity import format_duration
+from routecast.show.tables import Cell, Column, Table, percent, signed_percent
+
+UNBOUNDED = "unbounded (saturated)"
+"""Latency of a load over saturation."""
+
+
+def with_interval(value: MeanEstimate | None, form: str = ".2f") -> str:
+    """Write a mean with the half-width of its 95 % interval.
+
+    Examples
+    --------
+    >>> with_interval(MeanEstimate(value=43.71, half_width=0.12))
+    '43.71 ± 0.12'
+    """
+    if value is None:
+        return UNBOUNDED
+    text = format(value.value, form)
+    return text if value.half_width != value.half_width else f"{text} ± {format(value.half_width, form)}"
+
+
+def simulation_table(answer: SimulationAnswer) -> Table:
+    """Return latency, throughput, link loads and power of every simulated load."""
+    several = len(answer.keys) > 1
+    percentiles = (95, 99) if all(len(row.simulated.planes) == 1 for row in answer.rows) else ()
+    count = answer.table.replications
+    sample = f"{count} replications" if count > 1 else "the batches of one replication"
+    has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
+    return Table(
+        name="simulation",
+        title="Flit by flit" + ("" if several else f": {answer.rows[0].name}"),
+        caption=(
+            "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
+            f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
+            "busiest link carries a flit. Power beside the flow level's at these clocks."
+        ),
+        columns=(
+            *((Column.text("Routing"),) if several else ()),
+            Column("Load", "", ".3g"),
+            *((Column("Alpha"),) if has_alpha else ()),
+            Column("Latency"),
+            *(Column(f"p{percentile}", "", ".0f") for percentile in percentiles),
+            Column("Accepted", "", ".4f"),
+            Column("Busiest", "", ".3f"),
+            Column("Power", "", ".4g"),
+            Column("of flow", "%", signed_percent),
+        ),
+        rows=tuple(
+            (
+                *((row.name,) if several else ()),
+                row.load,
+                *((" / ".join(f"{alpha:.3f}" for alpha in row.alphas),) if has_alpha else ()),
+                with_interval(_latency(row)),
+                *(_percentile(row, f"p{percentile}_cycles") for percentile in percentiles),
+                row.simulated.accepted_flits_node_cycle.value,
+                row.largest_link_load,
+                row.simulated.power.value,
+                row.of_flow_power_ratio,
+            )
+            for row in answer.rows
+        ),
+    )
+
+
+def _latency(row: SimulationRow) -> MeanEstimate | None:
+    return None if row.simulated.is_saturated else row.simulated.packet_latency_cycles
+
+
+def _percentile(row: SimulationRow, name: str) -> float | None:
+    percentiles = row.simulated.packet_percentiles
+    if percentiles is None or row.simulated.is_saturated:
+        return None
+    value: MeanEstimate = getattr(percentiles, name)
+    return value.value
+
+
+def simulation_headline(answer: SimulationAnswer) -> tuple[str, ...]:
+    """Return for every routing from which load on its latency is unbounded."""
+    first = f"{answer.case.name}: {grid_name(answer.case)}."
+    return (first, *(latency_line(answer, key) for key in answer.keys))
+
+
+def latency_line(answer: SimulationAnswer, key: str) -> str:
+    """Return the latency of a routing at the highest load that it carries, and from which load on it is unbounded."""
+    limit, last = answer.saturated_from(key), answer.carried(key)
+    if last is None:
+        return f"{policy_name(key)} is saturated at every load that was simulated: latency is unbounded."
+    if limit is None:
+        return f"{last.name} carries load {last.load:g}: {with_interval(_latency(last))} cycles on average."
+    return (
+        f"{last.name} carries load {last.load:g} ({with_interval(_latency(last))} cycles) and is saturated at "
+        f"{limit:g}: latency is unbounded there."
+    )
+
+
+def comparison_headline(answer: NocComparison) -> tuple[str, ...]:
+    """Return what is recommended and what is known of it, of nothing else: power, then latency if it was simulated."""
+    best, lines = answer.best, power_headline(answer.power)
+    if best is None or answer.simulation is None:
+        return lines
+    if answer.is_best_simulated:
+        last = answer.simulation.carried(best.key)
+        alphas = " / ".join(f"{alpha:.4g}" for alpha in last.alphas) if last is not None else ""
+        clocks = f"That is at alpha {alphas}, with power {last.simulated.power.value:.4g}." if last else ""
+        return (*lines, f"{latency_line(answer.simulation, best.key)} {clocks}".strip())
+    return (*lines, f"The latency of {best.name} is unknown: it could not be simulated, as a note says.")
+
+
+_SHOWN_LINKS = 6
+
+
+def gap_percent(ratio: float) -> str:
+    """Write a proven gap as percent; what is rounding of the linear programs is 0.
+
+    Examples
+    --------
+    >>> gap_percent(0.0098), gap_percent(1e-12)
+    ('0.98', '0')
+    """
+    return f"{100.0 * ratio:.2g}" if ratio > 1e-9 else "0"
+
+
+def grid_name(case: NocCase) -> str:
+    """Write what the file describes: its traffic and its grid.
+
+    Examples
+    --------
+    ``"hot spot traffic on a mesh of 5 x 5, 2 planes"``
+    """
+    grid = case.topology
+    kind = str(grid.kind).replace("_", " ")
+    each = f", {grid.concentration} nodes at each router" if grid.concentration > 1 else ""
+    planes = f", {len(case.widths)} planes" if case.has_planes else ""
+    traffic = case.traffic.name.replace("_", " ")
+    traffic += "" if traffic.endswith("flows") else " traffic"
+    return f"{traffic} on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
+
+
+def load_meaning(case: NocCase) -> str:
+    """Say in one sentence what load 1 is."""
+    return {
+        "compared": "At load 1 the worst link of the worst compared routing is full (eq. 6.7).",
+        "xy": "At load 1 the worst link under XY on one plane is full (eq. 7.13).",
+        "none": "At load 1 the rates are as the file says them, in flits per node and cycle.",
+    }[case.normalised_by]
+
+
+def _each(values: Sequence[float], form: str) -> str:
+    return " / ".join(format(value, form) for value in values) or "–"
+
+
+def _load_column(answer: PowerAnswer) -> tuple[Column, ...]:
+    return (Column("Load", "", ".3g"),) if len(answer.case.loads) > 1 else ()
+
+
+def power_table(answer: PowerAnswer) -> Table:
+    """Return power by load and routing: bottleneck, expansion, hop flow, and what it is beside NoDVFS and XY."""
+    rows: list[tuple[Cell, ...]] = []
+    strong: set[int] = set()
+    several = len(answer.case.loads) > 1
+    for load in answer.case.loads:
+        here = answer.at(load)
+        best = min((row.power for row in here if row.power is not None), default=None)
+        split = [row for row in answer.equal_parts if row.load == load]
+        alone = [row for row in here if not row.is_allocation]
+        for row in (*alone, *split, *here[len(alone) :]):
+            if row in here and row.power is not None and best is not None and row.power <= best * (1.0 + 1e-9):
+                strong.add(len(rows))
+            rows.append(
+                (
+                    *((row.load,) if several else ()),
+                    row.name,
+                    _each(row.bottlenecks, ".3f"),
+                    _each(row.alphas, ".3f"),
+                    row.hop_flow,
+                    row.power,
+                    row.of_no_dvfs_ratio,
+                    row.of_xy_ratio,
+                )
+            )
+    planes = (
+        " Bottleneck and alpha are given for each plane. Equal parts: every flow split over all planes (eq. 7.5), "
+        "which whole flows cannot be."
+        if answer.case.has_planes
+        else ""
+    )
+    over = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
+    return Table(
+        name="power",
+        title="Power by routing",
+        caption=(
+            f"{load_meaning(answer.case)} Power in links that are always busy at full voltage.{planes}{over} "
+            "Shaded rows need the least of their load."
+        ),
+        columns=(
+            *_load_column(answer),
+            Column.text("Routing"),
+            Column("Bottleneck"),
+            Column("Alpha"),
+            Column("Hop flow", "", ".3f"),
+            Column("Power", "", ".4g"),
+            Column("of NoDVFS", "%", percent),
+            Column("of XY, DVFS", "%", percent),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(strong),
+    )
+
+
+def watts_table(answer: PowerAnswer) -> Table | None:
+    """Return what the routers draw by the file's table of router power; None where it has none."""
+    table = answer.case.table
+    if table is None or all(row.watts is None for row in answer.rows):
+        return None
+    known = [row for row in (*answer.rows, *answer.equal_parts) if row.watts is not None]
+    known.sort(key=lambda row: row.load)  # a stable sort: the file's order at each load
+    has_idle = any(row.idle_w is not None for row in known)
+    is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in known)
+    kept = ("Greatest",) if not is_bounded else ("Least", "Greatest")
+    return Table(
+        name="watts",
+        title=f"All routers together: {table.name}",
+        caption=(
+            "Sum over routers of eq. 7.14 at the clock of their plane."
+            + (" The table states no idle power: watts lie between the two." if is_bounded else "")
+            + (" A plane without traffic sleeps." if answer.case.power.asleep < 1.0 else "")
+            + (" Idle: the part of it that is there without a flit." if has_idle else "")
+            + "".join(f" {line}" for line in crossover_lines(answer))
+        ),
+        columns=(
+            Column("Load", "", ".3g"),
+            Column.text("Routing"),
+            *(Column(name if is_bounded else "Power", "W", ".4g") for name in kept),
+            *((Column("Idle", "W", ".4g"),) if has_idle else ()),
+        ),
+        rows=tuple(
+            (row.load, row.name, *((row.watts or ())[-len(kept) :]), *((row.idle_w,) if has_idle else ()))
+            for row in known
+        ),
+    )
+
+
+def crossover_lines(answer: PowerAnswer) -> tuple[str, ...]:
+    """Return from which load on each allocation draws less than XY with scaling on one plane, in watts.
+
+    At low load a second plane draws its idle power and saves little (Li 2012, sec. 7.5). Where watts lie between two
+    bounds an allocation draws less when its greatest is below XY's least.
+    """
+    one_plane = {row.load: row.watts for row in answer.of("xy") if row.watts is not None}
+    if len(one_plane) < 2:
+        return ()
+    lines = []
+    for key in answer.keys:
+        rows = [row for row in answer.of(key) if row.is_allocation and row.watts is not None and row.load in one_plane]
+        less = [row.load for row in rows if row.watts is not None and row.watts[1] < one_plane[row.load][0]]
+        first = min((load for load in less if all(row.load in less for row in rows if row.load >= load)), default=None)
+        if not rows:
+            continue
+        since = "at no load"
+        if first is not None:
+            since = "at every load" if first == min(row.load for row in rows) else f"from load {first:g} on"
+        lines.append(f"{rows[0].name} {since}")
+    return (f"Less than XY on one plane: {', '.join(lines)}.",) if lines else ()
+
+
+def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
+    """Return the answer in a few lines: which routing needs least at the highest load that one carries."""
+    best = answer.recommended
+    lines = [f"{answer.case.name}: {grid_name(answer.case)}."]
+    lines += [
+        f"At load {load:g} no routing carries the traffic: latency is unbounded."
+        for load in reversed(answer.case.loads)
+        if best is None or load > best.load
+    ]
+    if best is not None:
+        sentence = f"At load {best.load:g} {best.name} needs least: power {best.power:.4g}"
+        if best.of_no_dvfs_ratio is not None:
+            sentence += f", {percent(best.of_no_dvfs_ratio)} % of NoDVFS, {1.0 / best.of_no_dvfs_ratio:.2f} times less"
+        lines.append(sentence + ".")
+    return tuple(lines)
+
+
+def optima_table(answer: OptimumAnswer) -> Table:
+    """Return the optimum by load: expansion of each plane, power, proven bound and gap, work."""
+    return Table.of(
+        answer.rows,
+        Column("Load", "", ".3g", "load"),
+        Column("Alpha", getter=lambda row: _each([plane.alpha for plane in row.optimum.planes], ".4f")),
+        Column("Power", "", ".6g", "optimum.power"),
+        Column("Bound", "", ".6g", "optimum.lower_bound"),
+        Column("Gap", "%", gap_percent, "optimum.gap"),
+        Column("Programs", "", "d", "optimum.programs"),
+        Column("Time", getter=lambda row: format_duration(row.seconds)),
+        name="optimum",
+        title="The optimum",
+        caption=f"Flows split over {_paths(answer)} paths"
+        + (" and all planes" if answer.case.has_planes else "")
+        + ". The bound is proven by linear programming duality: no routing needs less.",
+    )
+
+
+def _paths(answer: OptimumAnswer) -> str:
+    return "any" if answer.case.optimum.paths == "any" else "shortest"
+
+
+def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
+    """Return how far every routing and allocation is from the bound at a load, the nearest first."""
+    # Powers that differ by rounding alone are equal and keep their order.
+    known = sorted(
+        answer.power.at(row.load), key=lambda row: float("inf") if row.power is None else float(f"{row.power:.9g}")
+    )
+    cells: list[tuple[Cell, ...]] = [
+        (
+            f"optimum, {_paths(answer)} paths",
+            _each([plane.alpha for plane in row.optimum.planes], ".3f"),
+            row.optimum.power,
+            _ratio(row.optimum.power, known),
+            answer.above_bound_ratio(row.optimum.power, row),
+        )
+    ]
+    if answer.case.has_planes:
+        whole = row.whole_flow_bound
+        cells.append(("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row)))
+    cells += [
+        (
+            optimum.name,
+            _each(optimum.alphas, ".3f"),
+            optimum.power,
+            optimum.of_no_dvfs_ratio,
+            answer.above_bound_ratio(optimum.power, row),
+        )
+        for optimum in known
+    ]
+    return Table(
+        name="beside",
+        title=f"Distance to the optimum at load {row.load:g}",
+        caption="Allocations do not split flows: none is below the bound of whole flows."
+        if answer.case.has_planes
+        else "",
+        columns=(
+            Column.text("Routing"),
+            Column("Alpha"),
+            Column("Power", "", ".4g"),
+            Column("of NoDVFS", "%", percent),
+            Column("Above bound", "%", signed_percent),
+        ),
+        rows=tuple(cells),
+        strong=frozenset({0}),
+    )
+
+
+def _ratio(power: float, known: Sequence[PowerRow]) -> float | None:
+    base = next((optimum.no_dvfs_power for optimum in known), 0.0)
+    return power / base if base else None
+
+
+def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:
+    """Return which links limit the optimum, plane by plane."""
+    lines = []
+    name = answer.case.topology.link_name
+    for number, plane in enumerate(row.optimum.planes):
+        here = f"Plane {number + 1}: " if answer.case.has_planes else ""
+        links = row.bottlenecks(number)
+        if not links:
+            lines.append(
+                (f"{here}no" if here else "No") + f" link is full at the slowest clock (alpha {plane.alpha:.4g})."
+            )
+            continue
+        shown = ", ".join(name(link) for link in links[:_SHOWN_LINKS])
+        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+        sentence = f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}."
+        lines.append(sentence[:1].upper() + sentence[1:])
+    return tuple(lines)

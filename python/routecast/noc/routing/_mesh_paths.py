@@ -1,0 +1,495 @@
+"""Routings of a mesh that follow from a rule: loads and dependencies of any size of grid, without a list of paths.
+
+Routes over an intermediate router: ROMM, Valiant, and Li's four paths with an even split.
+
+Routes that turn at most once: XY, YX, and both of them in equal or random parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.noc.routing.model import LazyPaths, Path
+from routecast.noc.topology import Direction, Topology, link_numbers, links
+from routecast.quantity.schema import value
+
+
+@value
+class Walk:
+    """A way between two routers: its links in order, the virtual-channel class on each, and where it ends."""
+
+    links: tuple[int, ...]
+    layers: tuple[int, ...]
+    end: int
+
+
+def classes_of_rings(topology: Topology) -> int:
+    """Return the virtual-channel classes that one dimension-ordered routing needs: 2 on rings, 1 without."""
+    return 2 if topology.is_torus else 1
+
+
+@lru_cache(maxsize=16)
+def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
+    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are shortest.
+
+    A leg along a ring stays in one virtual-channel class: forward in class 1 if it comes over the link that closes the
+    ring (the dateline) and in class 0 otherwise; backward the other way about. So each class of each direction lacks a
+    link of the ring, the closing one or one opposite to it, which no shortest walk over the closing link reaches.
+    Rising by a class at the dateline (Dally and Seitz 1987) frees rings too, but nearly all packets then wait in class
+    0: datelines should balance the load of the classes (Dally and Towles 2004, sec. 14.2.3).
+    """
+    numbers = link_numbers(topology)
+    forward, backward = (Direction.EAST, Direction.WEST) if along_x else (Direction.SOUTH, Direction.NORTH)
+
+    def walk(router: int, way: int) -> Walk:
+        direction = forward if way > 0 else backward
+        chosen, is_closing = [], False
+        for _ in range(abs(way)):
+            chosen.append(numbers[router, direction])
+            following = topology.neighbour(router, direction)
+            assert following is not None  # offsets stay on the grid
+            is_closing |= (following > router) != (way > 0)
+            router = following
+        layer = int(is_closing == (way > 0)) if topology.is_torus else 0
+        return Walk(links=tuple(chosen), layers=(layer,) * len(chosen), end=router)
+
+    table = []
+    for router in range(topology.router_count):
+        x, y = topology.position(router)
+        targets = (
+            [topology.router_at(other, y) for other in range(topology.columns)]
+            if along_x
+            else [topology.router_at(x, other) for other in range(topology.rows)]
+        )
+        table.append(
+            tuple(
+                tuple(walk(router, way) for way in topology.offsets(router, target)[0 if along_x else 1])
+                for target in targets
+            )
+        )
+    return tuple(table)
+
+
+def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> list[Walk]:
+    """Return the dimension-ordered shortest walks: one, or 2 or 4 where both ways round a ring are shortest."""
+    x, y = topology.position(target)
+    first_to, then_to = (x, y) if x_first else (y, x)
+    then = _legs(topology, not x_first)
+    return [
+        Walk(links=first.links + second.links, layers=first.layers + second.layers, end=target)
+        for first in _legs(topology, x_first)[source][first_to]
+        for second in then[first.end][then_to]
+    ]
+
+
+def _paths(topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int) -> list[Path]:
+    """Return the walks as paths of together ``share`` in the classes from ``base`` on."""
+    paths = walks(topology, source, target, x_first=x_first)
+    each = share / len(paths)
+    return [
+        Path(
+            source=source,
+            target=target,
+            links=walk.links,
+            layers=tuple([layer + base for layer in walk.layers]) if base else walk.layers,
+            share=each,
+        )
+        for walk in paths
+    ]
+
+
+def _one_order(topology: Topology, *, x_first: bool) -> list[Path]:
+    routers = range(topology.router_count)
+    return [
+        path
+        for source in routers
+        for target in routers
+        if source != target
+        for path in _paths(topology, source, target, x_first=x_first, share=1.0, base=0)
+    ]
+
+
+def xy(topology: Topology) -> list[Path]:
+    """Return XY routing: along x to the column of the target, then along y.
+
+    On a torus each dimension is crossed the shorter way; where both are equal, half of the flow takes each.
+    """
+    return _one_order(topology, x_first=True)
+
+
+def yx(topology: Topology) -> list[Path]:
+    """Return YX routing: along y to the row of the target, then along x; see :func:`xy`."""
+    return _one_order(topology, x_first=False)
+
+
+def _both_orders(topology: Topology, part_of_xy: NDArray[np.float64]) -> list[Path]:
+    """Return XY in the lower classes with its part of every flow, shape (routers, routers), and YX in the upper ones.
+
+    The two orders together have cycles in one class (all four turns of a square occur); apart they have none.
+    """
+    upper = classes_of_rings(topology)
+    chosen = []
+    for source, parts in enumerate(part_of_xy.tolist()):
+        for target, part in enumerate(parts):
+            if source == target:
+                continue
+            chosen += _paths(topology, source, target, x_first=True, share=part, base=0)
+            chosen += _paths(topology, source, target, x_first=False, share=1.0 - part, base=upper)
+    return chosen
+
+
+def o1turn(topology: Topology) -> list[Path]:
+    """Return O1TURN (Seo et al. 2005), which is also Li's 2P-ES (sec. 6.4.1): XY and YX carry one half each.
+
+    Flows along a row or column have one path, in both classes with a half each.
+    """
+    return _both_orders(topology, np.full((topology.router_count, topology.router_count), 0.5))
+
+
+def random_split(topology: Topology, seed: int) -> list[Path]:
+    """Return Li's 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
+    return _both_orders(topology, parts_of_xy(topology, seed))
+
+
+def parts_of_xy(topology: Topology, seed: int) -> NDArray[np.float64]:
+    """Return the part of every flow that goes by XY in :func:`random_split`, shape (routers, routers)."""
+    return np.random.default_rng([seed, 0]).random((topology.router_count, topology.router_count))
+
+
+# Above this number of walks (some hundred bytes each) intermediate routers are drawn instead of all taken.
+_MOST_WALKS = 300_000
+
+
+def romm(topology: Topology, seed: int) -> list[Path]:
+    """Return two-phase ROMM (Nesson and Johnsson 1995): over any router of the minimal rectangle, all equally likely.
+
+    Both phases go by XY, the first in the lower virtual-channel classes, the second in the upper ones. Shares are exact
+    expectations; equal paths are one. Only where that makes more than 300 000 walks, each flow draws its intermediate
+    routers, as many as fit (16 x 16: 4), without repetition. On a torus the rectangle lies the shorter way; where both
+    ways round are equal, it holds the whole ring.
+    """
+    return _over_intermediates(topology, seed, is_minimal=True)
+
+
+def valiant(topology: Topology, seed: int) -> list[Path]:
+    """Return Valiant's routing (1982): over any router at all, source and target included; else as :func:`romm`."""
+    return _over_intermediates(topology, seed, is_minimal=False)
+
+
+def four_paths(topology: Topology, seed: int) -> list[Path]:
+    """Return Li's 4P-ES (sec. 6.4.1): XY, YX, and two paths over a random router, a quarter of the flow each.
+
+    "A random intermediate node is chosen internally in the rectangle" is read as: neither in a row nor in a column of
+    source or target; so Li's statement on transpose traffic holds, which it does not with the rim allowed. A
+    rectangle without such routers gives any of its routers. The two paths over it go XY then YX, and YX then XY: they
+    load the links as XY then XY and YX then YX would, with fewer turns.
+
+    Phases go up through three orders, each in its own virtual-channel classes: XY, YX, XY.
+    """
+    routers, classes = topology.router_count, classes_of_rings(topology)
+    drawn = drawn_middles(topology, seed).tolist()
+    xy, yx, last_xy = (True, 0), (False, classes), (True, 2 * classes)
+    paths = []
+    for source in range(routers):
+        for target in range(routers):
+            if source == target:
+                continue
+            allowed = _rectangle(topology, source, target, has_rim=False) or _rectangle(topology, source, target)
+            middle = allowed[int(drawn[source][target] * len(allowed))]
+            for over, first, second in (
+                (target, xy, yx),
+                (target, yx, last_xy),
+                (middle, xy, yx),
+                (middle, yx, last_xy),
+            ):
+                through = _through(topology, source, over, target, first=first, second=second)
+                paths += [
+                    Path(source=source, target=target, links=walk.links, layers=walk.layers, share=0.25 / len(through))
+                    for walk in through
+                ]
+    return paths
+
+
+def drawn_middles(topology: Topology, seed: int) -> NDArray[np.float64]:
+    """Return which of the routers allowed is the one between in :func:`four_paths`, 0..1, shape (routers, routers)."""
+    return np.random.default_rng([seed, 1]).random((topology.router_count, topology.router_count))
+
+
+def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> list[Path]:
+    routers, upper = topology.router_count, classes_of_rings(topology)
+    flows = [(source, target) for source in range(routers) for target in range(routers) if source != target]
+    middles = {flow: _rectangle(topology, *flow) if is_minimal else range(routers) for flow in flows}
+    if sum(len(middle) for middle in middles.values()) > _MOST_WALKS:
+        draw = np.random.default_rng([seed, 2])
+        most = max(1, _MOST_WALKS // len(flows))
+        for flow, allowed in middles.items():
+            if len(allowed) > most:
+                middles[flow] = draw.choice(np.array(allowed), size=most, replace=False).tolist()
+    paths = []
+    for (source, target), allowed in middles.items():
+        shares: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+        for middle in allowed:
+            through = _through(topology, source, middle, target, first=(True, 0), second=(True, upper))
+            for walk in through:
+                key = (walk.links, walk.layers)
+                shares[key] = shares.get(key, 0.0) + 1 / (len(through) * len(allowed))
+        paths += [
+            Path(source=source, target=target, links=chosen, layers=layers, share=share)
+            for (chosen, layers), share in shares.items()
+        ]
+    return paths
+
+
+def _through(
+    topology: Topology, source: int, middle: int, target: int, *, first: tuple[bool, int], second: tuple[bool, int]
+) -> list[Walk]:
+    """Return the walks over ``middle``; each phase says whether it goes along x first, and its lowest class."""
+    return [
+        Walk(
+            links=to.links + on.links,
+            layers=(*[layer + first[1] for layer in to.layers], *[layer + second[1] for layer in on.layers]),
+            end=target,
+        )
+        for to in walks(topology, source, middle, x_first=first[0])
+        for on in walks(topology, middle, target, x_first=second[0])
+    ]
+
+
+def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = True) -> list[int]:
+    """Return the routers that lie on any shortest path; without rim only those in no row or column of the two ends."""
+    along_x, along_y = topology.offsets(source, target)
+    (ax, ay), (bx, by) = topology.position(source), topology.position(target)
+    columns = _span(ax, along_x, topology.columns)
+    rows = _span(ay, along_y, topology.rows)
+    if not has_rim:
+        columns, rows = columns - {ax, bx}, rows - {ay, by}
+    return [topology.router_at(column, row) for row in sorted(rows) for column in sorted(columns)]
+
+
+def _span(start: int, ways: tuple[int, ...], size: int) -> set[int]:
+    """Return the coordinates that the shortest ways come through."""
+    return {(start + step) % size for way in ways for step in range(min(way, 0), max(way, 0) + 1)}
+
+
+Floats = NDArray[np.float64]
+
+
+class Rule(StrEnum):
+    """Which paths there are; named as the compiled simulator names them (``crates/noc/src/scenario.rs``)."""
+
+    X_FIRST = "x_first"
+    Y_FIRST = "y_first"
+    EITHER = "either"
+    OVER_RECTANGLE = "over_rectangle"
+    OVER_ANY = "over_any"
+    RANDOM_SPLIT = "random_split"
+    FOUR_PATHS = "four_paths"
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the compiled simulator knows the rule; of the others it wants the paths."""
+        return self not in (Rule.RANDOM_SPLIT, Rule.FOUR_PATHS)
+
+    @property
+    def orders(self) -> str:
+        """The dimension that comes first in each virtual-channel class of a mesh."""
+        return _ORDERS.get(self, "xy")
+
+    @property
+    def has_router_between(self) -> bool:
+        """Whether packets go one class up at a router between source and target."""
+        return self in (Rule.OVER_RECTANGLE, Rule.OVER_ANY, Rule.FOUR_PATHS)
+
+
+_ORDERS = {Rule.X_FIRST: "x", Rule.Y_FIRST: "y", Rule.OVER_RECTANGLE: "xx", Rule.OVER_ANY: "xx", Rule.FOUR_PATHS: "xyx"}
+
+
+def written(rule: Rule, topology: Topology, seed: int) -> list[Path]:
+    """Return the paths between all routers of any grid under a rule."""
+    match rule:
+        case Rule.X_FIRST:
+            return xy(topology)
+        case Rule.Y_FIRST:
+            return yx(topology)
+        case Rule.EITHER:
+            return o1turn(topology)
+        case Rule.RANDOM_SPLIT:
+            return random_split(topology, seed)
+        case Rule.FOUR_PATHS:
+            return four_paths(topology, seed)
+        case Rule.OVER_RECTANGLE:
+            return romm(topology, seed)
+        case Rule.OVER_ANY:
+            return valiant(topology, seed)
+
+
+class MeshPaths(LazyPaths):
+    """The paths between all routers of a mesh under a rule.
+
+    ``topology``: a mesh, concentrated or not: on a ring packets change their class, which no rule here says; ``rule``:
+    which paths; ``seed``: of what the rule draws; of what a list draws where it would have too many paths
+    (:func:`routecast.noc.routing._mesh_paths.romm`), while loads are exact expectations.
+    """
+
+    __slots__ = ("rule", "seed", "topology")
+
+    def __init__(self, topology: Topology, rule: Rule, seed: int) -> None:
+        super().__init__()
+        self.topology, self.rule, self.seed = topology, rule, seed
+
+    def _write(self) -> list[Path]:
+        return written(self.rule, self.topology, self.seed)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, MeshPaths):
+            return (self.topology, self.rule, self.seed) == (other.topology, other.rule, other.seed)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.topology, self.rule, self.seed))
+
+    @property
+    def layer_count(self) -> int:
+        """Virtual-channel classes."""
+        return len(self.rule.orders)
+
+    def link_loads(self, demand: Floats) -> Floats:
+        """Return the load of every link for a demand of shape (routers, routers), in capacities."""
+        topology, seed = self.topology, self.seed
+        # The legs of all flows by XY, and those by YX.
+        legs: tuple[Floats | None, Floats | None]
+        match self.rule:
+            case Rule.X_FIRST:
+                legs = demand, None
+            case Rule.Y_FIRST:
+                legs = None, demand
+            case Rule.EITHER:
+                legs = 0.5 * demand, 0.5 * demand
+            case Rule.RANDOM_SPLIT:
+                part = parts_of_xy(topology, seed)
+                legs = part * demand, (1.0 - part) * demand
+            case Rule.FOUR_PATHS:
+                each = 0.25 * (demand + _over_one(demand, _middles(topology, seed)))
+                legs = each, each
+            case Rule.OVER_ANY:
+                legs = _over_any(_moving(demand)), None
+            case Rule.OVER_RECTANGLE:
+                legs = _over_rectangle(_moving(demand), topology.rows, topology.columns), None
+        loads = [
+            _loads(topology, flows, y_first=bool(y_first)) for y_first, flows in enumerate(legs) if flows is not None
+        ]
+        return loads[0] if len(loads) == 1 else loads[0] + loads[1]
+
+    def dependencies(self) -> Iterator[tuple[int, int]]:
+        """Yield which channel ``link * classes + class`` a packet may hold while it asks for which.
+
+        At the router between, a packet may turn anywhere, even back: that is more than ROMM does.
+        """
+        numbers, classes = link_numbers(self.topology), self.layer_count
+        for held, link in enumerate(links(self.topology)):
+            for direction in Direction:
+                requested = numbers.get((link.target, direction))
+                if requested is None:
+                    continue
+                straight, turns_up = direction is link.direction, link.direction.is_horizontal
+                for layer, first in enumerate(self.rule.orders):
+                    y_first = first == "y"
+                    if straight or (turns_up != y_first and direction.is_horizontal is y_first):
+                        yield held * classes + layer, requested * classes + layer
+                    if self.rule.has_router_between and layer + 1 < classes:
+                        yield held * classes + layer, requested * classes + layer + 1
+
+
+def _loads(topology: Topology, demand: Floats, *, y_first: bool) -> Floats:
+    """Return the loads of all links by XY or by YX."""
+    # flows[from y, from x, to y, to x]
+    flows = demand.reshape((topology.rows, topology.columns) * 2)
+    # Along a row go the flows from x to x that turn, or have turned, in it; along a column the others.
+    in_rows = flows.sum(axis=0).transpose(1, 0, 2) if y_first else flows.sum(axis=2)
+    in_columns = flows.sum(axis=3).transpose(1, 0, 2) if y_first else flows.sum(axis=1).transpose(2, 0, 1)
+    (east, west), (south, north) = _crossing(in_rows), _crossing(in_columns)
+    by_direction = {Direction.EAST: east, Direction.WEST: west, Direction.SOUTH: south.T, Direction.NORTH: north.T}
+    places = ((topology.position(link.source), link.direction) for link in links(topology))
+    return np.array([by_direction[direction][y, x] for (x, y), direction in places], dtype=np.float64)
+
+
+def _crossing(lines: Floats) -> tuple[Floats, Floats]:
+    """Return what leaves each place of each line up and down, from what goes from place to place along it.
+
+    ``lines`` has the shape (lines, places, places), each answer (lines, places). Plain sums: differences of sums would
+    leave 1e-17 where nothing goes.
+    """
+    size = lines.shape[1]
+    up, down = (np.zeros(lines.shape[:2]) for _ in range(2))
+    for place in range(size):
+        up[:, place] = lines[:, : place + 1, place + 1 :].sum(axis=(1, 2))
+        down[:, place] = lines[:, place:, :place].sum(axis=(1, 2))
+    return up, down
+
+
+def _moving(demand: Floats) -> Floats:
+    """Return the demand without what stays at its router, which goes nowhere, over nothing."""
+    return demand * (1.0 - np.eye(len(demand)))
+
+
+def _over_one(demand: Floats, middles: NDArray[np.intp]) -> Floats:
+    """Return the two legs of every flow over one router as flows of their own, shape (routers, routers)."""
+    size = len(demand)
+    source, target = np.ogrid[:size, :size]
+    legs = np.zeros(size * size)
+    for flow in (source * size + middles, middles * size + target):
+        legs += np.bincount(flow.ravel(), weights=demand.ravel(), minlength=size * size)
+    return legs.reshape(size, size)
+
+
+def _middles(topology: Topology, seed: int) -> NDArray[np.intp]:
+    """Return the router between that :func:`routecast.noc.routing._mesh_paths.four_paths` draws for every flow."""
+    rows, columns = topology.rows, topology.columns
+    from_y, from_x, to_y, to_x = np.ogrid[:rows, :columns, :rows, :columns]
+    high, wide = np.abs(to_y - from_y) + 1, np.abs(to_x - from_x) + 1
+    # Without the rim, where that leaves any router.
+    rim = ((high > 2) & (wide > 2)).astype(np.intp)
+    high, wide = high - 2 * rim, wide - 2 * rim
+    drawn = drawn_middles(topology, seed).reshape(rows, columns, rows, columns)
+    number = (drawn * (high * wide)).astype(np.intp)
+    y = np.minimum(from_y, to_y) + rim + number // wide
+    x = np.minimum(from_x, to_x) + rim + number % wide
+    middles: NDArray[np.intp] = (y * columns + x).reshape(topology.router_count, topology.router_count)
+    return middles
+
+
+def _over_any(demand: Floats) -> Floats:
+    """Return the two legs over any router as flows of their own, shape (routers, routers)."""
+    legs: Floats = (demand.sum(axis=1)[:, None] + demand.sum(axis=0)[None, :]) / len(demand)
+    return legs
+
+
+def _over_rectangle(demand: Floats, rows: int, columns: int) -> Floats:
+    """Return the two legs over any router between as flows of their own, shape (routers, routers)."""
+    flows = demand.reshape(rows, columns, rows, columns)
+    between_rows, between_columns = _between(rows), _between(columns)
+    routers = between_rows.sum(axis=2)[:, None, :, None] * between_columns.sum(axis=2)[None, :, None, :]
+    each = flows / routers
+
+    def first_leg(parts: Floats) -> Floats:
+        to_column = parts @ between_columns
+        to_row = to_column.swapaxes(2, 3) @ between_rows[:, None]
+        first: Floats = to_row.swapaxes(2, 3)
+        return first
+
+    # The second leg is the first one of the way back.
+    back = first_leg(np.ascontiguousarray(each.transpose(2, 3, 0, 1)))
+    legs: Floats = (first_leg(each) + back.transpose(2, 3, 0, 1)).reshape(demand.shape)
+    return legs
+
+
+def _between(size: int) -> Floats:
+    """Return 1 at ``[one, other, place]`` where the place is one of the two or between them, and 0 elsewhere."""
+    row, other, place = np.ogrid[:size, :size, :size]
+    inside = (np.minimum(row, other) <= place) & (place <= np.maximum(row, other))
+    return inside.astype(np.float64)

@@ -1,0 +1,309 @@
+"""What is inside every router of a simulated network, what packets look like, and when nodes make them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import ModelProblem, Problem
+from routecast.noc.routing.deadlock import choices, shortest_cycle
+from routecast.noc.topology import Topology, links
+from routecast.quantity.schema import field, value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptiveRouting:
+    """What a packet may choose: the link with the most free buffers ahead is taken.
+
+    ``policy``: name of the turn model; ``topology``: routers and links; ``choices``: ``choices[arrival][target]`` are
+    the links allowed to a packet for router ``target`` that came over link ``arrival``; packets of a router's own nodes
+    come over ``link count + router``. None where it has arrived, or where no packet comes this way.
+    """
+
+    policy: str
+    topology: Topology
+    choices: Sequence[Sequence[Sequence[int]]]
+
+    @classmethod
+    def turn_model(cls, policy: str, topology: Topology) -> AdaptiveRouting:
+        """Return what a turn model allows: ``west_first``, ``north_last``, ``negative_first`` or ``odd_even``.
+
+        Raises RoutecastError: an unknown turn model, or a torus.
+        """
+        return cls(policy=policy, topology=topology, choices=choices(policy, topology))
+
+    @property
+    def layer_count(self) -> int:
+        """Virtual-channel classes: turn models need one."""
+        return 1
+
+    def channel_cycle(self) -> tuple[tuple[int, int], ...] | None:
+        """Return a shortest cycle of the channel dependency graph as (link, class), or None: it cannot deadlock.
+
+        A link depends on another where a packet that holds the one may wait for the other (W. Dally and C. Seitz,
+        "Deadlock-free message routing in multiprocessor interconnection networks", IEEE Trans. Comput. 36(5), 1987).
+        Only what packets can reach from where they are made counts.
+        """
+        cycle = shortest_cycle(self._dependencies())
+        return None if cycle is None else tuple((link, 0) for link in cycle)
+
+    def _dependencies(self) -> list[tuple[int, int]]:
+        count = len(links(self.topology))
+        allowed = _padded(self.choices)
+        from_nodes, from_links = allowed[count:], allowed[:count]
+        reached = np.zeros((count, self.topology.router_count), dtype=bool)
+        _, targets, _ = np.nonzero(from_nodes >= 0)
+        reached[from_nodes[from_nodes >= 0], targets] = True
+        while True:
+            arrivals, targets, slots = np.nonzero((from_links >= 0) & reached[:, :, None])
+            onward = from_links[arrivals, targets, slots]
+            if bool(reached[onward, targets].all()):
+                break
+            reached[onward, targets] = True
+        pairs = np.unique(arrivals * count + onward)
+        return list(zip((pairs // count).tolist(), (pairs % count).tolist(), strict=True))
+
+
+def _padded(choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.int64]:
+    """Return the choices as an array of shape (arrivals, targets, most choices), with -1 where there is none."""
+    most = max((len(allowed) for row in choices for allowed in row), default=0)
+    return np.array(
+        [[[*allowed, *(-1,) * (most - len(allowed))] for allowed in row] for row in choices], dtype=np.int64
+    ).reshape(len(choices), -1, most)
+
+
+# What the compiled simulator takes (crates/noc/src/check.rs).
+_MOST_BUFFERED_FLITS = 32_767
+_MOST_FLITS = 65_535
+_MOST_CYCLES = 4096
+
+
+class Allocator(StrEnum):
+    """How a router matches its inputs with its outputs."""
+
+    ROUND_ROBIN = "round_robin"
+    ISLIP = "islip"
+    GREEDY_WEIGHT = "greedy_weight"
+
+
+@value
+class RouterDesign:
+    """An input-queued wormhole router with credits, and its channels of one flit per cycle.
+
+    Raises ModelProblem: a value out of range; all of them are named.
+    """
+
+    virtual_channels: int | None = field(
+        "FIFOs of an input, each with its own credits; None: one queue for each output and class of the routing "
+        "(virtual output queues, VOQ)",
+        default=1,
+    )
+    buffer_flits: int = field("Flits that each virtual channel, or each virtual output queue, holds", default=8)
+    allocator: Allocator = field("Matching of inputs with outputs", default=Allocator.ISLIP)
+    iterations: int = field("Rounds of iSLIP in a cycle", default=1)
+    # The pipeline: route computation (0 is look-ahead) and allocation of a virtual channel for head flits, allocation
+    # of the switch and the way through it for every flit.
+    routing_cycles: int = 0
+    vc_allocation_cycles: int = 1
+    switch_allocation_cycles: int = 1
+    traversal_cycles: int = 1
+    credit_cycles: int = field("A credit's way back, cycles", default=1)
+    # The wire between two routers; the wire between a node and its router, each way.
+    link_cycles: int = 1
+    node_link_cycles: int = 1
+    ejection_channels: int = field(
+        "Channels of one flit per cycle from a router to each of its nodes; a packet takes any of them. With one,"
+        " a hot spot takes one flit per cycle however many links lead there",
+        default=1,
+    )
+    flit_bits: int | None = field("Width of a flit; None where nobody asks for bits", default=None)
+
+    def __post_init__(self) -> None:
+        ranges = (
+            ("virtual_channels", self.virtual_channels, 1, 64),
+            ("buffer_flits", self.buffer_flits, 1, _MOST_BUFFERED_FLITS),
+            ("iterations", self.iterations, 1, 64),
+            ("routing_cycles", self.routing_cycles, 0, _MOST_CYCLES),
+            ("vc_allocation_cycles", self.vc_allocation_cycles, 0, _MOST_CYCLES),
+            ("switch_allocation_cycles", self.switch_allocation_cycles, 1, _MOST_CYCLES),
+            ("traversal_cycles", self.traversal_cycles, 0, _MOST_CYCLES),
+            ("credit_cycles", self.credit_cycles, 0, _MOST_CYCLES),
+            ("link_cycles", self.link_cycles, 0, _MOST_CYCLES),
+            ("node_link_cycles", self.node_link_cycles, 0, _MOST_CYCLES),
+            ("ejection_channels", self.ejection_channels, 1, 60),
+            ("flit_bits", self.flit_bits, 1, _MOST_FLITS),
+        )
+        problems = [
+            Problem(name, f"got {value}: a whole number from {least} to {most}")
+            for name, value, least, most in ranges
+            if value is not None and not least <= value <= most
+        ]
+        if problems:
+            raise ModelProblem("router of the network on chip", problems)
+
+    @classmethod
+    def booksim(cls, virtual_channels: int = 1) -> RouterDesign:
+        """Return the configuration whose curves of BookSim2 (commit 28f4329) the tests compare with.
+
+        ``num_vcs`` 1 or 4, ``vc_buf_size`` 8, ``routing_delay`` 0 (look-ahead), ``vc_alloc_delay`` 1,
+        ``sw_alloc_delay`` 1, ``st_final_delay`` 1, ``credit_delay`` 1, channels of 1 cycle between routers and to
+        nodes, ``vc_allocator`` and ``sw_allocator`` iSLIP with one iteration, no speculation and no speed-up,
+        ``wait_for_tail_credit`` 0.
+        """
+        return cls(virtual_channels=virtual_channels)
+
+    @classmethod
+    def li2012(cls) -> RouterDesign:
+        """Return the router of Li's sec. 6.6: VOQs of 50 flits of 32 bits, greedy maximum weight matching.
+
+        A flit lasts a slot there, and the pipeline is not stated: here a flit that is matched is at the next router a
+        slot later. Its node at the hot spot must take more than one flit a slot: at its load 1 every node offers
+        5.2 Mflit/s of 31.25 (1 Gbit/s), of which 24 nodes send 0.6 to the centre, 2.4 links' worth. So there are as
+        many channels to a node as links to its router.
+        """
+        return cls(
+            virtual_channels=None,
+            buffer_flits=50,
+            allocator=Allocator.GREEDY_WEIGHT,
+            vc_allocation_cycles=0,
+            traversal_cycles=0,
+            link_cycles=0,
+            node_link_cycles=0,
+            ejection_channels=4,
+            flit_bits=32,
+        )
+
+    @property
+    def router_cycles(self) -> int:
+        """Cycles of a head flit in an idle router."""
+        return self.routing_cycles + self.vc_allocation_cycles + self.switch_allocation_cycles + self.traversal_cycles
+
+    def zero_load_cycles(self, routers: float, packet_flits: float) -> float:
+        """Return the latency of a packet that meets no other one, from its making until its tail has arrived.
+
+        r routers, the r - 1 links between them and the two channels of the nodes, and the flits one after another:
+        ``r * router + (r - 1) * link + 2 * node_link + flits``. With :meth:`booksim` that is the law measured on
+        BookSim2, ``4 r + flits + 1``.
+        """
+        wires = (routers - 1) * self.link_cycles + 2 * self.node_link_cycles
+        return routers * self.router_cycles + wires + packet_flits
+
+    def scenario(self) -> dict[str, Any]:
+        """Return the router of ``crates/noc/src/scenario.rs``."""
+        queueing: dict[str, Any] = {"kind": "virtual_output_queues"}
+        if self.virtual_channels is not None:
+            queueing = {"kind": "virtual_channels", "count": self.virtual_channels}
+        allocator: dict[str, Any] = {"kind": str(self.allocator)}
+        if self.allocator is Allocator.ISLIP:
+            allocator["iterations"] = self.iterations
+        return {
+            "queueing": queueing,
+            "buffer_flits": self.buffer_flits,
+            "allocator": allocator,
+            "routing_cycles": self.routing_cycles,
+            "vc_allocation_cycles": self.vc_allocation_cycles,
+            "switch_allocation_cycles": self.switch_allocation_cycles,
+            "traversal_cycles": self.traversal_cycles,
+            "credit_cycles": self.credit_cycles,
+        }
+
+
+@value
+class Packets:
+    """Lengths of packets in flits of the first plane, and how often each comes.
+
+    Raises ModelProblem: no length, a length below 1, or weights that do not fit.
+    """
+
+    flits: tuple[int, ...] = field("Lengths")
+    weights: tuple[float, ...] = field("Any positive numbers, one for each length; empty: all alike", default=())
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.flits:
+            problems.append(Problem("packet_flits", "got none: give at least one length"))
+        wrong = [length for length in self.flits if not 1 <= length <= _MOST_FLITS]
+        if wrong:
+            problems.append(Problem("packet_flits", f"got {wrong}: lengths are from 1 to {_MOST_FLITS} flits"))
+        if self.weights and len(self.weights) != len(self.flits):
+            problems.append(Problem("weights", f"got {len(self.weights)} for {len(self.flits)} lengths: one for each"))
+        if any(not (math.isfinite(weight) and weight > 0) for weight in self.weights):
+            problems.append(Problem("weights", f"got {self.weights}: each is above 0"))
+        if problems:
+            raise ModelProblem("packets of the network on chip", problems)
+
+    @classmethod
+    def between(cls, least: int, most: int) -> Packets:
+        """Return packets of every length from ``least`` to ``most``, all alike (Li 2012, sec. 6.6: 5 to 10 flits)."""
+        return cls(flits=tuple(range(least, most + 1)))
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Part of each length among the packets; they sum to 1."""
+        weights = self.weights or (1.0,) * len(self.flits)
+        whole = math.fsum(weights)
+        return tuple(weight / whole for weight in weights)
+
+    @property
+    def mean_flits(self) -> float:
+        """Mean length of a packet."""
+        return math.fsum(share * length for share, length in zip(self.shares, self.flits, strict=True))
+
+    def in_wider_flits(self, width: float) -> Packets:
+        """Return the same packets in flits that are ``width`` times as wide; the last flit may be part empty."""
+        # A rounding error is no further flit.
+        lengths = tuple(max(1, math.ceil(length / width - 1e-9)) for length in self.flits)
+        return Packets(flits=lengths, weights=self.weights)
+
+
+@value
+class Bernoulli:
+    """A node makes a packet in each of its cycles with the same probability."""
+
+    @property
+    def on_share(self) -> float:
+        """Part of the time that a node is on: all of it."""
+        return 1.0
+
+    def scenario(self) -> dict[str, Any]:
+        """Return the injection of ``crates/noc/src/scenario.rs``."""
+        return {"kind": "bernoulli"}
+
+
+@value
+class OnOff:
+    """Bursts: Bernoulli at a higher rate while a node is on; on and off periods last geometrically.
+
+    Raises ModelProblem: a length below one cycle.
+    """
+
+    # Mean lengths in cycles of the nodes.
+    on_cycles: float
+    off_cycles: float
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"got {value}: at least 1 cycle")
+            for name, value in (("on_cycles", self.on_cycles), ("off_cycles", self.off_cycles))
+            if not (math.isfinite(value) and value >= 1)
+        ]
+        if problems:
+            raise ModelProblem("injection of the network on chip", problems)
+
+    @property
+    def on_share(self) -> float:
+        """Part of the time that a node is on."""
+        return self.on_cycles / (self.on_cycles + self.off_cycles)
+
+    def scenario(self) -> dict[str, Any]:
+        """Return the injection of ``crates/noc/src/scenario.rs``."""
+        return {"kind": "on_off", "on_cycles": self.on_cycles, "off_cycles": self.off_cycles}
+
+
+Injection = Bernoulli | OnOff

@@ -1,0 +1,590 @@
+"""Simulating fabrics flit by flit: one load, many loads, and where a fabric saturates."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import ModelProblem, Problem
+from routecast.noc.routing._mesh_paths import MeshPaths
+from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
+from routecast.noc.routing.model import Routes, hops
+from routecast.noc.simulate._design import AdaptiveRouting, Packets, RouterDesign
+from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
+from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, busiest, estimate
+from routecast.noc.simulate._run import SimulationPhases
+from routecast.noc.topology import Topology, links
+from routecast.noc.traffic.model import Traffic
+
+_TOLERATED = 0.01
+"""Less than this part of the offered flits is what happens to be on the way when the measurement begins and ends."""
+
+_HELD_PACKETS = 2.0
+"""And so are less than so many packets for each node, which matters in short runs."""
+
+_RISE = 0.5
+"""Latency that rises by more than this part of its mean from the first to the last third of the measurement."""
+
+
+def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_flits: float) -> tuple[str, ...]:
+    """Return the signs of saturation in the replications of one plane, in words; none if there is none.
+
+    * less arrives than is made;
+    * the queues at the nodes grow;
+    * measured packets had not arrived when the longest drain was over;
+    * latency rises by more than half its mean from the first to the last third of the measurement;
+    * nothing moved any more.
+
+    The first three must come to more than 1 % of what is made and to more than two packets for each node. The first,
+    second and fourth must hold for the mean of the replications, which must be above 0 at 95 % (one-sided, Student's
+    t): so chance alone makes no sign.
+
+    ``outcomes``: of each replication; ``nodes``: how many there are; ``packet_flits``: mean length of a packet.
+    """
+    made = [sum(outcome["offered_flits"]) for outcome in outcomes]
+    if not any(made):
+        return ()
+    tolerated = max(_TOLERATED, _HELD_PACKETS * packet_flits * nodes * len(made) / sum(made))
+    signs = []
+    lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(made, outcomes, strict=True)]
+    if share := _mean_beyond(_shares(lost, made), tolerated):
+        signs.append(f"accepts {100 * (1 - share):.3g} % of the offered flits")
+    grown = [outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes]
+    if share := _mean_beyond(_shares(grown, made), tolerated):
+        signs.append(f"the queues of the nodes grow by {100 * share:.3g} % of the offered flits")
+    if rise := _mean_beyond(_rises(outcomes), _RISE):
+        signs.append(f"latency rises by {100 * rise:.3g} % of its mean during the measurement")
+    missing = sum(outcome["undelivered_flits"] for outcome in outcomes)
+    if missing > tolerated * sum(made):
+        signs.append(f"{missing} flits of measured packets had not arrived at the end")
+    if any(outcome["deadlocked"] for outcome in outcomes):
+        signs.append("nothing moved any more: packets waited for each other")
+    return tuple(signs)
+
+
+def _shares(parts: Sequence[float], wholes: Sequence[float]) -> list[float]:
+    return [part / whole for part, whole in zip(parts, wholes, strict=True) if whole]
+
+
+def _mean_beyond(values: Sequence[float], tolerated: float) -> float | None:
+    """Return the mean if it is beyond the tolerance and above 0 by more than chance; None otherwise."""
+    mean = math.fsum(values) / len(values) if values else 0.0
+    if mean <= tolerated:
+        return None
+    if len(values) == 1:
+        return mean
+    from scipy.special import stdtrit  # scipy is loaded where it is used
+
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+    return mean if mean > float(stdtrit(len(values) - 1, 0.95)) * spread else None
+
+
+def _rises(outcomes: Sequence[dict[str, Any]]) -> list[float]:
+    rises = []
+    for outcome in outcomes:
+        batches, mean = outcome["batch_latency"], outcome["packet_latency"]["mean"]
+        third = len(batches) // 3
+        if third and mean:
+            rises.append((sum(batches[-third:]) - sum(batches[:third])) / third / mean)
+    return rises
+
+
+# Queues on one side of a router, the bits of a word (crates/noc/src/network.rs).
+_MOST_QUEUES = 64
+
+# Shares are sums of floating point numbers.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingText:
+    """A checked routing as text, and between which routers it has paths; None if between all.
+
+    A plane of a fabric as the scenario of the compiled simulator (``crates/noc/src/scenario.rs``), in JSON.
+
+    The text is put together from parts that are written once: all loads of a sweep share network and routing, all
+    replications everything but the run.
+    """
+
+    text: str
+    joined: NDArray[np.bool_] | None
+
+
+def scenario_texts(fabric: Fabric, run: SimulationPhases) -> list[str]:
+    """Return the scenarios of every replication of every plane: all planes of the first replication, then the next.
+
+    Raises ModelProblem: a routing can deadlock, needs more virtual channels than there are, has no path for a flow, or
+    rates are above one packet per node and cycle.
+    """
+    parts = [_plane_text(fabric, number) for number in range(len(fabric.planes))]
+    count = len(parts)
+    return [
+        # Planes are independent networks: each has its own random streams.
+        f'{part},"run":{json.dumps(run.scenario(replication * count + number))}}}'
+        for replication in range(run.replications)
+        for number, part in enumerate(parts)
+    ]
+
+
+def plane_packets(fabric: Fabric, plane: SimulatedPlane) -> Packets:
+    """Return the packets in flits of the plane."""
+    return fabric.packets.in_wider_flits(plane.width)
+
+
+def packets_a_cycle(fabric: Fabric, plane: SimulatedPlane) -> NDArray[np.float64]:
+    """Return the packets that each node would have to make in a cycle in which it is on; shape (nodes,)."""
+    flits: NDArray[np.float64] = np.sum(plane.demand, axis=1)
+    return flits / (fabric.packets.mean_flits * fabric.injection.on_share)
+
+
+def _plane_text(fabric: Fabric, number: int) -> str:
+    plane, place = fabric.planes[number], f"planes[{number}]"
+    packets = plane_packets(fabric, plane)
+    routing = checked_routing(plane.routing, fabric.design)
+    # As many packets as on the first plane's links, each in flits of this one.
+    demand = plane.demand * (packets.mean_flits / fabric.packets.mean_flits)
+    problems = []
+    if routing.joined is not None:
+        between = Traffic(name="", demand=demand).between_routers(fabric.topology)
+        lost = np.argwhere((between > 0) & ~routing.joined)
+        if lost.size:
+            source, target = (fabric.topology.router_name(int(end)) for end in lost[0])
+            problems.append(
+                Problem(
+                    f"{place}.routing",
+                    f"no path leads from {source} to {target}, {len(lost)} flows have none: route them",
+                )
+            )
+    if problems:
+        raise ModelProblem("network on chip", problems)
+    # A node makes one packet in a cycle at most; what it cannot make is an overload (packets_a_cycle).
+    made = demand / np.maximum(packets_a_cycle(fabric, plane), 1.0)[:, None]
+    load = {
+        "demand": _stretches(made, fabric.design.ejection_channels),
+        "packet_flits": packets.flits,
+        "weights": packets.shares,
+        "injection": fabric.injection.scenario(),
+        "clock_ratio": 1 / plane.alpha,
+    }
+    return (
+        f'{{"network":{_network_text(fabric.topology, fabric.design)},"router":{json.dumps(fabric.design.scenario())},'
+        f'"routing":{routing.text},"load":{json.dumps(load)}'
+    )
+
+
+def _stretches(demand: NDArray[np.float64], channels: int) -> list[list[tuple[int, int, float]]]:
+    """Return what each node sends as ``(first, count, rate)`` of nodes one after another that get the same.
+
+    Channels to a node share its traffic evenly; the nodes added for them send nothing.
+    """
+    nodes = len(demand)
+    begins = np.ones(demand.shape, dtype=np.bool_)
+    begins[:, 1:] = demand[:, 1:] != demand[:, :-1]
+    sources, first = np.nonzero(begins)
+    rates = demand[sources, first] / channels
+    # A row begins at 0, so that what was before it ended with its own row.
+    after = np.append(first[1:], 0)
+    counts = np.where(after == 0, nodes, after) - first
+    sending = rates > 0
+    rows: list[list[tuple[int, int, float]]] = [[] for _ in range(nodes * channels)]
+    for channel in range(channels):
+        columns = (sources, first + channel * nodes, counts, rates)
+        for source, *stretch in zip(*(column[sending].tolist() for column in columns), strict=True):
+            rows[source].append((stretch[0], stretch[1], stretch[2]))
+    return rows
+
+
+@lru_cache(maxsize=8)
+def _network_text(topology: Topology, design: RouterDesign) -> str:
+    return json.dumps(
+        {
+            "routers": topology.router_count,
+            "links": [
+                {"from": link.source, "to": link.target, "cycles": design.link_cycles} for link in links(topology)
+            ],
+            # A further channel to a node is a node of the simulator that only receives.
+            "nodes": [topology.router_of(node) for node in range(topology.node_count)] * design.ejection_channels,
+            "node_link_cycles": design.node_link_cycles,
+        }
+    )
+
+
+# A sweep asks for the same few routings again and again; they compare by identity and do not change.
+@lru_cache(maxsize=4)
+def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> RoutingText:
+    """Return the routing as text, if routers of this design can run it.
+
+    Raises ModelProblem: it can deadlock, has more classes than there are virtual channels, or the shares of a flow do
+    not sum to 1.
+    """
+    _check_classes(routing, design)
+    cycle = routing.channel_cycle() if isinstance(routing, AdaptiveRouting) else channel_cycle(routing)
+    if cycle is not None:
+        message = (
+            f'"{routing.policy}" can deadlock: packets can wait for each other round '
+            f"{cycle_in_words(routing.topology, cycle)}; give it virtual-channel classes "
+            "(routecast.noc.routing.deadlock) or take another policy"
+        )
+        raise ModelProblem("network on chip", [Problem("routing", message)])
+    if isinstance(routing, AdaptiveRouting):
+        return _adaptive(routing)
+    if isinstance(routing.paths, MeshPaths) and routing.paths.rule.is_simulated:
+        return _grid(routing.paths)
+    return _table(routing) or _paths(routing)
+
+
+def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> None:
+    classes, channels = routing.layer_count, design.virtual_channels
+    ports = _most_ports(routing.topology, design)
+    problems = []
+    if channels is not None and classes > channels:
+        message = (
+            f'"{routing.policy}" uses {classes} classes of virtual channels, routers have {channels}: '
+            f"give them at least {classes} virtual channels"
+        )
+        problems.append(Problem("virtual_channels", message))
+    queues = ports * (ports * classes if channels is None else channels)
+    if queues > _MOST_QUEUES:
+        each = f"{ports} outputs and {classes} classes" if channels is None else f"{channels} virtual channels"
+        message = (
+            f"routers of {ports} ports with {each} have {queues} queues; at most {_MOST_QUEUES} are simulated: "
+            "take fewer virtual channels, ejection channels or nodes at a router"
+        )
+        problems.append(Problem("virtual_channels", message))
+    if problems:
+        raise ModelProblem("network on chip", problems)
+
+
+def _most_ports(topology: Topology, design: RouterDesign) -> int:
+    """Most outputs of a router: links and channels to nodes. Every link has its opposite: inputs are not more."""
+    leaving = [0] * topology.router_count
+    for link in links(topology):
+        leaving[link.source] += 1
+    return max(leaving) + topology.concentration * design.ejection_channels
+
+
+def _adaptive(routing: AdaptiveRouting) -> RoutingText:
+    count, routers = len(links(routing.topology)), routing.topology.router_count
+    # Where the first hop has a choice there is a way: turn models lead every allowed hop on to the target.
+    joined = np.array([[bool(allowed) for allowed in row] for row in routing.choices[count:]], dtype=bool)
+    if len(routing.choices) != count + routers or joined.shape != (routers, routers):
+        message = f"choices of {len(routing.choices)} arrivals for {count} links and {routers} routers"
+        raise ModelProblem("network on chip", [Problem("routing", message)])
+    text = json.dumps({"kind": "adaptive", "classes": 1, "choices": routing.choices})
+    return RoutingText(text=text, joined=joined)
+
+
+def _grid(paths: MeshPaths) -> RoutingText:
+    rule = {"kind": "grid", "columns": paths.topology.columns, "way": paths.rule}
+    return RoutingText(text=json.dumps(rule), joined=None)
+
+
+def _table(routes: Routes) -> RoutingText | None:
+    """Write routes of one path a pair whose next hop depends on router and target alone as a table, which is fast.
+
+    None where they are not of that kind, or do not lead from everywhere to everywhere.
+    """
+    routers, flat = routes.topology.router_count, hops(routes)
+    pairs = flat.source * routers + flat.target
+    if len(pairs) != routers * (routers - 1) or len(np.unique(pairs)) != len(pairs):
+        return None
+    if not np.allclose(flat.share, 1.0, atol=_ROUNDING):
+        return None
+    starts = np.array([link.source for link in links(routes.topology)])
+    entries = starts[flat.link] * routers + flat.target[flat.path]
+    next_link = np.zeros(routers * routers, dtype=np.intp)
+    next_layer = np.zeros(routers * routers, dtype=np.intp)
+    next_link[entries], next_layer[entries] = flat.link, flat.layer
+    if not (np.array_equal(next_link[entries], flat.link) and np.array_equal(next_layer[entries], flat.layer)):
+        return None
+    table = {
+        "kind": "table",
+        "classes": routes.layer_count,
+        "links": next_link.reshape(routers, routers).tolist(),
+        "class": next_layer.reshape(routers, routers).tolist() if next_layer.any() else [],
+    }
+    return RoutingText(text=json.dumps(table), joined=None)
+
+
+def _paths(routes: Routes) -> RoutingText:
+    routers, flat = routes.topology.router_count, hops(routes)
+    shares = np.zeros((routers, routers))
+    np.add.at(shares, (flat.source, flat.target), flat.share)
+    joined = shares > 0
+    uneven = np.argwhere(joined & (np.abs(shares - 1) > _ROUNDING))
+    if uneven.size:
+        source, target = (int(end) for end in uneven[0])
+        ends = f"{routes.topology.router_name(source)} to {routes.topology.router_name(target)}"
+        message = f"the paths from {ends} have shares of {shares[source, target]:.6g}; they must sum to 1"
+        raise ModelProblem("network on chip", [Problem("routing", message)])
+    rows = (
+        f'{{"source":{path.source},"target":{path.target},"links":{_numbers(path.links)},'
+        f'"layers":{_numbers(path.layers)},"share":{float(path.share)!r}}}'
+        for path in routes.paths
+        if path.share > 0
+    )
+    text = f'{{"kind":"paths","classes":{routes.layer_count},"paths":[{",".join(rows)}]}}'
+    return RoutingText(text=text, joined=joined)
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return f"[{','.join(map(str, values))}]"
+
+
+Outcome = dict[str, Any]
+
+_OUTCOME_ROUNDING = 1e-9
+_PACKET, _NETWORK, _FLIT = "packet_latency", "network_latency", "flit_latency"
+
+
+def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome], *, load: float) -> Simulated:
+    """Return the result of one load.
+
+    Outcomes of the compiled simulator (``crates/noc/src/outcome.rs``) as results with intervals, in node cycles.
+
+    ``fabric`` and ``run``: what was simulated; ``outcomes``: as many as
+    :func:`routecast.noc.simulate._simulator.scenario_texts` gives, in that order; ``load``: what the load is called.
+    """
+    count = len(fabric.planes)
+    by_replication = [outcomes[first : first + count] for first in range(0, len(outcomes), count)]
+    planes = tuple(
+        _plane(fabric, plane, run, [row[number] for row in by_replication])
+        for number, plane in enumerate(fabric.planes)
+    )
+    whole = not any(plane.is_saturated for plane in planes)
+    nodes = fabric.topology.node_count
+    # Flits of a wider plane in those of the first one.
+    narrow = [fabric.packets.mean_flits / plane_packets(fabric, plane).mean_flits for plane in fabric.planes]
+
+    def over_planes(value: Callable[[Outcome, SimulatedPlane, float], float]) -> list[float]:
+        """Sum of a value over the planes, by replication; the last argument turns counts into rates of flits."""
+        return [
+            math.fsum(
+                value(outcome, plane, factor / _node_cycles(run, plane))
+                for outcome, plane, factor in zip(row, fabric.planes, narrow, strict=True)
+            )
+            for row in by_replication
+        ]
+
+    accepted = over_planes(lambda outcome, _, rate: sum(outcome["accepted_flits"]) * rate / nodes)
+    power = over_planes(lambda outcome, plane, _: _power(outcome, plane, run))
+    return Simulated(
+        load=load,
+        demand_flits_node_cycle=fabric.offered_flits_node_cycle,
+        offered_flits_node_cycle=estimate(
+            over_planes(lambda outcome, _, rate: sum(outcome["offered_flits"]) * rate / nodes)
+        ),
+        accepted_flits_node_cycle=estimate(accepted),
+        packet_latency_cycles=_mean_over_planes(fabric, run, by_replication, _PACKET) if whole else None,
+        network_latency_cycles=_mean_over_planes(fabric, run, by_replication, _NETWORK) if whole else None,
+        flit_latency_cycles=_mean_over_planes(fabric, run, by_replication, _FLIT) if whole else None,
+        power=estimate(power),
+        energy_per_flit=estimate(
+            [watts / flits / nodes if flits > 0 else math.nan for watts, flits in zip(power, accepted, strict=True)]
+        ),
+        planes=planes,
+        replications=run.replications,
+        node_hz=fabric.node_hz,
+    )
+
+
+def _plane(fabric: Fabric, plane: SimulatedPlane, run: SimulationPhases, outcomes: Sequence[Outcome]) -> PlaneResult:
+    overload = signs_of_overload(
+        outcomes, nodes=fabric.topology.node_count, packet_flits=plane_packets(fabric, plane).mean_flits
+    )
+    channel = busiest(fabric, plane)
+    if overload and channel.load > 1:
+        overload = (f"{channel.name} is offered {channel.load:.3g} times what it carries", *overload)
+    most = float(packets_a_cycle(fabric, plane).max(initial=0.0))
+    if most > 1 + _OUTCOME_ROUNDING:
+        overload = (f"a node would have to make {most:.3g} packets in a cycle and makes one", *overload)
+    cycles, nodes = _node_cycles(run, plane), fabric.topology.node_count
+    links = np.array([outcome["link_flits"] for outcome in outcomes], dtype=np.float64) / cycles
+    routers = np.array([outcome["router_flits"] for outcome in outcomes], dtype=np.float64) / cycles
+    per_node = cycles * nodes
+
+    def latency(name: str) -> Latency | None:
+        return None if overload else _latency(outcomes, name, plane.alpha)
+
+    return PlaneResult(
+        alpha=plane.alpha,
+        width=plane.width,
+        packet_latency=latency(_PACKET),
+        network_latency=latency(_NETWORK),
+        flit_latency=latency(_FLIT),
+        mean_routers=estimate([outcome["mean_routers"] for outcome in outcomes if outcome[_PACKET]["count"]]),
+        offered_flits_node_cycle=estimate([sum(outcome["offered_flits"]) / per_node for outcome in outcomes]),
+        accepted_flits_node_cycle=estimate([sum(outcome["accepted_flits"]) / per_node for outcome in outcomes]),
+        link_loads=links.mean(axis=0),
+        link_half_widths=np.array([estimate(column).half_width for column in links.T.tolist()]),
+        router_loads=routers.mean(axis=0),
+        power=estimate([_power(outcome, plane, run) for outcome in outcomes]),
+        overload=overload,
+    )
+
+
+def _node_cycles(run: SimulationPhases, plane: SimulatedPlane) -> float:
+    """Length of the measurement in cycles of the nodes."""
+    return run.measure_cycles * plane.alpha
+
+
+def _power(outcome: Outcome, plane: SimulatedPlane, run: SimulationPhases) -> float:
+    hop_flow = sum(outcome["link_flits"]) * plane.width / _node_cycles(run, plane)
+    return float(hop_flow / plane.alpha**2)
+
+
+def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | None:
+    seen = [outcome[name] for outcome in outcomes if outcome[name]["count"]]
+    if not seen:
+        return None
+
+    def of(part: str) -> MeanEstimate:
+        return estimate([moment[part] for moment in seen]).scaled(alpha)
+
+    mean = of("mean")
+    if len(outcomes) == 1 and name == _PACKET:
+        mean = MeanEstimate(value=mean.value, half_width=_batch_half_width(outcomes[0]) * alpha)
+    return Latency(
+        mean_cycles=mean,
+        p50_cycles=of("p50"),
+        p95_cycles=of("p95"),
+        p99_cycles=of("p99"),
+        max_cycles=max(moment["max"] for moment in seen) * alpha,
+    )
+
+
+def _batch_half_width(outcome: Outcome) -> float:
+    return estimate(outcome["batch_latency"]).half_width
+
+
+def _mean_over_planes(
+    fabric: Fabric, run: SimulationPhases, by_replication: Sequence[Sequence[Outcome]], name: str
+) -> MeanEstimate | None:
+    """Mean over the packets (or flits) of all planes, each plane weighing as many as it carries in a node cycle."""
+    means = []
+    shares: list[float] = []
+    for row in by_replication:
+        rates = [
+            outcome[name]["count"] / _node_cycles(run, plane) for outcome, plane in zip(row, fabric.planes, strict=True)
+        ]
+        if not any(rates):
+            continue
+        shares = [rate / math.fsum(rates) for rate in rates]
+        means.append(
+            math.fsum(
+                share * outcome[name]["mean"] * plane.alpha
+                for share, outcome, plane in zip(shares, row, fabric.planes, strict=True)
+                if share
+            )
+        )
+    if not means:
+        return None
+    mean = estimate(means)
+    if len(by_replication) == 1 and name == _PACKET:
+        # Planes are independent: variances of their batch means add.
+        parts = [
+            share * plane.alpha * _batch_half_width(outcome)
+            for share, plane, outcome in zip(shares, fabric.planes, by_replication[0], strict=True)
+            if share
+        ]
+        mean = MeanEstimate(value=mean.value, half_width=math.hypot(*parts))
+    return mean
+
+
+# Characters of scenarios that are simulated at once: paths of a large mesh come to tens of millions for each load, and
+# some hundred scenarios keep all cores busy.
+_AT_ONCE = 200_000_000
+
+Progress = Callable[[float], object]
+"""Called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
+
+
+def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None) -> Simulated:
+    """Simulate a fabric at its load: planes times replications, on all cores.
+
+    A load over saturation is simulated and said to be one: :attr:`Simulated.is_saturated`, with latencies of None.
+
+    ``fabric``: see :func:`routecast.noc.simulate._fabric.single` and :func:`~routecast.noc.simulate._fabric.allocated`;
+    ``run``: seed, replications and phases; ``progress``: told the finished share. Raises ModelProblem: the routing can
+    deadlock (with the cycle), needs more virtual channels than there are, or leaves out a flow.
+
+    Examples
+    --------
+    Packets of 4 flits that hardly meet need 4 cycles a router, the cycle of the first channel, and one for each flit.
+    Between two of 2 x 2 routers they pass 7/3 in the mean: 4 * 7/3 + 1 + 4 = 14.3.
+
+    >>> from routecast.noc.routing.policies import routes
+    >>> from routecast.noc.simulate import Packets, RouterDesign, single
+    >>> from routecast.noc.topology import Topology, TopologyKind
+    >>> from routecast.noc.traffic.patterns import uniform
+    >>> mesh = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
+    >>> traffic = uniform(mesh).scaled(0.002)
+    >>> packets = Packets(flits=(4,))
+    >>> fabric = single(mesh, traffic, routes("xy", mesh), design=RouterDesign.booksim(), packets=packets)
+    >>> answer = simulate(fabric, SimulationPhases(replications=4, measure_cycles=100_000))
+    >>> round(answer.packet_latency_cycles.value)
+    14
+    """
+    return simulate_all([fabric], run, progress=progress)[0]
+
+
+def sweep(
+    fabric: Fabric, factors: Sequence[float], run: SimulationPhases | None = None, *, progress: Progress | None = None
+) -> tuple[Simulated, ...]:
+    """Simulate a fabric at several loads at once; clocks stay as they are.
+
+    ``fabric``: what is loaded with ``factor`` times its traffic; ``factors``: one for each result, 0 or more; ``run``
+    and ``progress``: as :func:`simulate`. All loads have the same random streams, so that curves are smooth. Raises
+    ModelProblem: as :func:`simulate`.
+    """
+    return simulate_all([fabric.scaled(factor) for factor in factors], run, names=factors, progress=progress)
+
+
+def simulate_all(
+    fabrics: Sequence[Fabric],
+    run: SimulationPhases | None = None,
+    *,
+    names: Sequence[float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Simulated, ...]:
+    """Simulate any fabrics at once: all their planes and replications share the cores.
+
+    ``fabrics``: such as one at several loads, each with its own clocks; ``run`` and ``progress``: as :func:`simulate`;
+    ``names``: what :attr:`Simulated.load` says of each; 1 if not given. Raises ModelProblem: as :func:`simulate`.
+    """
+    run = run or SimulationPhases()
+    named = [1.0] * len(fabrics) if names is None else names
+    total = sum(len(fabric.planes) for fabric in fabrics) * run.replications
+    results: list[Simulated] = []
+    waiting: list[tuple[Fabric, float, list[str]]] = []
+    done = 0
+    for number, (fabric, load) in enumerate(zip(fabrics, named, strict=True), start=1):
+        waiting.append((fabric, load, scenario_texts(fabric, run)))
+        if number < len(fabrics) and sum(len(text) for _, _, texts in waiting for text in texts) < _AT_ONCE:
+            continue
+        count = sum(len(texts) for _, _, texts in waiting)
+        answers = iter(_answers([text for _, _, texts in waiting for text in texts], progress, done, count, total))
+        for result, name, texts in waiting:
+            outcomes = [json.loads(answer) for answer in islice(answers, len(texts))]
+            results.append(simulated(result, run, outcomes, load=name))
+        waiting.clear()
+        done += count
+    return tuple(results)
+
+
+def _answers(texts: list[str], progress: Progress | None, done: int, count: int, total: int) -> list[str]:
+    from routecast import _core  # the compiled part is loaded where it is used
+
+    tell = None if progress is None else lambda share: progress((done + share * count) / total)
+    try:
+        return _core.noc_simulate(texts, progress=tell)
+    except _core.NocError as error:
+        raise ModelProblem("network on chip", [Problem("", error.args[1])]) from None

@@ -1,0 +1,83 @@
+"""Integer programs that grow column by column and row by row (HiGHS)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import highspy
+import numpy as np
+
+from routecast.quantity.schema import field, value
+
+
+class Undecided(Exception):
+    """The time ended before the program was solved; ``values`` is the best solution so far, if there is one."""
+
+    def __init__(self, values: list[float] | None = None) -> None:
+        super().__init__(values)
+        self.values = values
+
+
+@value
+class Solution:
+    """A solution of an integer program."""
+
+    values: list[float] = field("Of the columns")
+    bound: float = field("No solution costs less")
+
+
+class IntegerProgram:
+    """Minimise the cost of columns, each from 0 to its upper limit, under rows; ``options`` are of HiGHS."""
+
+    def __init__(self, **options: float) -> None:
+        self.upper: list[float] = []
+        self._cost: list[float] = []
+        self._continuous: list[int] = []
+        self._rows: list[tuple[Mapping[int, float], float, float]] = []
+        self._options = options
+
+    def column(self, upper: float = 1.0, *, cost: float = 0.0, is_integer: bool = True) -> int:
+        """Add a column; return its number."""
+        if not is_integer:
+            self._continuous.append(len(self.upper))
+        self.upper.append(upper)
+        self._cost.append(cost)
+        return len(self.upper) - 1
+
+    def row(self, entries: Mapping[int, float], low: float, high: float) -> None:
+        """Limit the sum of coefficients times columns; ``entries`` are the coefficients by column."""
+        self._rows.append((entries, low, high))
+
+    def solve(self, seconds: float) -> Solution | None:
+        """Return the solution; None if the program is infeasible. Raises Undecided after the time."""
+        if any(low > 0.0 and not entries for entries, low, _ in self._rows):
+            return None
+        model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
+        model.silent()
+        for name, option in {"threads": 1, "time_limit": max(seconds, 0.05), **self._options}.items():
+            model.setOptionValue(name, option)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(self.upper), len(self._rows)
+        lp.col_cost_ = np.array(self._cost)
+        lp.col_lower_ = np.zeros(lp.num_col_)
+        lp.col_upper_ = np.array(self.upper)
+        lp.row_lower_ = np.array([low for _, low, _ in self._rows])
+        lp.row_upper_ = np.array([high for _, _, high in self._rows])
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
+        lp.a_matrix_.start_ = np.cumsum([0, *(len(entries) for entries, _, _ in self._rows)])
+        lp.a_matrix_.index_ = np.array([column for entries, _, _ in self._rows for column in entries], dtype=np.int32)
+        lp.a_matrix_.value_ = np.array([entry for entries, _, _ in self._rows for entry in entries.values()])
+        kinds = [highspy.HighsVarType.kInteger] * lp.num_col_
+        for column in self._continuous:
+            kinds[column] = highspy.HighsVarType.kContinuous
+        lp.integrality_ = kinds
+        model.passModel(lp)
+        model.run()
+        status, solution = model.getModelStatus(), model.getSolution()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        values = list(solution.col_value) if solution.value_valid else None
+        if status != highspy.HighsModelStatus.kOptimal or values is None:
+            raise Undecided(values)
+        return Solution(values=values, bound=float(model.getInfo().mip_dual_bound))

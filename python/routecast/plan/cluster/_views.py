@@ -1,0 +1,327 @@
+"""Plans of clusters as tables, figures, a page and a folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from statistics import fmean
+
+from routecast.load.series import DAY_S
+from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
+from routecast.plan.cluster.model import ClusterProblem
+from routecast.plan.cluster.saving import Saving, schedule_power_w
+from routecast.quantity import format_bps, format_duration
+from routecast.show.drawing import draw
+from routecast.show.figures import Axis, Figure, Line, Mark, Stack, palette
+from routecast.show.page import Listing, Page, Prose, Section, render_page
+from routecast.show.tables import Cell, Column, Table, percent, signed_percent
+
+EXACT = 1e-6
+"""A smaller gap is due to rounding."""
+
+
+def clock(time_s: float) -> str:
+    """Return a time of day as text.
+
+    Examples
+    --------
+    >>> clock(8.5 * 3600.0)
+    '08:30'
+    """
+    within = time_s % DAY_S
+    return f"{int(within // 3600):02d}:{int(within % 3600 // 60):02d}"
+
+
+def describe_machines(problem: ClusterProblem, fleet: Sequence[int]) -> str:
+    """Return the machines of a fleet as text: ``2 × small, 1 × large``."""
+    parts = [f"{n} × {group.name}" for n, group in zip(fleet, problem.groups, strict=True) if n]
+    return ", ".join(parts) or "none"
+
+
+def designs_table(answer: ClusterAnswer) -> Table:
+    """Return every design beside the bound: its machines, price and daily energy."""
+    case = answer.case
+    rows: list[tuple[Cell, ...]] = []
+    strong: set[int] = set()
+    for design in answer.designs:
+        if design is answer.design:
+            strong.add(len(rows))
+        proven = design.gap_ratio if design.name.startswith("Design-V") else None
+        rows.append(
+            (
+                design.name,
+                describe_machines(case.problem, design.fleet),
+                f"{design.price:,.10g}",
+                answer.kwh_per_day(design.energy_j),
+                answer.above_bound_ratio(design),
+                proven,
+            )
+        )
+    rows.append(("bound", "another fleet each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None))
+    return Table(
+        name="designs",
+        title="Designs",
+        caption=(
+            "Least energy of each fleet, machines switched off where the load allows. No fleet needs less than the "
+            "bound. The gap is the proven distance to the best fleet of the same budget."
+        ),
+        columns=(
+            Column.text("Design"),
+            Column.text("Machines"),
+            Column("Price", case.currency),
+            Column("Energy", "kWh/day", ".3f"),
+            Column("Above bound", "%", signed_percent),
+            Column("Gap", "%", percent),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(strong),
+    )
+
+
+def plan_table(answer: ClusterAnswer, *, most: int = 96) -> Table:
+    """Return which machines are on when; at most the first ``most`` steps."""
+    case = answer.case
+    problem, on = case.problem, answer.design.schedule.on
+    power = schedule_power_w(problem, on)
+    used = [k for k, number in enumerate(answer.design.fleet) if number]
+    rows: list[tuple[Cell, ...]] = []
+    for step in range(min(len(on), most)):
+        before = on[step - 1] if step or case.repeats else on[0]
+        rows.append(
+            (
+                clock(step * problem.step_s),
+                problem.traffic_bps[step] / 1e9,
+                *(on[step][k] for k in used),
+                _switched(problem, before, on[step]),
+                float(power[step]),
+            )
+        )
+    return Table(
+        name="plan",
+        title="Machines that are on",
+        caption=f"The first {most} of {len(on)} steps." if len(on) > most else "",
+        columns=(
+            Column.text("From"),
+            Column("Load", "Gbit/s", ".2f"),
+            *(Column(problem.groups[k].name, "", "d") for k in used),
+            Column.text("Switched"),
+            Column("Power", "W", ".0f"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[int]) -> str:
+    changes = [
+        f"{now - then:+d} {group.name}".replace("-", "−")
+        for group, then, now in zip(problem.groups, before, after, strict=True)
+        if now != then
+    ]
+    return ", ".join(changes)
+
+
+def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = "") -> Table:
+    """Return what the saving algorithms achieve, relative to the second, off-line step by step.
+
+    ``traffic`` is a sentence on their traffic.
+    """
+    offline = savings[1].schedule
+    notes = [f"{saving.name}: {saving.note}." for saving in savings if saving.note]
+    return Table.of(
+        savings,
+        Column.text("Algorithm", "name"),
+        Column("Energy", "kWh/day", ".3f", lambda saving: saving.schedule.energy_j / KWH_J / days),
+        Column(
+            "Energy",
+            "%",
+            signed_percent,
+            lambda saving: saving.schedule.energy_j / offline.energy_j - 1.0,
+            group="against off-line",
+        ),
+        Column(
+            "Switchings",
+            "%",
+            lambda ratio: f"{100.0 * ratio:.0f}",
+            lambda saving: saving.schedule.switchings / offline.switchings if offline.switchings else None,
+            group="against off-line",
+        ),
+        Column("Switchings", "a day", ".1f", lambda saving: saving.schedule.switchings / days),
+        Column("Missed", "%", ".3f", lambda saving: 100.0 * saving.missed_ratio),
+        name=name,
+        title=title,
+        caption="Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
+        "off-line, each step; the whole trace's leaves out switchings that save less than they must be worth."
+        + "".join(f" {sentence}" for sentence in (*notes, traffic) if sentence),
+        strong=frozenset({3} if len(savings) > 3 else set()),
+    )
+
+
+def trace_traffic(answer: ClusterAnswer) -> str:
+    """Return a sentence that compares the mean traffic of the trace and of the plan's day."""
+    case = answer.case
+    if case.trace is None:
+        return ""
+    mean_bps, day_bps = (fmean(series.l2_bps) for series in (case.trace, case.day))
+    return (
+        f"The trace is scaled to its own highest step and has {format_bps(mean_bps)} in the mean, the day of the plan "
+        f"{format_bps(day_bps)}: their kWh are of different traffic."
+    )
+
+
+def headline(answer: ClusterAnswer) -> tuple[str, ...]:
+    """Return the answer in a few lines: what to buy, its price and energy, and what it saves."""
+    case, design = answer.case, answer.design
+    problem = case.problem
+    used, on = answer.kwh_per_day(design.energy_j), answer.kwh_per_day(answer.always_on_j)
+    limit = (
+        "no limit to the budget" if problem.budget is None else f"a budget of {problem.budget:,.10g} {case.currency}"
+    )
+    step = format_duration(problem.step_s) if problem.step_s < 60.0 else f"{problem.step_s / 60.0:g} min"
+    lines = [
+        f"Buy {describe_machines(problem, design.fleet)} for {design.price:,.10g} {case.currency}.",
+        f"{used:.3f} kWh a day, {100.0 * (1.0 - used / on):.1f} % less than always on ({on:.2f} kWh).",
+        f"{100.0 * answer.above_bound_ratio(design):.2f} % above the bound that no fleet beats "
+        f"({answer.kwh_per_day(answer.bound.energy_j):.3f} kWh); "
+        + (
+            f"no fleet for {limit} needs less (proven)."
+            if design.gap_ratio < EXACT
+            else f"within {100.0 * design.gap_ratio:.2g} % of the best fleet for {limit} (proven)."
+        ),
+        f"Traffic: {case.day.source}, steps of {step}, highest {format_bps(max(problem.traffic_bps))}"
+        + (f" with {100.0 * case.headroom_ratio:g} % headroom" if case.headroom_ratio else "")
+        + ".",
+    ]
+    if not design.price_is_least:
+        lines.append("Another fleet may need as little energy for a lower price: that was not searched to the end.")
+    if problem.spare:
+        lines.append(f"Any {problem.spare} of the machines that are on may fail without loss of capacity.")
+    if answer.mean_j is not None:
+        lines.append(f"On the mean day these machines need {answer.mean_j / KWH_J:.3f} kWh.")
+    return tuple(lines)
+
+
+GREY = "#7a7f87"
+CHOSEN = "#3f6fb5"
+COLOURS = {"Design-I": "#b0508f", "Design-II": "#4aa36a", "Design-III": "#d6812f", "Design-IV": "#b39a2f"}
+"""Colours of the designs of Li 2012, sec. 8.3.2, in a report; the goal program's is ``CHOSEN``."""
+
+HOURS = tuple(float(hour) for hour in range(0, 25, 3))
+
+
+def stairs(values: Sequence[float], step_s: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the corners of a line that keeps each value for a step, over hours.
+
+    Examples
+    --------
+    >>> stairs((1.0, 2.0), 3600.0)
+    ((0.0, 1.0, 1.0, 2.0), (1.0, 1.0, 2.0, 2.0))
+    """
+    hours, height = [], []
+    for number, value in enumerate(values):
+        hours += [number * step_s / 3600.0, (number + 1) * step_s / 3600.0]
+        height += [float(value), float(value)]
+    return tuple(hours), tuple(height)
+
+
+def power_figure(answer: ClusterAnswer, *, name: str = "power") -> Figure:
+    """Return the power of the chosen design over the day beside always on, the others and the bound (fig. 8.3)."""
+    problem = answer.case.problem
+    lines: list[Mark] = []
+    others = [design for design in answer.others if design.name in COLOURS]
+    for design in others:
+        x, y = stairs(schedule_power_w(problem, design.schedule.on).tolist(), problem.step_s)
+        lines.append(Line(name=design.name, x=x, y=y, colour=COLOURS[design.name]))
+    x, y = stairs(schedule_power_w(problem, answer.design.schedule.on).tolist(), problem.step_s)
+    lines.append(Line(name=answer.design.name, x=x, y=y, colour=CHOSEN))
+    x, y = stairs(schedule_power_w(problem, answer.bound.on).tolist(), problem.step_s)
+    lines.append(Line(name="bound", x=x, y=y, colour=GREY, dashed=True))
+    days = answer.case.days
+    above = answer.above_bound_ratio(answer.design)
+    return Figure(
+        name=name,
+        title="Power over the day",
+        caption=(
+            f"{answer.design.name} needs {answer.kwh_per_day(answer.design.energy_j):.2f} kWh a day, "
+            f"{100.0 * above:.1f} % more than the bound that no fleet can beat; its machines left on would need "
+            f"{answer.kwh_per_day(answer.always_on_j):.2f} kWh."
+        ),
+        x=Axis(title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
+        y=Axis(title="power (W)", low=50.0 * (0.95 * min(y) // 50.0)),
+        marks=tuple(lines),
+    )
+
+
+def machines_figure(answer: ClusterAnswer, *, name: str = "machines") -> Figure:
+    """Return the capacity that is on over the day, by group, and the load that it carries."""
+    problem, design = answer.case.problem, answer.design
+    used = [k for k, number in enumerate(design.fleet) if number]
+    marks: list[Mark] = []
+    for k, colour in zip(used, palette(len(used)), strict=True):
+        group = problem.groups[k]
+        x, y = stairs([row[k] * group.capacity_bps / 1e9 for row in design.schedule.on], problem.step_s)
+        marks.append(Stack(name=f"{design.fleet[k]} × {group.name}", x=x, y=y, colour=colour))
+    x, y = stairs([load / 1e9 for load in problem.traffic_bps], problem.step_s)
+    marks.append(Line(name="load", x=x, y=y, colour="#c8524a"))
+    days = answer.case.days
+    spare = f", and with {problem.spare} of them failed" if problem.spare else ""
+    return Figure(
+        name=name,
+        title=f"Capacity that is on: {design.name}",
+        caption=f"Areas are what the machines that are on route together; they cover the load in every step{spare}.",
+        x=Axis(title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
+        y=Axis(title="Gbit/s", low=0.0),
+        marks=tuple(marks),
+    )
+
+
+def cluster_page(answer: ClusterAnswer) -> Page:
+    """Return the page of a plan: the fleet and what it saves, the figures, the tables."""
+    case = answer.case
+    first, *rest = headline(answer)
+    return Page(
+        title=f"Cluster: {case.name}",
+        question="Which machines to buy, and which of them to have on when?",
+        answer=first,
+        sections=(
+            Section.of(
+                "plan",
+                "The plan",
+                "",
+                Prose(tuple(rest)),
+                power_figure(answer),
+                machines_figure(answer),
+                plan_table(answer),
+            ),
+            Section.of("designs", "Other designs", "", designs_table(answer)),
+            Section.of(
+                "saving",
+                "Saving",
+                "",
+                bool(answer.day_savings)
+                and savings_table(answer.day_savings, case.days, name="day", title="Over the plan"),
+                bool(answer.notes) and Listing(title="Notes", entries=tuple(answer.notes)),
+            ),
+        ),
+    )
+
+
+def write_plan(answer: ClusterAnswer, out: Path) -> None:
+    """Write ``plan.json``, ``schedule.csv``, ``figures/*.svg`` and ``report.html`` to a folder, made if missing."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (out / "plan.json").write_text(text, encoding="utf-8")
+    for figure in (power_figure(answer), machines_figure(answer)):
+        (out / "figures" / f"{figure.name}.svg").write_text(draw(figure), encoding="utf-8")
+    (out / "report.html").write_text(render_page(cluster_page(answer)), encoding="utf-8")
+    problem, start = answer.case.problem, answer.case.day.start
+    power = schedule_power_w(problem, answer.design.schedule.on).tolist()
+    with (out / "schedule.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["from", "load_bps", "power_w", *(f"on_{group.name}" for group in problem.groups)])
+        for step, on in enumerate(answer.design.schedule.on):
+            at_s = step * problem.step_s
+            begin = clock(at_s) if start is None else (start + timedelta(seconds=at_s)).isoformat(sep=" ")
+            writer.writerow([begin, f"{problem.traffic_bps[step]:.6g}", f"{power[step]:.6g}", *on])

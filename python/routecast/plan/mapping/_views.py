@@ -1,0 +1,222 @@
+"""Mappings as tables, a figure of the load by engine, a page and a folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from routecast.plan.mapping.answer import MappingAnswer, MappingCheck
+from routecast.plan.mapping.model import NEXT_NEIGHBOUR, engine_loads, memory_loads
+from routecast.plan.mapping.reading import router_text
+from routecast.quantity import format_pps, format_ratio
+from routecast.show.drawing import draw
+from routecast.show.figures import Axis, Figure, Mark, Points, Stack, palette
+from routecast.show.page import Listing, Page, Prose, Section, render_page
+from routecast.show.tables import Cell, Column, Table, percent
+
+
+def headline(answer: MappingAnswer) -> tuple[str, ...]:
+    """Return the answer in two lines: the best mapping, and its distance to the optimum."""
+    best, optimum, problem = answer.best, answer.optimum, answer.best.mapping.problem
+    simulated = f", simulated {format_pps(best.simulated_pps)}" if best.simulated_pps is not None else ""
+    surely = (
+        "no mapping carries more"
+        if optimum.is_optimal
+        else f"no mapping carries more than {format_ratio(optimum.gap_ratio)} above that"
+    )
+    return (
+        f"{problem.name} on {problem.processor.name}: {format_pps(best.predicted_pps)} on {best.mapping.engines} "
+        f"of {problem.processor.engines.count} engines{simulated}",
+        f"Frames of {problem.frame_bytes:g} B at line rate, {format_pps(answer.offered_pps)}; first limit: "
+        f"{best.limit}; {surely} ({optimum.programs} integer program{'s' if optimum.programs > 1 else ''})",
+    )
+
+
+def mappings_table(answer: MappingAnswer) -> Table:
+    """Return the mappings and their throughput."""
+    rows: list[tuple[Cell, ...]] = []
+    for check in (answer.best, *answer.others):
+        rows.append(
+            (
+                check.mapping.name,
+                check.mapping.engines,
+                None if check.trouble else check.predicted_pps / 1e6,
+                None if check.solved_pps is None else check.solved_pps / 1e6,
+                None if check.simulated_pps is None else check.simulated_pps / 1e6,
+                check.limit or "does not fit",
+            )
+        )
+    return Table(
+        name="mappings",
+        title="Mappings",
+        caption=(
+            "Bound: what engines, threads, memories and ports carry at most without dropping; closed form: threads that"
+            " wait for each other counted in; simulated: packet by packet. Both are at line rate, where they may pass"
+            " the bound: a full engine drops its part, and the others of its stage forward theirs."
+        ),
+        columns=(
+            Column.text("Mapping"),
+            Column("Engines", "", "d"),
+            Column("Bound", "Mpps", ".3f"),
+            Column("Closed form", "Mpps", ".3f"),
+            Column("Simulated", "Mpps", ".3f"),
+            Column.text("First limit", wrap=True),
+        ),
+        rows=tuple(rows),
+        strong=frozenset({0}),
+    )
+
+
+def stages_table(answer: MappingAnswer) -> Table:
+    """Return the stages of the best mapping."""
+    mapping, pps = answer.best.mapping, answer.best.predicted_pps
+    loads = engine_loads(mapping, pps)
+    rows: list[tuple[Cell, ...]] = []
+    for number, stage in enumerate(mapping.stages):
+        own = next(load for load in loads if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks))
+        rows.append(
+            (
+                ", ".join(stage.blocks),
+                numbers(stage.engines),
+                own.threads,
+                (stage.link.memory or NEXT_NEIGHBOUR) if number else "receive buffer",
+                own.busy_ratio,
+                own.threads_ratio,
+            )
+        )
+    return Table(
+        name="stages",
+        title="Stages",
+        caption="Blocks that a thread runs one after the other, and what that takes of each engine at the bound.",
+        columns=(
+            Column.text("Blocks", wrap=True),
+            Column.text("Engines"),
+            Column("Threads", "", "d"),
+            Column.text("Fed by"),
+            Column("Engine busy", "%", percent),
+            Column("Threads used", "%", percent),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def memories_table(answer: MappingAnswer) -> Table:
+    """Return the content and load of each memory."""
+    return Table.of(
+        memory_loads(answer.best.mapping, answer.best.predicted_pps),
+        Column.text("Memory", "memory"),
+        Column.text("Holds", lambda load: ", ".join(load.holds) or "–", wrap=True),
+        Column("Busy", "%", percent, "busy_ratio"),
+        name="memories",
+        title="Memories",
+        caption="States and rings by memory, and how busy its channels are at the bound.",
+    )
+
+
+def numbers(engines: Sequence[int]) -> str:
+    """Return numbers of engines as text, runs shortened: ``0-3, 6``."""
+    runs: list[list[int]] = []
+    for number in sorted(engines):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def troubles(checks: Sequence[MappingCheck]) -> tuple[str, ...]:
+    """Return why mappings do not fit."""
+    return tuple(f"{check.mapping.name}: {check.trouble}" for check in checks if check.trouble)
+
+
+_SYMBOLS = ("circle", "square", "diamond", "cross")
+
+
+def engines_figure(answer: MappingAnswer) -> Figure:
+    """Return how busy each engine is at the bound of the best mapping, with others at the same rate."""
+    mapping, pps = answer.best.mapping, answer.best.predicted_pps
+    count = mapping.problem.processor.engines.count
+    engines = tuple(float(number) for number in range(count))
+    loads = engine_loads(mapping, pps)
+    stages = list(dict.fromkeys(load.stage for load in loads))
+    colours = palette(max(len(stages), 2), ordered=False)
+    marks: list[Mark] = []
+    for stage, colour in zip(stages, colours, strict=False):
+        busy = {load.engine: 100.0 * load.busy_ratio for load in loads if load.stage == stage}
+        marks.append(
+            Stack(name=stage, x=engines, y=tuple(busy.get(int(engine), 0.0) for engine in engines), colour=colour)
+        )
+    for number, other in enumerate(other for other in answer.others if not other.trouble):
+        busy_percent = dict.fromkeys(range(count), 0.0)
+        for load in engine_loads(other.mapping, pps):
+            busy_percent[load.engine] += 100.0 * load.busy_ratio
+        marks.append(
+            Points(
+                name=other.mapping.name,
+                x=engines,
+                y=tuple(busy_percent[int(engine)] or math.nan for engine in engines),
+                filled=False,
+                symbol=_SYMBOLS[number % len(_SYMBOLS)],  # type: ignore[arg-type]  # one of the symbols, by number
+            )
+        )
+    return Figure(
+        name="engines",
+        title=f"Load by engine: {mapping.problem.name}",
+        caption=f"At {format_pps(pps)}. Above 100 % a mapping cannot carry that rate.",
+        x=Axis(title="engine", ticks=engines, labels=tuple(str(int(engine)) for engine in engines)),
+        y=Axis(title="busy, %", low=0.0),
+        marks=tuple(marks),
+    )
+
+
+def mapping_page(answer: MappingAnswer) -> Page:
+    """Return the page of a mapping: what it forwards, the load by engine, the tables."""
+    first, *rest = headline(answer)
+    trouble = troubles(answer.others)
+    return Page(
+        title="Mapping",
+        question="Which blocks share which engines, for the greatest throughput?",
+        answer=first,
+        sections=(
+            Section.of(
+                "mapping",
+                "The mapping",
+                "",
+                Prose(tuple(rest)),
+                engines_figure(answer),
+                mappings_table(answer),
+                stages_table(answer),
+                memories_table(answer),
+                bool(trouble) and Listing(title="Others that do not run", entries=trouble),
+            ),
+        ),
+    )
+
+
+def write_mapping(answer: MappingAnswer, out: Path) -> None:
+    """Write ``mapping.json``, ``mapping.router.toml``, ``engines.csv``, ``engines.svg`` and ``report.html``."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (out / "mapping.json").write_text(text, encoding="utf-8")
+    (out / "mapping.router.toml").write_text(router_text(answer.best.mapping, answer.document), encoding="utf-8")
+    with (out / "engines.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["mapping", "engine", "stage", "threads", "busy_ratio", "threads_ratio"])
+        for check in (answer.best, *answer.others):
+            if not check.trouble:
+                for load in engine_loads(check.mapping, check.predicted_pps):
+                    writer.writerow(
+                        [
+                            check.mapping.name,
+                            load.engine,
+                            load.stage,
+                            load.threads,
+                            f"{load.busy_ratio:.6g}",
+                            f"{load.threads_ratio:.6g}",
+                        ]
+                    )
+    (out / "engines.svg").write_text(draw(engines_figure(answer), has_heading=True), encoding="utf-8")
+    (out / "report.html").write_text(render_page(mapping_page(answer)), encoding="utf-8")

@@ -1,0 +1,349 @@
+"""Candidates for a placement, up to symmetry.
+
+Placements that differ only in which of like elements is on which of like servers are the same. So elements and servers
+are counted by class (:class:`Classes`), a :class:`Pattern` is how many elements of each class are on one server, and a
+:data:`Candidate` is how many servers carry which pattern.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+from routecast.plan.placement._server_load import Pins, ServerLoads, machine_in
+from routecast.plan.placement._simulation import ElementPlacement
+from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
+from routecast.quantity.schema import field, value
+from routecast.router.virtual.machines import Cores
+
+
+@value
+class ElementClass:
+    """Elements of one group that are interchangeable."""
+
+    group: ElementGroup
+    names: tuple[str, ...]
+
+
+@value
+class HostClass:
+    """Servers of one group that are interchangeable."""
+
+    group: ServerGroup
+    names: tuple[str, ...]
+
+
+@value
+class Pattern:
+    """The number of elements of each class on a server of a class."""
+
+    host: int
+    counts: tuple[int, ...]
+
+
+Candidate = tuple[tuple[Pattern, int], ...]
+"""Patterns and how many servers carry each, in a fixed order: equal for placements that differ only in names."""
+
+
+@value
+class Classes:
+    """The elements and servers of a problem by class; a rule that names some of a group makes them a class."""
+
+    problem: PlacementProblem
+    elements: tuple[ElementClass, ...]
+    hosts: tuple[HostClass, ...]
+    # Numbers of classes of elements, for each rule.
+    apart: tuple[frozenset[int], ...]
+    together: tuple[frozenset[int], ...]
+    allowed: tuple[frozenset[int], ...] = field("For each class of elements, the classes of servers that it may be on")
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of elements of each class."""
+        return tuple(len(elements.names) for elements in self.elements)
+
+    def by_group(self, counts: Iterable[int]) -> dict[str, int]:
+        """Return numbers of elements by group from those by class."""
+        numbers: dict[str, int] = {}
+        for elements, count in zip(self.elements, counts, strict=True):
+            numbers[elements.group.name] = numbers.get(elements.group.name, 0) + count
+        return numbers
+
+    def content(self, pattern: Pattern) -> tuple[str, dict[str, int]]:
+        """Return the group of a pattern's server, and its number of elements by group."""
+        return self.hosts[pattern.host].group.name, self.by_group(pattern.counts)
+
+
+def members_of(name: str, groups: Iterable[ElementGroup | ServerGroup]) -> tuple[str, ...]:
+    """Return the members of a name: itself, or all of a group; none if the name is unknown."""
+    for group in groups:
+        if name == group.name:
+            return group.names
+        if name in group.names:
+            return (name,)
+    return ()
+
+
+def classes_of(problem: PlacementProblem) -> Classes:
+    """Return the classes of a problem's elements and servers."""
+    rules = problem.rules
+    apart = [_members(rule, problem.elements) for rule in rules.apart]
+    together = [_members(rule, problem.elements) for rule in rules.together]
+    on = [(_members([name], problem.elements), _members(where, problem.servers)) for name, where in rules.on.items()]
+    named = [*apart, *together, *(members for members, _ in on)]
+    elements = tuple(
+        ElementClass(group=group, names=names) for group in problem.elements for names in _split(group.names, named)
+    )
+    hosts = tuple(
+        HostClass(group=group, names=names)
+        for group in problem.servers
+        for names in _split(group.names, [servers for _, servers in on])
+    )
+    return Classes(
+        problem=problem,
+        elements=elements,
+        hosts=hosts,
+        apart=tuple(_numbers(rule, elements) for rule in apart),
+        together=tuple(_numbers(rule, elements) for rule in together),
+        allowed=tuple(
+            frozenset(
+                number
+                for number, host in enumerate(hosts)
+                if all(host.names[0] in servers for members, servers in on if same.names[0] in members)
+            )
+            for same in elements
+        ),
+    )
+
+
+def _members(names: Iterable[str], groups: tuple[ElementGroup, ...] | tuple[ServerGroup, ...]) -> frozenset[str]:
+    return frozenset(member for name in names for member in members_of(name, groups))
+
+
+def _split(names: tuple[str, ...], sets: list[frozenset[str]]) -> list[tuple[str, ...]]:
+    parts: dict[tuple[bool, ...], list[str]] = {}
+    for name in names:
+        parts.setdefault(tuple(name in members for members in sets), []).append(name)
+    return [tuple(part) for part in parts.values()]
+
+
+def _numbers(rule: frozenset[str], classes: tuple[ElementClass, ...]) -> frozenset[int]:
+    return frozenset(number for number, elements in enumerate(classes) if elements.names[0] in rule)
+
+
+class TooManyPatterns(Exception):
+    """There are more patterns than the limit."""
+
+
+def threads_of(problem: PlacementProblem, host: ServerGroup, element: str) -> int:
+    """Return the number of threads of an element's machine on a server."""
+    group, technology = problem.element(element), host.technology
+    guest = group.vcpus if technology.guest != "softirq" else 0
+    backend = {"interface": group.cards, "machine": 1}.get(technology.backend_threads, 0)
+    return guest + (backend if technology.backend == "thread" else 0)
+
+
+def patterns_above(
+    classes: Classes, loads: ServerLoads, least_pps: float, *, most: int, seconds: float = math.inf
+) -> list[Pattern]:
+    """Return the patterns with elements that could carry ``least_pps``.
+
+    Raises TooManyPatterns if there are more than ``most``, or if they take longer than ``seconds``.
+    """
+    patterns: list[Pattern] = []
+    until_s = time.perf_counter() + seconds
+    for host in range(len(classes.hosts)):
+        for counts in _counts_of_host(classes, loads, host, least_pps):
+            patterns.append(Pattern(host=host, counts=counts))
+            if len(patterns) > most or time.perf_counter() > until_s:
+                raise TooManyPatterns
+    return patterns
+
+
+def is_allowed(classes: Classes, pattern: Pattern) -> bool:
+    """Return whether the rules and limits allow a pattern."""
+    return _fits(classes, pattern.host, pattern.counts) and _is_complete(classes, pattern.counts)
+
+
+def _counts_of_host(classes: Classes, loads: ServerLoads, host: int, least_pps: float) -> Iterator[tuple[int, ...]]:
+    group = classes.hosts[host].group
+    work = [loads.work(group.name, elements.group.name).total_s for elements in classes.elements]
+    room_s = loads.cores(group.name) / least_pps if least_pps > 0.0 else math.inf
+    counts = [0] * len(classes.elements)
+
+    def deeper(number: int, used_s: float) -> Iterator[tuple[int, ...]]:
+        if number == len(counts):
+            now = tuple(counts)
+            if (
+                any(now)
+                and _is_complete(classes, now)
+                and loads.bound_pps(group.name, classes.by_group(now)) >= least_pps
+            ):
+                yield now
+            return
+        most = len(classes.elements[number].names) if host in classes.allowed[number] else 0
+        for count in range(most + 1):
+            counts[number] = count
+            total = used_s + count * work[number]
+            if total > room_s * (1.0 + 1e-9) or not _fits(classes, host, tuple(counts)):
+                break
+            yield from deeper(number + 1, total)
+        counts[number] = 0
+
+    yield from deeper(0, 0.0)
+
+
+def _fits(classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
+    """Return whether the limits hold that more elements can only break."""
+    group, problem = classes.hosts[host].group, classes.problem
+    if group.slots is not None and sum(counts) > group.slots:
+        return False
+    numbered = [(n, elements.group) for n, elements in zip(counts, classes.elements, strict=True) if n]
+    if group.memory_bytes is not None:
+        memory = sum(n * elements.memory_bytes for n, elements in numbered)
+        if memory > group.memory_bytes * (1.0 + 1e-12):
+            return False
+    if not problem.rules.shared_cores:
+        threads = sum(n * threads_of(problem, group, elements.name) for n, elements in numbered)
+        if threads > group.cores:
+            return False
+    if any(n and host not in classes.allowed[k] for k, n in enumerate(counts)):
+        return False
+    return all(sum(counts[k] for k in rule) <= 1 for rule in classes.apart)
+
+
+def _is_complete(classes: Classes, counts: tuple[int, ...]) -> bool:
+    """Return whether all elements that belong together are here, or none of them."""
+    every = classes.counts
+    for rule in classes.together:
+        if any(counts[k] for k in rule) and not all(counts[k] == every[k] for k in rule):
+            return False
+    if classes.problem.balancing == "local":
+        here = classes.by_group(counts)
+        for chain in classes.problem.chains:
+            is_here = [here[stage] > 0 for stage in chain.stages]
+            if chain.returns and any(is_here) and not all(is_here):
+                return False
+    return True
+
+
+def candidate_of(patterns: Iterable[Pattern]) -> Candidate:
+    """Return the candidate of servers with these patterns, in its order."""
+    counts: dict[Pattern, int] = {}
+    for pattern in patterns:
+        if any(pattern.counts):
+            counts[pattern] = counts.get(pattern, 0) + 1
+    return tuple(sorted(counts.items(), key=lambda pair: (pair[0].host, tuple(-n for n in pair[0].counts))))
+
+
+def candidate_of_servers(classes: Classes, servers: Mapping[str, str]) -> Candidate:
+    """Return the candidate of named elements on named servers."""
+    host_of = {name: number for number, host in enumerate(classes.hosts) for name in host.names}
+    counts = {name: [0] * len(classes.elements) for name in dict.fromkeys(servers.values())}
+    for number, elements in enumerate(classes.elements):
+        for name in elements.names:
+            counts[servers[name]][number] += 1
+    return candidate_of(Pattern(host=host_of[name], counts=tuple(own)) for name, own in counts.items())
+
+
+def placement_of(
+    classes: Classes, loads: ServerLoads, candidate: Candidate, pins: Mapping[Pattern, Pins] | None = None
+) -> ElementPlacement:
+    """Return a candidate with names, its threads pinned as is best without loss unless ``pins`` has the pattern."""
+    groups = classes.problem.elements
+    left = [list(elements.names) for elements in classes.elements]
+    free = [list(host.names) for host in classes.hosts]
+    servers: dict[str, str] = {}
+    cores: dict[str, Cores] = {}
+    for pattern, number in candidate:
+        for _ in range(number):
+            server = free[pattern.host].pop(0)
+            own: dict[str, list[str]] = {group.name: [] for group in groups}
+            for k, count in enumerate(pattern.counts):
+                own[classes.elements[k].group.name] += [left[k].pop(0) for _ in range(count)]
+            names = [name for group in groups for name in own[group.name]]
+            servers |= dict.fromkeys(names, server)
+            chosen = (pins or {}).get(pattern)
+            if chosen is None:
+                chosen = loads.capacity(*classes.content(pattern)).pins
+            for thread, thread_cores in chosen.items():
+                cores[f"{names[int(machine_in(thread))]} {thread.split(' ', 1)[1]}"] = thread_cores
+    order = [name for group in groups for name in group.names]
+    return ElementPlacement(servers={name: servers[name] for name in order}, pins=cores)
+
+
+def neighbours(classes: Classes, candidate: Candidate) -> Iterator[Candidate]:
+    """Yield the candidates in which one element is on another server, or two elements are exchanged."""
+    seen = {candidate}
+    for others, first, second in _two_servers(classes, candidate):
+        for changed in _changed(first, second):
+            if all(not any(pattern.counts) or is_allowed(classes, pattern) for pattern in changed):
+                neighbour = candidate_of([*others, *changed])
+                if neighbour not in seen:
+                    seen.add(neighbour)
+                    yield neighbour
+
+
+def all_candidates(classes: Classes, patterns: list[Pattern], *, most: int) -> list[Candidate] | None:
+    """Return all candidates of some patterns; None if there are more than ``most``, or too many to search."""
+    candidates: list[Candidate] = []
+    steps = 0
+    limit = classes.problem.rules.most_servers
+    patterns = sorted(patterns, key=lambda pattern: (pattern.host, pattern.counts), reverse=True)
+    free = [len(host.names) for host in classes.hosts]
+
+    def deeper(start: int, left: tuple[int, ...], chosen: list[Pattern]) -> bool:
+        nonlocal steps
+        steps += 1
+        if not any(left):
+            candidates.append(candidate_of(chosen))
+            return len(candidates) <= most
+        if steps > 200 * most or (limit is not None and len(chosen) >= limit):
+            return steps <= 200 * most
+        for number in range(start, len(patterns)):
+            pattern = patterns[number]
+            if not free[pattern.host] or any(c > n for c, n in zip(pattern.counts, left, strict=True)):
+                continue
+            free[pattern.host] -= 1
+            rest = tuple(n - c for c, n in zip(pattern.counts, left, strict=True))
+            goes_on = deeper(number, rest, [*chosen, pattern])
+            free[pattern.host] += 1
+            if not goes_on:
+                return False
+        return True
+
+    return candidates if deeper(0, classes.counts, []) else None
+
+
+def _two_servers(classes: Classes, candidate: Candidate) -> Iterator[tuple[list[Pattern], Pattern, Pattern]]:
+    """Yield the patterns of all other servers, and those of two servers, of which the second may be empty."""
+    servers = [pattern for pattern, number in candidate for _ in range(number)]
+    for first in dict.fromkeys(servers):
+        rest = list(servers)
+        rest.remove(first)
+        for second in dict.fromkeys(rest):
+            others = list(rest)
+            others.remove(second)
+            yield others, first, second
+        limit = classes.problem.rules.most_servers
+        if limit is None or len(servers) < limit or sum(first.counts) == 1:
+            for host, same in enumerate(classes.hosts):
+                if sum(pattern.host == host for pattern in servers) < len(same.names):
+                    yield rest, first, Pattern(host=host, counts=(0,) * len(classes.elements))
+
+
+def _changed(first: Pattern, second: Pattern) -> Iterator[tuple[Pattern, Pattern]]:
+    for k, count in enumerate(first.counts):
+        if not count:
+            continue
+        yield _moved(first, k, -1), _moved(second, k, 1)
+        for x, there in enumerate(second.counts):
+            if there and x != k:
+                yield _moved(_moved(first, k, -1), x, 1), _moved(_moved(second, x, -1), k, 1)
+
+
+def _moved(pattern: Pattern, k: int, by: int) -> Pattern:
+    counts = list(pattern.counts)
+    counts[k] += by
+    return Pattern(host=pattern.host, counts=tuple(counts))

@@ -1,0 +1,213 @@
+"""Whether any placement meets the constraints, and which of them contradict each other.
+
+An integer program over servers and classes of elements (HiGHS) answers. It counts the work of a target as if cores
+never waited and machines never slowed each other, so a target that fails here is out of reach for every placement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from routecast.errors import Problem, RoutecastError
+from routecast.plan._integer_program import IntegerProgram, Undecided
+from routecast.plan.placement._candidates import Candidate, Pattern, candidate_of, classes_of, threads_of
+from routecast.plan.placement._server_load import ServerLoads
+from routecast.plan.placement.model import PlacementProblem
+from routecast.quantity import format_duration, format_pps
+from routecast.quantity.schema import field, value
+
+
+class InfeasiblePlacement(RoutecastError):
+    """No placement meets all constraints.
+
+    Without any one of the ``conflict`` the others can be met; ``hint`` says what is possible.
+    """
+
+    def __init__(self, name: str, conflict: Sequence[Problem], hint: str = "") -> None:
+        super().__init__(name, tuple(conflict), hint)
+        self.name = name
+        self.conflict = tuple(conflict)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"  {problem}" for problem in self.conflict]
+        if len(lines) == 1:
+            head = f"{self.name}: there is no placement, because of this alone:"
+        else:
+            head = (
+                f"{self.name}: there is no placement that obeys these {len(lines)} together;"
+                " without any one of them there is:"
+            )
+        return "\n".join([head, *lines, *filter(None, (self.hint,))])
+
+
+@value
+class Constraint:
+    """A condition that a placement must meet."""
+
+    place: str = field("Where the file states it")
+    description: str
+    drop: Callable[[PlacementProblem], PlacementProblem] = field("Returns the problem without it")
+
+
+def constraints_of(problem: PlacementProblem) -> list[Constraint]:
+    """Return the constraints that can be dropped from a problem, the least fundamental first."""
+    goal, rules = problem.goal, problem.rules
+    constraints = []
+
+    def add(place: str, description: str, drop: Callable[[PlacementProblem], PlacementProblem]) -> None:
+        constraints.append(Constraint(place=place, description=description, drop=drop))
+
+    if goal.objective != "throughput" and goal.latency_s is not None:
+        add("plan.latency", f"a mean latency of at most {format_duration(goal.latency_s)}", _without_latency)
+    if goal.objective != "throughput":
+        rate = format_pps(goal.target_pps or problem.offered_pps)
+        add("plan.target" if goal.target_pps else "traffic.offered", f"{rate} without loss", _without_target)
+    if rules.most_servers is not None:
+        description = f"at most {rules.most_servers} server{'s' if rules.most_servers > 1 else ''}"
+        add("rules.most_servers", description, partial(_with_rules, most_servers=None))
+    if not rules.shared_cores:
+        add("rules.shared_cores", "no core serves two threads", partial(_with_rules, shared_cores=True))
+    if problem.balancing == "local":
+        description = "local: a server that has elements of a chain has all kinds of them"
+        add("traffic.balancing", description, partial(replace, balancing="round_robin"))
+    for group in problem.servers:
+        if group.slots is not None:
+            description = f'{group.slots} machines fit on "{group.name}"'
+            add(f"server {group.name}.slots", description, partial(_with_server, name=group.name, slots=None))
+        if group.memory_bytes is not None:
+            description = f'"{group.name}" has {group.memory_bytes / 2**30:g} GiB of memory'
+            add(f"server {group.name}.memory", description, partial(_with_server, name=group.name, memory_bytes=None))
+    for kind, what in (("apart", "no two on one server"), ("together", "on one server")):
+        for rule in getattr(rules, kind):
+            add(f"rules.{kind}", f"{', '.join(rule)}: {what}", partial(_without_rule, kind=kind, rule=rule))
+    for name, where in rules.on.items():
+        add(f"rules.on.{name}", f"on {' or '.join(where)}", partial(_without_on, name=name))
+    return constraints
+
+
+def irreducible_conflict(
+    problem: PlacementProblem, constraints: Sequence[Constraint], has_placement: Callable[[PlacementProblem], bool]
+) -> list[Constraint]:
+    """Return constraints of a problem without placement that contradict each other; without any of them there is one.
+
+    HiGHS finds irreducible infeasible sets of linear programs, but the linear relaxation does not see all
+    contradictions of rules on whole elements. So the integer program itself decides, in the deletion filter of Chinneck
+    and Dravnieks (ORSA Journal on Computing 3(2), 1991): one constraint after the other is dropped for good if there is
+    still no placement without it.
+    """
+    conflict: list[Constraint] = []
+    for constraint in constraints:
+        relaxed = constraint.drop(problem)
+        if has_placement(relaxed):
+            conflict.append(constraint)
+        else:
+            problem = relaxed
+    return conflict
+
+
+def _with_rules(problem: PlacementProblem, **changes: Any) -> PlacementProblem:
+    return replace(problem, rules=replace(problem.rules, **changes))
+
+
+def _without_rule(problem: PlacementProblem, *, kind: str, rule: tuple[str, ...]) -> PlacementProblem:
+    return _with_rules(problem, **{kind: tuple(other for other in getattr(problem.rules, kind) if other != rule)})
+
+
+def _without_on(problem: PlacementProblem, *, name: str) -> PlacementProblem:
+    return _with_rules(problem, on={other: where for other, where in problem.rules.on.items() if other != name})
+
+
+def _with_server(problem: PlacementProblem, *, name: str, **changes: Any) -> PlacementProblem:
+    servers = tuple(replace(group, **changes) if group.name == name else group for group in problem.servers)
+    return replace(problem, servers=servers)
+
+
+def _without_latency(problem: PlacementProblem) -> PlacementProblem:
+    return replace(problem, goal=replace(problem.goal, latency_s=None))
+
+
+def _without_target(problem: PlacementProblem) -> PlacementProblem:
+    return replace(problem, goal=replace(problem.goal, objective="throughput", target_pps=None))
+
+
+_SECONDS = 3.0
+
+
+def is_feasible(problem: PlacementProblem, *, target_pps: float | None = None) -> bool:
+    """Return whether a placement meets the rules and the cores can do a target's least work; True where undecided."""
+    return _solve_program(problem, target_pps, None)[0]
+
+
+def even_candidate(problem: PlacementProblem, loads: ServerLoads) -> Candidate | None:
+    """Return a candidate that meets the rules and spreads the least work evenly; None if none is found."""
+    return _solve_program(problem, None, loads)[1]
+
+
+def _solve_program(
+    problem: PlacementProblem, target_pps: float | None, even: ServerLoads | None
+) -> tuple[bool, Candidate | None]:
+    classes = classes_of(problem)
+    groups = [elements.group for elements in classes.elements]
+    totals = classes.counts
+    loads = even or (ServerLoads(problem) if target_pps else None)
+    program = IntegerProgram()
+    fullest = program.column(math.inf, cost=1.0, is_integer=False) if even is not None else -1
+    on_server: list[tuple[int, list[int]]] = []
+    used: list[int] = []
+    for h, server in [(h, host.group) for h, host in enumerate(classes.hosts) for _ in host.names]:
+        here = [program.column(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(totals)]
+        is_used = program.column()
+        on_server.append((h, here))
+        used.append(is_used)
+        program.row({**dict.fromkeys(here, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
+        if server.slots is not None:
+            program.row(dict.fromkeys(here, 1.0), 0.0, float(server.slots))
+        if server.memory_bytes is not None:
+            memory = [group.memory_bytes for group in groups]
+            program.row(dict(zip(here, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
+        if not problem.rules.shared_cores:
+            threads = [float(threads_of(problem, server, group.name)) for group in groups]
+            program.row(dict(zip(here, threads, strict=True)), 0.0, float(server.cores))
+        if even is not None:
+            core_us = [1e6 * even.work(server.name, group.name).total_s / even.cores(server.name) for group in groups]
+            program.row({**dict(zip(here, core_us, strict=True)), fullest: -1.0}, -math.inf, 0.0)
+        if loads is not None and target_pps:
+            work = [loads.work(server.name, group.name).total_s * target_pps for group in groups]
+            program.row(dict(zip(here, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
+        for apart in classes.apart:
+            program.row(dict.fromkeys((here[k] for k in apart), 1.0), 0.0, 1.0)
+        for together in classes.together:
+            has_all = program.column()
+            for k in together:
+                program.row({here[k]: 1.0, has_all: -float(totals[k])}, 0.0, 0.0)
+        if problem.balancing == "local":
+            for chain in problem.chains:
+                edge, *stages = (
+                    [k for k, group in enumerate(groups) if group.name == stage]
+                    for stage in (chain.stages[0], *chain.stages[1:-1])
+                )
+                for inner in stages:
+                    for own, others in ((edge, inner), (inner, edge)):
+                        weight = -float(sum(totals[k] for k in own))
+                        entries = {here[k]: 1.0 for k in own} | {here[k]: weight for k in others}
+                        program.row(entries, -math.inf, 0.0)
+    for k, n in enumerate(totals):
+        program.row({here[k]: 1.0 for _, here in on_server}, float(n), float(n))
+    if problem.rules.most_servers is not None:
+        program.row(dict.fromkeys(used, 1.0), 0.0, float(problem.rules.most_servers))
+    try:
+        solution = program.solve(_SECONDS)
+        values = None if solution is None else solution.values
+    except Undecided as stopped:
+        if stopped.values is None:
+            return True, None
+        values = stopped.values
+    if values is None:
+        return False, None
+    patterns = [Pattern(host=h, counts=tuple(round(values[column]) for column in here)) for h, here in on_server]
+    return True, candidate_of(patterns)

@@ -1,0 +1,453 @@
+"""The search for the best candidate by any objective, and for the next best ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from routecast.errors import Problem
+from routecast.plan.placement._candidates import (
+    Candidate,
+    Classes,
+    Pattern,
+    TooManyPatterns,
+    all_candidates,
+    candidate_of,
+    candidate_of_servers,
+    classes_of,
+    neighbours,
+    patterns_above,
+    placement_of,
+)
+from routecast.plan.placement._feasibility import (
+    InfeasiblePlacement,
+    constraints_of,
+    even_candidate,
+    irreducible_conflict,
+    is_feasible,
+)
+from routecast.plan.placement._search import PlacementSearch, SearchResult, TooManyKinds, work_bound_pps
+from routecast.plan.placement._server_load import Pins, ServerLoads
+from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, load_of, router_of
+from routecast.plan.placement.model import PlacementProblem
+from routecast.plan.placement.prediction import PlacementPrediction, predict, predict_without_loss
+from routecast.quantity import format_pps
+from routecast.quantity.schema import field, value
+
+_MOST_LISTED = 400
+_BEST = "best"
+
+
+@value
+class PredictedCandidate:
+    """A candidate with its prediction and, where there is one, its simulation."""
+
+    SUMMARY = (
+        "value",
+        "servers=placement.servers",
+        "pins=placement.pins",
+        "pinned=choice",
+        "offered_pps=prediction.offered_pps",
+        "forwarded_pps=prediction.forwarded_pps",
+        "lossless_pps=prediction.lossless_pps",
+        "latency_s=prediction.latency_s",
+        "bottleneck=prediction.bottleneck",
+        "reason=prediction.reason",
+        "resources=prediction.resources",
+        "simulated=check",
+    )
+
+    placement: ElementPlacement
+    value: float = field("Of the objective")
+    prediction: PlacementPrediction = field("At the offered load (or the target)")
+    choice: dict[str, str] = field("Way of pinning of each server that is used")
+    check: SimulationCheck | None = field("By simulation", default=None)
+
+
+@value
+class ForwardedCandidate:
+    """A candidate and what it forwards, pinned in one way on every server."""
+
+    candidate: Candidate
+    choice: str
+    placement: ElementPlacement
+    prediction: PlacementPrediction
+
+    @property
+    def forwarded_pps(self) -> float:
+        """Frames per second that leave."""
+        return self.prediction.forwarded_pps
+
+
+@dataclass(slots=True)
+class Forwarding:
+    """The search for the candidate that forwards most of an offered load, in overload too.
+
+    Frames that are lost on one server do not reach the next, so servers cannot be predicted one by one. Complete
+    placements are predicted: all of them where there are few, else those near the best without loss, as long as they
+    get better. ``is_pinned_in_all_ways`` says whether all candidates were predicted in all ways of pinning.
+    """
+
+    classes: Classes
+    loads: ServerLoads
+    left_s: Callable[[], float]
+    is_pinned_in_all_ways: bool = False
+
+    def predict(self, candidate: Candidate, choice: str = _BEST) -> ForwardedCandidate:
+        """Predict a candidate, pinned in one way on every server that has it."""
+        problem = self.classes.problem
+        pins: dict[Pattern, Pins] = {}
+        if choice != _BEST:
+            for pattern, _ in candidate:
+                content = self.classes.content(pattern)
+                pins[pattern] = self.loads.pins(*content).get(choice, self.loads.capacity(*content).pins)
+        placement = placement_of(self.classes, self.loads, candidate, pins)
+        prediction = predict(router_of(problem, placement), load_of(problem))
+        return ForwardedCandidate(candidate=candidate, choice=choice, placement=placement, prediction=prediction)
+
+    def predict_pinned(self, candidate: Candidate) -> ForwardedCandidate:
+        """Predict a candidate in each way of pinning; return the best."""
+        choices = [_BEST]
+        for pattern, _ in candidate:
+            choices += self.loads.pins(*self.classes.content(pattern))
+        predicted = (self.predict(candidate, choice) for choice in dict.fromkeys(choices))
+        return max(predicted, key=lambda pinned: pinned.forwarded_pps)
+
+    def search(self, start: Candidate, on_best: Callable[[float], None]) -> tuple[list[ForwardedCandidate], bool]:
+        """Return candidates, the best first, and whether they are all there are."""
+        every = _all_candidates(self.classes, self.loads, _MOST_LISTED)
+        seen: dict[Candidate, ForwardedCandidate] = {}
+
+        def ranked() -> list[ForwardedCandidate]:
+            return sorted(seen.values(), key=lambda predicted: -predicted.forwarded_pps)
+
+        try:
+            if every is not None:
+                for candidate in sorted(every, key=lambda candidate: candidate != start):
+                    if seen and self.left_s() <= 0.0:
+                        return ranked(), False
+                    seen[candidate] = self.predict(candidate)
+                    on_best(max(predicted.forwarded_pps for predicted in seen.values()))
+                for predicted in ranked():
+                    if self.left_s() <= 0.0:
+                        break
+                    seen[predicted.candidate] = self.predict_pinned(predicted.candidate)
+                    on_best(max(predicted.forwarded_pps for predicted in seen.values()))
+                else:
+                    self.is_pinned_in_all_ways = True
+                return ranked(), True
+            best = seen[start] = self.predict_pinned(start)
+            on_best(best.forwarded_pps)
+            while self.left_s() > 0.0:
+                before = best
+                for candidate in neighbours(self.classes, best.candidate):
+                    if self.left_s() <= 0.0:
+                        break
+                    if candidate not in seen:
+                        seen[candidate] = self.predict(candidate)
+                        if seen[candidate].forwarded_pps > best.forwarded_pps * (1.0 + 1e-9):
+                            best = seen[candidate]
+                            on_best(best.forwarded_pps)
+                            break
+                if best is before:
+                    break
+        except KeyboardInterrupt:
+            if not seen:
+                raise
+        return ranked(), False
+
+
+def _all_candidates(classes: Classes, loads: ServerLoads, most: int) -> list[Candidate] | None:
+    try:
+        patterns = patterns_above(classes, loads, 0.0, most=most)
+    except TooManyPatterns:
+        return None
+    return all_candidates(classes, patterns, most=most)
+
+
+def forwarded_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
+    """Return a bound on what any placement forwards of the offered load.
+
+    Each forwarded frame costs its chain's work in full, whatever else is lost on the way. The cores of all servers do
+    no more than that, if they never wait, switch or disturb each other.
+    """
+    if len(problem.chains) > 1:
+        return problem.offered_pps  # a group's work for one of several chains is not known
+    cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
+    total = math.fsum(
+        min(loads.work(host.name, group.name).total_s for host in problem.servers) * group.count
+        for group in problem.elements
+    )
+    return min(problem.offered_pps, cores / total if total > 0.0 else math.inf)
+
+
+_MANY_TASKS = 600
+"""A router of more task units takes seconds to predict."""
+_FEW = 60
+"""So many candidates are all compared for the next best ones."""
+_BY_WORK = "from work alone, as if cores never waited nor slowed each other: a weak bound"
+_INTERRUPTED = "the search was interrupted: the mapping is the best until then"
+
+
+class Finder:
+    """The search for one problem; it keeps its predictions, notes and bound."""
+
+    def __init__(self, problem: PlacementProblem, on_step: Callable[[str], None]) -> None:
+        self.problem = problem
+        self.classes = classes_of(problem)
+        self.loads = ServerLoads(problem)
+        self.notes: list[str] = []
+        self.forwarded: list[PredictedCandidate] = []
+        self.bound = math.inf
+        self.bound_says = "over all mappings, and on each server the ways of pinning that are tried"
+        self.runners_say = ""
+        self._on_step = on_step
+        self._best: SearchResult | None = None
+        self._search = PlacementSearch(
+            problem=problem, classes=self.classes, loads=self.loads, on_progress=self._report
+        )
+
+    @property
+    def rate_pps(self) -> float:
+        """The target, or the offered load."""
+        goal = self.problem.goal
+        if goal.objective == "throughput":
+            return self.problem.offered_pps
+        return goal.target_pps or self.problem.offered_pps
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether candidates were compared in overload."""
+        return bool(self.forwarded)
+
+    def find(self) -> SearchResult:
+        """Return the best candidate by the objective.
+
+        Raises InfeasiblePlacement, or KeyboardInterrupt if no candidate that meets the constraints is known yet.
+        """
+        try:
+            return self._find()
+        except KeyboardInterrupt:
+            result = self._best or self._first_result()
+            if result is None:
+                raise
+            self.notes.append(_INTERRUPTED)
+            if self.problem.goal.throughput == "forwarded" and self.problem.goal.objective == "throughput":
+                self.forwarded = [self._forwarded_candidate(result.candidate)]
+                self.bound = forwarded_bound_pps(self.problem, self.loads)
+                self.bound_says = _BY_WORK
+            return result
+
+    def _forwarded_candidate(self, candidate: Candidate) -> PredictedCandidate:
+        predicted = self.predicted(candidate, math.nan)
+        return replace(predicted, value=predicted.prediction.forwarded_pps)
+
+    def _first_result(self) -> SearchResult | None:
+        """Return a candidate that meets the constraints, as soon as possible; None if there is none."""
+        start = even_candidate(self.problem, self.loads)
+        value = None if start is None else self._search.value_of(start)
+        if start is None or value is None:
+            return None
+        is_rate = self.problem.goal.objective == "throughput"
+        bound = work_bound_pps(self.problem, self.loads) if is_rate else 0.0
+        return SearchResult(candidate=start, value=value, bound=bound, is_interrupted=True)
+
+    def _find(self) -> SearchResult:
+        goal = self.problem.goal
+        if goal.objective != "throughput":
+            return self._cheapest()
+        self._on_step("the mapping that carries most")
+        result = self._search.most_lossless()
+        if result is None:
+            raise infeasible_placement(self.problem, is_feasible)
+        if result.is_interrupted:
+            self.notes.append(_INTERRUPTED)
+        self._best = result
+        if goal.throughput == "forwarded":
+            return self._most_forwarded(result)
+        return self._on_fewest_servers(result)
+
+    def _on_fewest_servers(self, result: SearchResult) -> SearchResult:
+        if result.is_interrupted or self._search.left_s <= 0.0:
+            return result
+        try:
+            smaller = self._search.cheapest("servers", result.value * (1.0 - 1e-9))
+        except TooManyKinds:
+            return result
+        except KeyboardInterrupt:
+            self.notes.append("the search for as good a mapping on fewer servers was interrupted")
+            return result
+        return replace(result, candidate=smaller.candidate, seconds=smaller.seconds) if smaller else result
+
+    def _cheapest(self) -> SearchResult:
+        goal, rate_pps = self.problem.goal, self.rate_pps
+        self._on_step(f"the least {goal.objective} for {format_pps(rate_pps)}")
+        limit_s, result = goal.latency_s, None
+        for _ in range(6):
+            result = self._search.cheapest(goal.objective, rate_pps, latency_s=limit_s)
+            if result is None or goal.latency_s is None or limit_s is None:
+                break
+            latency_s = self.predicted(result.candidate, result.value).prediction.latency_s
+            if not math.isfinite(latency_s) or latency_s <= goal.latency_s * (1.0 + 1e-9):
+                break
+            limit_s *= 0.98 * goal.latency_s / latency_s
+            result = None
+        if result is None:
+            raise infeasible_placement(self.problem, self._has_placement, self._describe_most_lossless())
+        if result.is_interrupted:
+            self.notes.append(_INTERRUPTED)
+        if goal.latency_s is not None and limit_s != goal.latency_s:
+            self.bound_says += "; its latency is taken to be the sum over its servers, less what wires take"
+        return result
+
+    def _describe_most_lossless(self) -> str:
+        free = replace(self.problem, goal=replace(self.problem.goal, objective="throughput"))
+        search = PlacementSearch(problem=free, classes=self.classes, loads=self.loads)
+        most = search.most_lossless()
+        return "" if most is None else f"The most that any mapping carries without loss is {format_pps(most.value)}."
+
+    def _has_placement(self, problem: PlacementProblem) -> bool:
+        """Return whether a problem with fewer constraints has a placement."""
+        if not is_feasible(problem):
+            return False
+        goal = problem.goal
+        if goal.objective == "throughput":
+            return True
+        rate_pps = goal.target_pps or problem.offered_pps
+        if not is_feasible(problem, target_pps=rate_pps):
+            return False
+        search = PlacementSearch(problem=problem, classes=classes_of(problem), loads=ServerLoads(problem))
+        return search.cheapest("servers", rate_pps, latency_s=goal.latency_s) is not None
+
+    def _most_forwarded(self, result: SearchResult) -> SearchResult:
+        problem = self.problem
+        if result.value >= problem.offered_pps * (1.0 - 1e-9):
+            self.notes.append("the offered load overloads nothing: all of it is forwarded, whatever the objective")
+            smaller = self._search.cheapest("servers", problem.offered_pps) or result
+            self.forwarded = [self._forwarded_candidate(smaller.candidate)]
+            self.bound = problem.offered_pps
+            return result
+        self._on_step("the mapping that forwards most")
+        forwarding = Forwarding(self.classes, self.loads, lambda: self._search.left_s)
+        start = candidate_of(pattern for pattern, number in result.candidate for _ in range(number))
+        ranked, is_all = forwarding.search(start, lambda rate_pps: self._on_step(f"forwards {format_pps(rate_pps)}"))
+        self.forwarded = [
+            PredictedCandidate(
+                placement=forwarded.placement,
+                value=forwarded.forwarded_pps,
+                prediction=forwarded.prediction,
+                choice=self._choices(forwarded.candidate, forwarded.choice),
+            )
+            for forwarded in ranked
+        ]
+        if is_all:
+            self.bound = self.forwarded[0].value
+            pins = "every server pinned in the same way"
+            if not forwarding.is_pinned_in_all_ways:
+                pins = "pinned as is best without loss"
+            self.bound_says = f"over all {len(ranked)} mappings, {pins}"
+            self.runners_say = "of all mappings"
+        else:
+            self.bound = forwarded_bound_pps(problem, self.loads)
+            self.bound_says = _BY_WORK
+            self.runners_say = f"of the {len(ranked)} mappings that were predicted"
+        return result
+
+    def predicted(self, candidate: Candidate, value: float, *, is_best: bool = True) -> PredictedCandidate:
+        """Predict a candidate; of a large one that is not the best only what it carries without loss."""
+        problem = self.problem
+        placement = placement_of(self.classes, self.loads, candidate)
+        model, load = router_of(problem, placement), load_of(problem).at(self.rate_pps)
+        is_large = len(model.tasks) > _MANY_TASKS and not is_best
+        prediction = predict_without_loss(model, load) if is_large else predict(model, load)
+        choice = self._choices(candidate, _BEST)
+        return PredictedCandidate(placement=placement, value=value, prediction=prediction, choice=choice)
+
+    def next_best(self, result: SearchResult, number: int) -> tuple[PredictedCandidate, ...]:
+        """Return the next best of all candidates where there are few, else of those one move or exchange away."""
+        if self.is_overloaded:
+            return tuple(self.forwarded[1 : 1 + number])
+        if not number:
+            return ()
+        start = candidate_of(pattern for pattern, count in result.candidate for _ in range(count))
+        every = _all_candidates(self.classes, self.loads, _FEW)
+        self.runners_say = "of the mappings one move or exchange away" if every is None else "of all mappings"
+        nearby = neighbours(self.classes, start) if every is None else every
+        rated: list[tuple[float, Candidate]] = []
+        try:
+            for candidate in nearby:
+                if candidate == start:
+                    continue
+                if self._search.left_s <= 0.0 and len(rated) >= number:
+                    self.runners_say = f"of {len(rated)} others"
+                    break
+                value = self._search.value_of(candidate)
+                if value is not None:
+                    rated.append((value, candidate))
+        except KeyboardInterrupt:
+            self.runners_say = f"of {len(rated)} others"
+            self.notes.append("the search for the next best mappings was interrupted")
+        rated.sort(key=lambda pair: -pair[0] if self.problem.goal.objective == "throughput" else pair[0])
+        return tuple(self.predicted(candidate, value, is_best=False) for value, candidate in rated[:number])
+
+    def other_pins(self, predicted: PredictedCandidate) -> list[tuple[str, ElementPlacement]]:
+        """Return the other ways of pinning a candidate's threads, equal on every server; none of a large candidate."""
+        if len(router_of(self.problem, predicted.placement).tasks) > _MANY_TASKS:
+            return []
+        candidate = candidate_of_servers(self.classes, predicted.placement.servers)
+        best = {pattern: self.loads.capacity(*self.classes.content(pattern)).pins for pattern, _ in candidate}
+        tried = {pattern: self.loads.pins(*self.classes.content(pattern)) for pattern, _ in candidate}
+        seen, others = [dict(predicted.placement.pins)], []
+        for choice in dict.fromkeys(choice for own in tried.values() for choice in own):
+            pins = {pattern: tried[pattern].get(choice, best[pattern]) for pattern in tried}
+            placement = placement_of(self.classes, self.loads, candidate, pins)
+            if placement.pins not in seen:
+                seen.append(dict(placement.pins))
+                others.append((choice, placement))
+        return others
+
+    def pinned(self, predicted: PredictedCandidate, choice: str, placement: ElementPlacement) -> PredictedCandidate:
+        """Predict a candidate pinned in another way."""
+        goal = self.problem.goal
+        prediction = predict(router_of(self.problem, placement), load_of(self.problem).at(self.rate_pps))
+        candidate = candidate_of_servers(self.classes, placement.servers)
+        value = predicted.value
+        if goal.objective == "throughput" and goal.throughput == "forwarded":
+            value = prediction.forwarded_pps
+        elif goal.objective == "throughput":
+            for pattern, _ in candidate:
+                value = min(value, self.loads.pinned_pps(*self.classes.content(pattern), choice))
+        elif goal.objective == "watts":
+            value = sum(
+                group.idle_w + (group.busy_w - group.idle_w) * prediction.used_ratio(server)
+                for group in self.problem.servers
+                for server in group.names
+                if server in placement.used
+            )
+        choices = self._choices(candidate, choice)
+        return PredictedCandidate(placement=placement, value=value, prediction=prediction, choice=choices)
+
+    def _choices(self, candidate: Candidate, choice: str) -> dict[str, str]:
+        free = [list(host.names) for host in self.classes.hosts]
+        choices = {}
+        for pattern, number in candidate:
+            content = self.classes.content(pattern)
+            own = choice if choice in self.loads.pins(*content) else self.loads.capacity(*content).choice
+            for _ in range(number):
+                choices[free[pattern.host].pop(0)] = own
+        return choices
+
+    def _report(self, best: float, bound: float) -> None:
+        if math.isfinite(bound) and best > 0.0:
+            low, high = sorted((best, bound))
+            self._on_step(f"within {100.0 * (high / low - 1.0):.2g} % of the best" if low > 0.0 else "searching")
+
+
+def infeasible_placement(
+    problem: PlacementProblem, has_placement: Callable[[PlacementProblem], bool], hint: str = ""
+) -> InfeasiblePlacement:
+    """Return the error of a problem without a placement, with the constraints that contradict each other."""
+    conflict = irreducible_conflict(problem, constraints_of(problem), has_placement)
+    problems = [Problem(constraint.place, constraint.description) for constraint in conflict]
+    return InfeasiblePlacement(problem.name, problems, hint)

@@ -1,0 +1,608 @@
+"""The candidate that carries most without loss, and the cheapest that carries enough, with proof.
+
+A pattern has an upper bound of what it carries before it is predicted. Each round finds the best candidate by these
+bounds, predicts its servers, and replaces the bounds by the predictions. When all servers of the best candidate are
+predicted, no other can be better, because each is bounded by as much. The bound holds for the prediction, over all
+candidates and the ways of pinning that are tried; it says nothing on the prediction itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import RoutecastError
+from routecast.load.offered import line_rate_pps
+from routecast.plan._integer_program import IntegerProgram, Undecided
+from routecast.plan.placement._candidates import (
+    Candidate,
+    Classes,
+    Pattern,
+    TooManyPatterns,
+    neighbours,
+    patterns_above,
+)
+from routecast.plan.placement._feasibility import even_candidate
+from routecast.plan.placement._server_load import ServerLoads
+from routecast.plan.placement._server_view import stages_of
+from routecast.plan.placement.model import Objective, PlacementProblem
+from routecast.quantity.schema import field, value
+
+
+def cable_pps(classes: Classes, first: Pattern, second: Pattern) -> float:
+    """Return the load that fills the cable from a server with one pattern to a server with another."""
+    problem = classes.problem
+    (sender, here), (receiver, there) = classes.content(first), classes.content(second)
+    cable_share = 0.0
+    for chain, share in zip(problem.chains, problem.shares, strict=True):
+        ours, theirs = (stages_of(problem, chain, share, counts) for counts in (here, there))
+        for j in range(len(chain.stages) - 1):
+            sent = ours[j].here * ours[j].arrival * ours[j].to_elsewhere
+            taken = theirs[j + 1].here * theirs[j + 1].from_elsewhere
+            if sent <= 0.0 or taken <= 0.0:
+                continue
+            if problem.balancing == "local" and chain.returns:
+                edge = problem.element(chain.stages[0])
+                others = max(edge.count * edge.ports - 1, 1)
+                cable_share += share * here[edge.name] / edge.count * there[edge.name] * edge.ports / others
+            else:
+                cable_share += ours[j].here * ours[j].arrival * theirs[j + 1].here * ours[j].to_each
+    rate_pps = line_rate_pps(problem.joined.cable_bps(sender, receiver), problem.frames.mean_bytes)
+    return rate_pps / cable_share if cable_share > 0.0 else math.inf
+
+
+def improved(
+    classes: Classes,
+    loads: ServerLoads,
+    start: Candidate,
+    *,
+    value_of: Callable[[Candidate], float],
+    left_s: Callable[[], float],
+    on_best: Callable[[float], None],
+) -> tuple[float, Candidate]:
+    """Return a candidate that no move and no exchange makes better, or the best when the time is over.
+
+    This local search serves where there are too many different elements for the exact one. It predicts a neighbour only
+    if the servers that it changes could carry more than the bottleneck. Of candidates with several equal bottlenecks,
+    the one with fewer of them is better.
+    """
+
+    def capacity_pps(pattern: Pattern) -> float:
+        return loads.capacity(*classes.content(pattern)).capacity_pps
+
+    def rank(candidate: Candidate) -> tuple[float, int]:
+        value = value_of(candidate)
+        full = sum(n for pattern, n in candidate if capacity_pps(pattern) <= value * (1.0 + 1e-9))
+        return value, -full
+
+    best, best_rank = start, rank(start)
+    on_best(best_rank[0])
+    while left_s() > 0.0:
+        before = best
+        known = dict(best)
+        for candidate in neighbours(classes, best):
+            if left_s() <= 0.0:
+                break
+            new = [pattern for pattern, number in candidate if number > known.get(pattern, 0)]
+            gone = [pattern for pattern, number in known.items() if number > dict(candidate).get(pattern, 0)]
+            at_bottleneck = any(capacity_pps(pattern) <= best_rank[0] * (1.0 + 1e-9) for pattern in gone)
+            if not at_bottleneck or min(loads.bound_pps(*classes.content(pattern)) for pattern in new) <= best_rank[0]:
+                continue
+            now = rank(candidate)
+            if now > best_rank and (now[0] > best_rank[0] * (1.0 + 1e-9) or now[1] > best_rank[1]):
+                best, best_rank = candidate, now
+                on_best(best_rank[0])
+                break
+        if best is before:
+            break
+    return best_rank[0], best
+
+
+class TooManyKinds(RoutecastError):
+    """So many elements differ that the patterns of a server cannot be listed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: too many elements differ to look for the fewest servers, watts or the least price:"
+            " give servers fewer slots, let elements of one kind be one element with a count, or ask for the most"
+            " throughput"
+        )
+
+
+@value
+class SearchResult:
+    """The best candidate."""
+
+    candidate: Candidate
+    value: float = field("Of the objective")
+    bound: float = field("No candidate has a better value")
+    seconds: float = 0.0
+    is_interrupted: bool = False
+
+
+def work_bound_pps(problem: PlacementProblem, loads: ServerLoads) -> float:
+    """Return a load that no placement exceeds: the least work of all elements on all cores at their fastest."""
+    cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
+    total = sum(
+        group.count * min(loads.work(host.name, group.name).total_s for host in problem.servers)
+        for group in problem.elements
+    )
+    ports = [
+        line_rate_pps(problem.outer_bps, problem.frames.mean_bytes) * group.count * group.ports / share
+        for chain, share in zip(problem.chains, problem.shares, strict=True)
+        for group in (problem.element(chain.stages[0]), problem.element(chain.stages[-1]))
+    ]
+    return min([cores / total if total > 0.0 else math.inf, *ports]) * (1.0 + 1e-9)
+
+
+PatternCounts = dict[int, int]
+"""How many servers carry each pattern, by the pattern's number."""
+Pair = tuple[int, int]
+Vector = NDArray[np.float64]
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class PatternCover:
+    """Integer programs (HiGHS): which patterns together hold every element once, on no more servers than there are.
+
+    The variables are how many servers of a class carry a pattern, so like servers and like elements give no different
+    solutions. ``pair_pps`` returns the load at which servers with two patterns overload the cable from the first to the
+    second. The program forbids such pairs, from the first solution that has one.
+    """
+
+    classes: Classes
+    patterns: Sequence[Pattern]
+    most_servers: int | None = None
+    pair_pps: Callable[[Pattern, Pattern], float] | None = None
+    pairs: dict[Pair, float] = dataclasses.field(default_factory=dict)
+    solved: int = 0
+    _number: dict[Pattern, int] = dataclasses.field(default_factory=dict)
+
+    def least(
+        self,
+        allowed: NDArray[np.bool_],
+        cost: Vector,
+        rate_pps: float,
+        *,
+        seconds: float,
+        extra: tuple[Vector, float] | None = None,
+    ) -> tuple[PatternCounts, float] | None:
+        """Return the cheapest cover by allowed patterns at a load, and a lower bound on its cost; None without one.
+
+        ``allowed`` and ``cost`` (of a server) are by pattern. ``extra`` is a further amount by pattern and its greatest
+        sum. Raises Undecided after ``seconds``.
+        """
+        until_s = time.perf_counter() + seconds
+        while True:
+            answer = self._solve(allowed, cost, rate_pps, until_s - time.perf_counter(), extra)
+            if answer is None or self.pairs_pps(answer[0]) >= rate_pps * (1.0 - 1e-12):
+                return answer
+
+    def any(
+        self, allowed: NDArray[np.bool_], preferred: NDArray[np.bool_], rate_pps: float, *, seconds: float
+    ) -> PatternCounts | None:
+        """Return a cover of allowed patterns at a load, of preferred ones if possible; None if there is none.
+
+        Only the fullest patterns are tried where those with fewer elements are allowed too; surplus elements are
+        removed afterwards. Raises Undecided after ``seconds``.
+        """
+        cost = (~preferred).astype(float)
+        until_s = time.perf_counter() + seconds
+        if not any(limit < rate_pps for limit in self.pairs.values()):
+            fullest = self._solve(self._fullest(allowed), cost, rate_pps, seconds, None, covers=True)
+            if fullest is None:
+                return None
+            trimmed = self._trimmed(fullest[0], allowed, preferred)
+            if trimmed is not None and self.pairs_pps(trimmed) >= rate_pps * (1.0 - 1e-12):
+                return trimmed
+        answer = self.least(allowed, cost, rate_pps, seconds=until_s - time.perf_counter())
+        return None if answer is None else answer[0]
+
+    def pairs_pps(self, chosen: Mapping[int, int]) -> float:
+        """Return the load that the cables between the chosen servers carry."""
+        if self.pair_pps is None:
+            return math.inf
+        best = math.inf
+        for pair in itertools.product(chosen, chosen):
+            if pair[0] != pair[1] or chosen[pair[0]] > 1:
+                if pair not in self.pairs:
+                    self.pairs[pair] = self.pair_pps(self.patterns[pair[0]], self.patterns[pair[1]])
+                best = min(best, self.pairs[pair])
+        return best
+
+    def _fullest(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the allowed patterns that no other allowed pattern contains."""
+        kept = np.zeros_like(allowed)
+        listed: list[int] = np.flatnonzero(allowed).tolist()
+        for host in range(len(self.classes.hosts)):
+            own = np.array([number for number in listed if self.patterns[number].host == host], dtype=np.intp)
+            if not own.size:
+                continue
+            counts = np.array([self.patterns[number].counts for number in own])
+            order = np.argsort(-counts.sum(axis=1), kind="stable")
+            own, counts = own[order], counts[order]
+            above = np.zeros((0, counts.shape[1]), dtype=counts.dtype)
+            for row, number in zip(counts, own, strict=True):
+                if not (above >= row).all(axis=1).any():
+                    above = np.vstack([above, row])
+                    kept[number] = True
+        return kept
+
+    def _trimmed(
+        self, chosen: PatternCounts, allowed: NDArray[np.bool_], preferred: NDArray[np.bool_]
+    ) -> PatternCounts | None:
+        """Return a cover without its surplus elements; None if none is found."""
+        if not self._number:
+            self._number = {pattern: number for number, pattern in enumerate(self.patterns)}
+        servers = [self.patterns[pattern] for pattern, number in chosen.items() for _ in range(number)]
+        for k, every in enumerate(self.classes.counts):
+            surplus = sum(pattern.counts[k] for pattern in servers) - every
+            while surplus > 0:
+                options = []
+                for position, pattern in enumerate(servers):
+                    if pattern.counts[k]:
+                        counts = tuple(n - (i == k) for i, n in enumerate(pattern.counts))
+                        number = self._number.get(Pattern(host=pattern.host, counts=counts), -1)
+                        if not any(counts) or (number >= 0 and allowed[number]):
+                            is_known = number < 0 or preferred[number]
+                            options.append((is_known, sum(counts), position, Pattern(host=pattern.host, counts=counts)))
+                if not options:
+                    return None
+                _, _, position, pattern = max(options, key=lambda option: option[:3])
+                servers[position] = pattern
+                surplus -= 1
+        answer: PatternCounts = {}
+        for pattern in servers:
+            if any(pattern.counts):
+                answer[self._number[pattern]] = answer.get(self._number[pattern], 0) + 1
+        return answer
+
+    def _solve(
+        self,
+        allowed: NDArray[np.bool_],
+        cost: Vector,
+        rate_pps: float,
+        seconds: float,
+        extra: tuple[Vector, float] | None,
+        *,
+        covers: bool = False,
+    ) -> tuple[PatternCounts, float] | None:
+        chosen: list[int] = np.flatnonzero(allowed).tolist()
+        column_of = {pattern: column for column, pattern in enumerate(chosen)}
+        forbidden = [
+            (column_of[first], column_of[second])
+            for (first, second), limit_pps in self.pairs.items()
+            if limit_pps < rate_pps * (1.0 - 1e-12) and first in column_of and second in column_of
+        ]
+        program = IntegerProgram(mip_rel_gap=0.0)
+        patterns = [self.patterns[pattern] for pattern in chosen]
+        columns = range(len(patterns))
+        hosts = self.classes.hosts
+        for pattern, pattern_cost in zip(patterns, cost[chosen].tolist(), strict=True):
+            program.column(float(len(hosts[pattern.host].names)), cost=pattern_cost)
+        flag = {column: program.column() for column in sorted({column for pair in forbidden for column in pair})}
+        for k, elements in enumerate(self.classes.elements):
+            counts = {column: float(pattern.counts[k]) for column, pattern in enumerate(patterns) if pattern.counts[k]}
+            every = float(len(elements.names))
+            program.row(counts, every, math.inf if covers else every)
+        for h, host in enumerate(hosts):
+            on_host = [column for column in columns if patterns[column].host == h]
+            program.row(dict.fromkeys(on_host, 1.0), 0.0, float(len(host.names)))
+        if self.most_servers is not None:
+            program.row(dict.fromkeys(columns, 1.0), 0.0, float(self.most_servers))
+        if extra is not None:
+            program.row(dict(zip(columns, extra[0][chosen].tolist(), strict=True)), -math.inf, extra[1])
+        for column, is_used in flag.items():
+            program.row({column: 1.0, is_used: -program.upper[column]}, -math.inf, 0.0)
+        for first, second in forbidden:
+            pair = {first: 1.0} if first == second else {flag[first]: 1.0, flag[second]: 1.0}
+            program.row(pair, 0.0, 1.0)
+        self.solved += 1
+        solution = program.solve(seconds)
+        if solution is None:
+            return None
+        values = zip(chosen, solution.values[: len(chosen)], strict=True)
+        return {pattern: round(value) for pattern, value in values if value > 0.5}, solution.bound
+
+
+_LEVELS = (0.92, 0.82, 0.7, 0.55, 0.4, 0.2, 0.05, 0.0)
+"""Patterns that carry less than this part of the bound by work are left out at first; a candidate that is at least as
+good without them proves that they are not needed."""
+_MOST_PATTERNS = 12_000
+_LISTING = 0.3
+"""Part of the time for listing patterns."""
+_PROGRAM_S = 2.0
+"""The longest time of a single program; a load stays undecided after it."""
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class PlacementSearch:
+    """Searches for one problem that share predictions; ``on_progress`` is called with the best value and the bound."""
+
+    problem: PlacementProblem
+    classes: Classes
+    loads: ServerLoads
+    on_progress: Callable[[float, float], None] | None = None
+    patterns: list[Pattern] = dataclasses.field(default_factory=list)
+    cover: PatternCover | None = None
+    high: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    exact: NDArray[np.bool_] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=bool))
+    begin_s: float = dataclasses.field(default_factory=time.perf_counter)
+    best: tuple[float, PatternCounts] | None = None
+    bound: float = math.inf
+
+    @property
+    def left_s(self) -> float:
+        """Time that is left."""
+        return self.problem.goal.seconds - (time.perf_counter() - self.begin_s)
+
+    def most_lossless(self) -> SearchResult | None:
+        """Return the candidate of the greatest load without overload; None if there is none."""
+        top = work_bound_pps(self.problem, self.loads)
+        self.bound = top
+        is_interrupted = False
+        try:
+            for level in _LEVELS:
+                if not self._list(level * top):
+                    return self._local_best()
+                done = self._raise_to_best(level * top)
+                if done or level == 0.0:
+                    break
+        except KeyboardInterrupt:
+            is_interrupted = True
+            if self.best is None:
+                return self._local_best(is_interrupted=True)
+        if self.best is None:
+            return self._local_best() if self.left_s <= 0.0 else None
+        return self._result(self.best[1], self.best[0], max(self.bound, self.best[0]), is_interrupted)
+
+    def _local_best(self, *, is_interrupted: bool = False) -> SearchResult | None:
+        """Return a candidate that no move makes better, for too many patterns or too little time."""
+        start = even_candidate(self.problem, self.loads)
+        if start is None:
+            return None
+        value, best = self.value_of(start) or 0.0, start
+        more_s = 0.0 if is_interrupted else max(self.left_s, 0.3 * self.problem.goal.seconds)
+        until_s = time.perf_counter() + more_s
+
+        def on_best(now: float) -> None:
+            if self.on_progress:
+                self.on_progress(now, self.bound)
+
+        try:
+            value, best = improved(
+                self.classes,
+                self.loads,
+                start,
+                value_of=lambda candidate: self.value_of(candidate) or 0.0,
+                left_s=lambda: until_s - time.perf_counter(),
+                on_best=on_best,
+            )
+        except KeyboardInterrupt:
+            is_interrupted = True
+        return SearchResult(
+            candidate=best,
+            value=value,
+            bound=max(self.bound, value),
+            seconds=time.perf_counter() - self.begin_s,
+            is_interrupted=is_interrupted,
+        )
+
+    def cheapest(self, objective: Objective, rate_pps: float, *, latency_s: float | None = None) -> SearchResult | None:
+        """Return the candidate of least cost that carries a load without overload; None if none does.
+
+        ``latency_s`` limits the sum of the mean times of a frame on its servers.
+        """
+        self.best = None
+        if not self._list(rate_pps):
+            raise TooManyKinds(self.problem.name)
+        assert self.cover is not None
+        cost = np.array([self._cost(objective, pattern, rate_pps) for pattern in range(len(self.patterns))])
+        latency_s_of = np.zeros(len(self.patterns))
+        known = np.zeros(len(self.patterns), dtype=bool)
+        bound, is_interrupted = 0.0, False
+        try:
+            while True:
+                extra = None if latency_s is None else (latency_s_of, latency_s)
+                try:
+                    answer = self.cover.least(
+                        self.high >= rate_pps * (1.0 - 1e-9), cost, rate_pps, seconds=max(self.left_s, 0.2), extra=extra
+                    )
+                except Undecided:
+                    break
+                if answer is None:
+                    break
+                chosen, bound = answer[0], max(bound, answer[1])
+                new = [pattern for pattern in chosen if not known[pattern]]
+                for pattern in new:
+                    known[pattern] = True
+                    self._predict(pattern)
+                    if self.high[pattern] >= rate_pps * (1.0 - 1e-9):
+                        cost[pattern] = self._cost(objective, pattern, rate_pps, is_exact=True)
+                        latency_s_of[pattern] = self._latency_s_of(pattern, rate_pps) if latency_s is not None else 0.0
+                holds = self.carried_pps(chosen) >= rate_pps * (1.0 - 1e-9)
+                value = sum(cost[pattern] * number for pattern, number in chosen.items())
+                if latency_s is not None:
+                    holds &= sum(latency_s_of[pattern] * number for pattern, number in chosen.items()) <= latency_s * (
+                        1 + 1e-9
+                    )
+                if holds and (self.best is None or value < self.best[0]):
+                    self.best = (float(value), chosen)
+                if self.on_progress and self.best:
+                    self.on_progress(self.best[0], bound)
+                if not new or self.left_s <= 0.0:
+                    break
+        except KeyboardInterrupt:
+            is_interrupted = True
+            if self.best is None:
+                raise
+        if self.best is None:
+            return None
+        return self._result(self.best[1], self.best[0], min(bound, self.best[0]), is_interrupted)
+
+    def _cost(self, objective: Objective, pattern: int, rate_pps: float, *, is_exact: bool = False) -> float:
+        group = self.classes.hosts[self.patterns[pattern].host].group
+        if objective == "price":
+            return group.price
+        if objective != "watts":
+            return 1.0
+        content = self.classes.content(self.patterns[pattern])
+        if is_exact:
+            return self.loads.watts(*content, rate_pps)
+        busy = self.loads.busy_at_least(*content, rate_pps)
+        return group.idle_w + (group.busy_w - group.idle_w) * min(busy / group.cores, 1.0)
+
+    def _latency_s_of(self, pattern: int, rate_pps: float) -> float:
+        """Return the mean time of a frame of the total load on a server; 0 where it is not known."""
+        prediction = self.loads.prediction(*self.classes.content(self.patterns[pattern]), rate_pps)
+        if prediction is None or not math.isfinite(prediction.latency_s):
+            return 0.0
+        return prediction.latency_s * prediction.offered_pps / rate_pps
+
+    def carried_pps(self, chosen: PatternCounts) -> float:
+        """Return the load that the chosen servers carry, by prediction."""
+        assert self.cover is not None
+        for pattern in chosen:
+            self._predict(pattern)
+        return min(self.cover.pairs_pps(chosen), *(float(self.high[pattern]) for pattern in chosen))
+
+    def value_of(self, candidate: Candidate) -> float | None:
+        """Return the objective's value of a candidate; None if it misses the target."""
+        goal, classes = self.problem.goal, self.classes
+        carried = [self.loads.capacity(*classes.content(pattern)).capacity_pps for pattern, _ in candidate]
+        if self.problem.joined.by == "cables":
+            carried += [
+                cable_pps(classes, first, second)
+                for first, number in candidate
+                for second, _ in candidate
+                if first != second or number > 1
+            ]
+        if goal.objective == "throughput":
+            return min(carried)
+        rate_pps = goal.target_pps or self.problem.offered_pps
+        if min(carried) < rate_pps * (1.0 - 1e-9):
+            return None
+        if goal.objective == "servers":
+            return float(sum(number for _, number in candidate))
+        if goal.objective == "price":
+            return sum(classes.hosts[pattern.host].group.price * number for pattern, number in candidate)
+        return sum(self.loads.watts(*classes.content(pattern), rate_pps) * number for pattern, number in candidate)
+
+    def _result(self, chosen: PatternCounts, value: float, bound: float, is_interrupted: bool) -> SearchResult:
+        return SearchResult(
+            candidate=tuple((self.patterns[pattern], number) for pattern, number in sorted(chosen.items())),
+            value=value,
+            bound=bound,
+            seconds=time.perf_counter() - self.begin_s,
+            is_interrupted=is_interrupted,
+        )
+
+    def _list(self, least_pps: float) -> bool:
+        """Add the patterns that may carry so much; return False if there are too many."""
+        try:
+            patterns = patterns_above(
+                self.classes, self.loads, least_pps, most=_MOST_PATTERNS, seconds=_LISTING * self.problem.goal.seconds
+            )
+        except TooManyPatterns:
+            return False
+        known = {pattern: number for number, pattern in enumerate(self.patterns)}
+        more = [pattern for pattern in patterns if pattern not in known]
+        high = [self.loads.bound_pps(*self.classes.content(pattern)) for pattern in more]
+        self.patterns += more
+        self.high = np.concatenate([self.high, np.array(high)])
+        self.exact = np.concatenate([self.exact, np.zeros(len(more), dtype=bool)])
+        pairs = self.cover.pairs if self.cover else {}
+        self.cover = PatternCover(
+            classes=self.classes,
+            patterns=self.patterns,
+            most_servers=self.problem.rules.most_servers,
+            pair_pps=partial(cable_pps, self.classes) if self.problem.joined.by == "cables" else None,
+            pairs=pairs,
+        )
+        return True
+
+    def _raise_to_best(self, least_pps: float) -> bool:
+        """Search among the listed patterns; return whether the best of all is known or the time is over."""
+        assert self.cover is not None
+        last, goal = self.bound, self.problem.goal
+        while True:
+            top, chosen = self._by_bounds(last)
+            # No listed patterns carry more than ``top``; those that are not listed carry less than least_pps.
+            last = min(last, top)
+            self.bound = min(self.bound, max(last, least_pps, self.best[0] if self.best else 0.0))
+            if chosen is None:
+                return self.left_s <= 0.0 or (self.best is not None and self.best[0] >= least_pps)
+            new = [pattern for pattern in chosen if not self.exact[pattern]]
+            value = self.carried_pps(chosen)
+            if self.best is None or value > self.best[0]:
+                self.best = (value, chosen)
+            if self.on_progress:
+                self.on_progress(self.best[0], self.bound)
+            if self.best[0] * (1.0 + goal.gap_ratio + 1e-12) >= self.bound:
+                return True
+            if self.left_s <= 0.0 or (not new and value < top * (1.0 - 1e-12)):
+                return True
+            if not new:
+                return self.best[0] >= least_pps
+
+    def _by_bounds(self, last: float) -> tuple[float, PatternCounts | None]:
+        """Return a load that no candidate exceeds by the bounds of its patterns, and the candidate of that load.
+
+        If the time does not suffice, the candidate carries less.
+        """
+        assert self.cover is not None
+        while True:
+            values = self._steps(last)
+            low, high = 0, len(values)  # index of the greatest value with a candidate
+            certain = 0  # values before this index certainly have none
+            best: PatternCounts | None = None
+            while low < high:
+                middle = (low + high) // 2 if best or low else 0
+                try:
+                    chosen = self._at_least(values[middle])
+                except Undecided:
+                    low = middle + 1
+                    if self.left_s <= 0.0:
+                        break
+                    continue
+                if chosen is None:
+                    certain = max(certain, middle + 1)
+                    low = middle + 1
+                else:
+                    best, high = chosen, middle
+            top = values[certain] if certain < len(values) else 0.0
+            # Cables seen meanwhile may carry loads between two of the values.
+            above = values[certain - 1] if certain else math.inf
+            if self.left_s <= 0.0 or not any(top < value < above for value in self._steps(last)):
+                return top, best
+
+    def _steps(self, last: float) -> list[float]:
+        """Return the loads at which the answer may change, the greatest first."""
+        assert self.cover is not None
+        floor = self.best[0] if self.best else 0.0
+        levels = {min(float(high_pps), last) for high_pps in self.high}
+        levels |= {limit_pps for limit_pps in self.cover.pairs.values() if math.isfinite(limit_pps)}
+        return sorted((level for level in levels if floor <= level <= last and math.isfinite(level)), reverse=True)
+
+    def _at_least(self, rate_pps: float) -> PatternCounts | None:
+        assert self.cover is not None
+        allowed = self.high >= rate_pps * (1.0 - 1e-12)
+        # Servers that are already predicted are preferred: if all are, the candidate is the answer.
+        seconds = min(max(self.left_s, 0.2), _PROGRAM_S)
+        return self.cover.any(allowed, self.exact, rate_pps, seconds=seconds)
+
+    def _predict(self, pattern: int) -> None:
+        if not self.exact[pattern]:
+            self.high[pattern] = self.loads.capacity(*self.classes.content(self.patterns[pattern])).capacity_pps
+            self.exact[pattern] = True

@@ -1,0 +1,369 @@
+"""A placement as a router and its load, and its simulation with the same seeds for all candidates.
+
+Far beyond what a router carries its forwarded rate says little, because work goes into frames that are lost later. So
+simulation also looks for what a placement carries without loss: downwards from the closed form's prediction, or upwards
+if that is carried.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Literal
+
+from routecast.errors import RoutecastError
+from routecast.evaluate.simulate import Simulate
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.offered import OfferedLoad
+from routecast.plan.placement._server_view import (
+    ChainAssembly,
+    entry_interface,
+    exit_interface,
+    function_of,
+    hashes_of,
+    machine_of,
+    merge_chains,
+    with_pins,
+)
+from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem
+from routecast.quantity.schema import field, value
+from routecast.router.model import Route, RouteKind, RouterModel
+from routecast.router.multistage import Interconnect, multistage_router
+from routecast.router.virtual.assembly import Assembly
+from routecast.router.virtual.machines import Cores, Machine, Server
+
+MAX_DIFFERENCE_RATIO = 0.05
+"""Prediction and simulation differ if they are farther apart than this part."""
+MAX_LOSS_RATIO = 0.01
+"""Part of the frames that a load "without loss" may lose in simulation, because of bursts."""
+SEEDS = (11, 12)
+_FRAMES = 30_000
+_LONGEST_S = 0.5
+_SHORTEST_S = 0.02
+_MOST_STEPS = 12
+
+
+@value
+class SimulationCheck:
+    """Prediction and simulation of a placement."""
+
+    rate: Literal["lossless", "forwarded"] = field(
+        "What ``predicted_pps`` and ``simulated_pps`` are: the greatest load without loss (in simulation: of "
+        "which at most 1 % is lost), or what is forwarded of ``offered_pps``"
+    )
+    # NaN where the simulation could not be run.
+    predicted_pps: float
+    simulated_pps: float
+    offered_pps: float = field("The file's load, or the target, frames/s")
+    # Simulated at ``offered_pps``; the latency is the mean.
+    forwarded_pps: float = math.nan
+    latency_s: float = math.nan
+    seeds: tuple[int, ...] = SEEDS
+    trouble: str = field("Why there is no simulation", default="")
+
+    @property
+    def difference_ratio(self) -> float:
+        """``simulated / predicted − 1``."""
+        return self.simulated_pps / self.predicted_pps - 1.0 if self.predicted_pps > 0.0 else math.nan
+
+    @property
+    def differs(self) -> bool:
+        """Whether prediction and simulation differ by more than 5 %."""
+        return abs(self.difference_ratio) > MAX_DIFFERENCE_RATIO
+
+
+@value
+class TrialMeans:
+    """Means over the trials of a load."""
+
+    forwarded_pps: float
+    loss_ratio: float = field("Part of the offered load that is dropped, or beyond the rate of the outer wires")
+    latency_s: float
+
+
+_Key = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[int, ...]], ...]]
+
+
+@dataclasses.dataclass(slots=True)
+class Trials:
+    """Simulations of one problem, each run once."""
+
+    problem: PlacementProblem
+    _known: dict[tuple[_Key, float, int], TrialMeans] = dataclasses.field(default_factory=dict)
+    _models: dict[_Key, RouterModel] = dataclasses.field(default_factory=dict)
+
+    def at(self, placement: ElementPlacement, rate_pps: float) -> TrialMeans:
+        """Return the means of all seeds at a load."""
+        trials = [self._trial(placement, rate_pps, seed) for seed in SEEDS]
+        latencies_s = [trial.latency_s for trial in trials if math.isfinite(trial.latency_s)]
+        return TrialMeans(
+            forwarded_pps=fmean(trial.forwarded_pps for trial in trials),
+            loss_ratio=fmean(trial.loss_ratio for trial in trials),
+            latency_s=fmean(latencies_s) if latencies_s else math.nan,
+        )
+
+    def carries(self, placement: ElementPlacement, rate_pps: float) -> bool:
+        """Return whether no seed shows loss at a load."""
+        return all(self._trial(placement, rate_pps, seed).loss_ratio <= MAX_LOSS_RATIO for seed in SEEDS)
+
+    def lossless_pps(self, placement: ElementPlacement, near_pps: float) -> float:
+        """Return the greatest load without loss, to 1 %, searched from ``near_pps`` on; 0 if there is none."""
+        low, high = near_pps, near_pps
+        for _ in range(_MOST_STEPS):
+            if not self.carries(placement, high):
+                break
+            low, high = high, 1.25 * high
+        if low == high:
+            for _ in range(_MOST_STEPS):
+                low, high = 0.5 * low, low
+                if self.carries(placement, low):
+                    break
+            else:
+                return 0.0
+        while high > 1.01 * low:
+            middle = math.sqrt(low * high)
+            if self.carries(placement, middle):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _trial(self, placement: ElementPlacement, rate_pps: float, seed: int) -> TrialMeans:
+        name = (tuple(placement.servers.items()), tuple(sorted(placement.pins.items())))
+        key = (name, rate_pps, seed)
+        if key not in self._known:
+            if name not in self._models:
+                self._models[name] = router_of(self.problem, placement)
+            if not rate_pps > 0.0:
+                raise RoutecastError("there is no load to simulate")
+            duration_s = min(max(_FRAMES / rate_pps, _SHORTEST_S), _LONGEST_S)
+            simulate = Simulate(self._models[name], seed=seed, steady_state=False)
+            trial = simulate.trial(load_of(self.problem).at(rate_pps), duration_s)
+            self._known[key] = TrialMeans(
+                forwarded_pps=trial.forwarded_pps,
+                # Load beyond the rate of the outer wires is lost, too.
+                loss_ratio=max(trial.loss_ratio, 1.0 - trial.offered_pps / rate_pps),
+                latency_s=math.nan if trial.latency is None else trial.latency.mean_s,
+            )
+        return self._known[key]
+
+
+@value
+class ElementPlacement:
+    """A server for each element, and cores for its threads."""
+
+    servers: Mapping[str, str] = field("Server by element, in the order of the file")
+    pins: Mapping[str, Cores] = field(
+        'Cores of threads (``"lb 1 vcpu 0"``, ``"lb 1 backend 0"``) that may not use all', default_factory=dict
+    )
+
+    def on(self, server: str) -> tuple[str, ...]:
+        """Return the elements on a server."""
+        return tuple(name for name, own in self.servers.items() if own == server)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Return the servers that carry elements."""
+        return tuple(dict.fromkeys(self.servers.values()))
+
+
+def router_of(problem: PlacementProblem, placement: ElementPlacement) -> RouterModel:
+    """Return the router of a placement: a multistage router, or chains of functions."""
+    servers = [group.server(name) for group in problem.servers for name in group.names if name in placement.used]
+    machines = {
+        group.name: [machine_of(group, name, placement.servers[name]) for name in group.names]
+        for group in problem.elements
+    }
+    if problem.is_multistage and not problem.joined.cables:
+        chain = problem.chains[0]
+        edge, inner = chain.stages[0], chain.stages[1]
+        model = multistage_router(
+            servers,
+            machines[edge],
+            machines[inner],
+            interconnect=Interconnect(
+                joined="switch" if problem.joined.by == "switch" else "cable", link_bps=problem.joined.link_bps
+            ),
+            balancing=problem.balancing,
+            ports_per_balancer=problem.element(edge).ports,
+            link_bps=problem.outer_bps,
+            name=problem.name,
+        )
+    else:
+        model = _chained(problem, servers, machines)
+    return with_pins(model, placement.pins)
+
+
+def load_of(problem: PlacementProblem) -> OfferedLoad:
+    """Return the load of all chains: from every port to every other one of a chain that returns."""
+    first, hashes = _first_ports(problem), hashes_of(problem)
+    flows = []
+    for chain, share in zip(problem.chains, problem.shares, strict=True):
+        edge = _numbers(problem, chain.stages[0], first)
+        pairs = [(entry, exit_) for entry in edge for exit_ in edge if entry != exit_ or len(edge) == 1]
+        if not chain.returns:
+            end = _numbers(problem, chain.stages[-1], first)[0]
+            pairs = [(entry, end) for entry in edge]
+        flows += [
+            Flow(rss_hash=value, ingress=entry, egress=exit_, weight=share / len(pairs) / hashes)
+            for entry, exit_ in pairs
+            for value in range(hashes)
+        ]
+    return OfferedLoad(
+        rate_pps=problem.offered_pps,
+        frames=problem.frames,
+        flows=FlowSet(name=f"{len(flows)} flows over all ports", flows=tuple(flows)),
+    )
+
+
+def _edges(problem: PlacementProblem) -> list[ElementGroup]:
+    names = dict.fromkeys(stage for chain in problem.chains for stage in (chain.stages[0], chain.stages[-1]))
+    return [problem.element(name) for name in names]
+
+
+def _first_ports(problem: PlacementProblem) -> dict[str, int]:
+    """Return the number of the first port of each group at an edge; ports are numbered element by element."""
+    first, number = {}, 0
+    for group in _edges(problem):
+        first[group.name] = number
+        number += group.count * group.ports
+    return first
+
+
+def _numbers(problem: PlacementProblem, name: str, first: Mapping[str, int]) -> list[int]:
+    group = problem.element(name)
+    return [first[name] + number for number in range(group.count * group.ports)]
+
+
+def _chained(
+    problem: PlacementProblem, servers: Sequence[Server], machines: Mapping[str, Sequence[Machine]]
+) -> RouterModel:
+    first = _first_ports(problem)
+    ports = [f"port {number}" for group in _edges(problem) for number in _numbers(problem, group.name, first)]
+    assemblies = [
+        _assemble_chain(problem, servers, chain, share, machines, ports, first)
+        for chain, share in zip(problem.chains, problem.shares, strict=True)
+    ]
+    routes = {port: Route(kind="per_flow", to=_chain_by_flow(problem, assemblies, port)) for port in ports}
+    return merge_chains(problem.name, assemblies, [(port, problem.outer_bps) for port in ports], routes)
+
+
+def _chain_by_flow(problem: PlacementProblem, assemblies: Sequence[ChainAssembly], port: str) -> tuple[str, ...]:
+    """Return for each flow of the load the number of its chain among those that enter by a port."""
+    chains = [part.chain.name for part in assemblies if any(entry[0] == port for entry in part.entries)]
+    numbers = []
+    first, hashes = _first_ports(problem), hashes_of(problem)
+    for chain in problem.chains:
+        edge = len(_numbers(problem, chain.stages[0], first))
+        pairs = max(edge * (edge - 1), 1) if chain.returns else edge
+        number = chains.index(chain.name) if chain.name in chains else 0
+        numbers += [str(number)] * (pairs * hashes)
+    return tuple(numbers)
+
+
+def _assemble_chain(
+    problem: PlacementProblem,
+    servers: Sequence[Server],
+    chain: Chain,
+    share: float,
+    machines: Mapping[str, Sequence[Machine]],
+    ports: Sequence[str],
+    first: Mapping[str, int],
+) -> ChainAssembly:
+    assembly = Assembly(servers)
+    by_name = {server.name: server for server in servers}
+    group_of = {name: group.name for group in problem.servers for name in group.names}
+    entries: list[tuple[str, str, float]] = []
+    takes: dict[str, str] = {}
+    last = len(chain.stages) - 1
+    for j in range(last, -1, -1):
+        group = problem.element(chain.stages[j])
+        comes_back = j == last and chain.returns
+        own = _numbers(problem, group.name, first) if group.name in first else []
+        entry_of = {}
+        for number, machine in enumerate(machines[group.name]):
+            own_ports = tuple(ports[port] for port in own[number * group.ports : (number + 1) * group.ports])
+            card = exit_interface(group, comes_back=comes_back)
+            if j == last:
+                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _spread(own_ports)
+                out = assembly.to_port(machine, interface=card, route=leave)
+                route = Route(to=(out,)) if out else leave
+            else:
+                route = _next_route(problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of)
+            function = function_of(problem, chain, j, machine, by_name[machine.server])
+            label = "back" if comes_back and group.kind != "balancer" else ""
+            entry_of[machine.name] = assembly.function(machine, function, route, label=label)
+            if j == 0:
+                for port in own_ports:
+                    entry = assembly.from_wire(
+                        machine,
+                        interface=entry_interface(group, comes_back=False),
+                        wire=port,
+                        to=entry_of[machine.name],
+                    )
+                    entries.append((port, entry, share / len(own)))
+        takes = entry_of
+    return ChainAssembly(chain=chain, assembly=assembly, entries=tuple(entries))
+
+
+def _next_route(
+    problem: PlacementProblem,
+    assembly: Assembly,
+    chain: Chain,
+    j: int,
+    machine: Machine,
+    card: int,
+    machines: Mapping[str, Sequence[Machine]],
+    takes: Mapping[str, str],
+    ports: Sequence[str],
+    first: Mapping[str, int],
+    group_of: Mapping[str, str],
+) -> Route:
+    after = problem.element(chain.stages[j + 1])
+    comes_back = j + 1 == len(chain.stages) - 1 and chain.returns
+    receivers = machines[after.name]
+    if problem.balancing == "local" and chain.returns and not comes_back:
+        receivers = [receiver for receiver in receivers if receiver.server == machine.server]
+    targets = []
+    for receiver in receivers:
+        card_in, to = entry_interface(after, comes_back=comes_back), takes[receiver.name]
+        if receiver.server == machine.server:
+            target = assembly.to_machine(machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to)
+        else:
+            target = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
+        targets.append(target)
+    if comes_back:
+        own = _numbers(problem, after.name, first)
+        by_port = [targets[own.index(port) // after.ports] if port in own else targets[0] for port in range(len(ports))]
+        return Route(kind="by_egress", to=tuple(by_port))
+    kind: RouteKind = "rss" if problem.balancing == "flow_hash" else "round_robin"
+    return Route(to=tuple(targets)) if len(targets) == 1 else Route(kind=kind, to=tuple(targets))
+
+
+def _over_wires(
+    problem: PlacementProblem,
+    assembly: Assembly,
+    sender: Machine,
+    card: int,
+    receiver: Machine,
+    card_in: int,
+    to: str,
+    group_of: Mapping[str, str],
+) -> str:
+    joined = problem.joined
+    if joined.by == "cables":
+        rate = joined.cable_bps(group_of[sender.server], group_of[receiver.server])
+        wires = [(f"{sender.server} to {receiver.server}", rate)]
+    else:
+        wires = [(f"{sender.server} to switch", joined.link_bps), (f"switch to {receiver.server}", joined.link_bps)]
+    after = assembly.from_wire(receiver, interface=card_in, wire=wires[-1][0], to=to)
+    for wire, rate in reversed(wires):
+        after = assembly.wire(wire, rate, to=after, label=f"({sender.name} to {receiver.name})")
+    label = f"{sender.name} send {card} to {receiver.name}"
+    return assembly.to_port(sender, interface=card, route=Route(to=(after,)), label=label) or after
+
+
+def _spread(targets: tuple[str, ...]) -> Route:
+    return Route(to=targets) if len(targets) == 1 else Route(kind="round_robin", to=targets)

@@ -1,0 +1,531 @@
+"""Placements as text, tables, pictures, a page and a folder (Li 2012, sec. 3.4)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from routecast.plan.placement._simulation import MAX_LOSS_RATIO, ElementPlacement
+from routecast.plan.placement.answer import PlacedElement, PlacementAnswer, PredictedCandidate
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.router.virtual.machines import Cores
+from routecast.show.figures import palette
+from routecast.show.page import Block, Drawing, Listing, Notice, Page, Prose, Section, Tile, Tiles, render_page
+from routecast.show.tables import Cell, Column, Table, percent
+
+_PINNED = {
+    "free": "every thread on every core",
+    "machines": "machines on cores of their own, as far as there are enough",
+    "threads": "each thread on one core",
+    "alone": "the heaviest machine alone on a core",
+}
+
+
+def describe_value(answer: PlacementAnswer, value: float) -> str:
+    """Return a value of the objective as text."""
+    objective = answer.problem.goal.objective
+    if objective == "throughput":
+        return describe_rate(value)
+    if objective == "servers":
+        return f"{value:.0f} server{'s' if round(value) != 1 else ''}"
+    return f"{value:.4g} W" if objective == "watts" else f"{value:,.10g}"
+
+
+def describe_figure(answer: PlacementAnswer, predicted: PredictedCandidate) -> str:
+    """Return the predicted value of a candidate as text: of throughput without loss, for all servers at once."""
+    return describe_value(answer, _figure(answer, predicted))
+
+
+def _figure(answer: PlacementAnswer, predicted: PredictedCandidate) -> float:
+    return predicted.prediction.lossless_pps if is_lossless_goal(answer) else predicted.value
+
+
+def is_lossless_goal(answer: PlacementAnswer) -> bool:
+    """Return whether the objective is throughput without loss."""
+    goal = answer.problem.goal
+    return goal.objective == "throughput" and goal.throughput == "lossless"
+
+
+def describe_placement(placement: ElementPlacement) -> str:
+    """Return which elements are on which server."""
+    return "; ".join(f"{server}: {', '.join(placement.on(server))}" for server in placement.used)
+
+
+def describe_cores(threads: Mapping[str, Cores]) -> str:
+    """Return the cores of threads as text.
+
+    Examples
+    --------
+    >>> describe_cores({"vcpu 0": (0,), "backend 0": (1,)})
+    'vcpu 0 on 0, backend 0 on 1'
+    >>> describe_cores({"vcpu 0": ()})
+    'any'
+    """
+    if not any(threads.values()):
+        return "any"
+    order = sorted(threads, key=lambda name: (not name.startswith("vcpu"), name))
+    return ", ".join(f"{name} on {'+'.join(map(str, threads[name])) or 'any'}" for name in order)
+
+
+def describe_rate(rate_pps: float) -> str:
+    """Return a rate as text.
+
+    Examples
+    --------
+    >>> describe_rate(2e6)
+    '2 Mpps'
+    >>> describe_rate(3e-291)
+    'less than 0.001 pps'
+    """
+    return "less than 0.001 pps" if 0.0 < rate_pps < 1e-3 else format_pps(rate_pps)
+
+
+def headline(answer: PlacementAnswer) -> tuple[str, ...]:
+    """Return the answer in a few lines."""
+    problem, best, goal = answer.problem, answer.best, answer.problem.goal
+    prediction = best.prediction
+    lossless, offered = describe_rate(prediction.lossless_pps), describe_rate(prediction.offered_pps)
+    lines = [f"{describe_placement(best.placement)}."]
+    if goal.objective == "throughput" and goal.throughput == "lossless":
+        lines.append(
+            f"By prediction it carries {lossless} of {problem.frames.name} without loss; of {offered} offered it"
+            f" forwards {describe_rate(prediction.forwarded_pps)}."
+        )
+    elif goal.objective == "throughput":
+        lines.append(
+            f"By prediction it forwards {describe_rate(best.value)} of {offered} of {problem.frames.name} offered;"
+            f" without loss it carries {lossless}."
+        )
+    else:
+        lines.append(
+            f"It needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name}; by prediction it"
+            f" carries {lossless} without loss."
+        )
+    lines += [*describe_decision(answer), *_describe_check(answer), *_describe_latency(answer), _describe_bound(answer)]
+    lines.append(f"Bottleneck: {prediction.bottleneck} {prediction.reason}.")
+    if answer.links:
+        link = answer.links[0]
+        lines.append(
+            f"Fullest link: {link.name}, {format_ratio(link.used_ratio)} used; it would carry"
+            f" {describe_rate(link.capacity_pps)} of load."
+        )
+    else:
+        lines.append("No frame crosses a link between servers.")
+    lines += _describe_sharing(answer)
+    servers_of: dict[str, list[str]] = {}
+    for server, choice in best.choice.items():
+        servers_of.setdefault(choice, []).append(server)
+    lines += [
+        f"Threads on {', '.join(servers)}: {_PINNED.get(choice, choice)}." for choice, servers in servers_of.items()
+    ]
+    if answer.runners_up:
+        second = answer.runners_up[0]
+        lines.append(
+            f"Next best by prediction, {answer.runners_say}: {describe_figure(answer, second)}"
+            f"{_less(answer, second)} with {describe_placement(second.placement)}."
+        )
+    return tuple(lines)
+
+
+def describe_decision(answer: PlacementAnswer) -> list[str]:
+    """Return why simulation prefers another candidate than the prediction, and whether the target is missed."""
+    goal, best, first = answer.problem.goal, answer.best, answer.predicted_best
+    lines = []
+    if answer.is_by_simulation:
+        what = f"{describe_placement(first.placement)} ({describe_pins(first)})"
+        if first.placement.servers == best.placement.servers:
+            what = f'the same servers with threads as "{describe_pins(first)}"'
+        lines.append(
+            f"Simulation decides: the closed form puts {what} first, {describe_figure(answer, first)} against"
+            f" {describe_figure(answer, best)}; simulated, {_describe_simulated(answer)}."
+        )
+    if answer.met is not False:
+        return lines
+    targets = []
+    if goal.objective != "throughput":
+        targets.append(describe_rate(answer.best.prediction.offered_pps))
+    if goal.latency_s is not None:
+        targets.append(f"a mean latency of {format_duration(goal.latency_s)}")
+    least = ""
+    if math.isfinite(answer.least_latency_s):
+        least = f"; the least mean latency of them is {format_duration(answer.least_latency_s)}"
+    how = f"none of the {answer.tried} best mappings by prediction holds it in simulation{least}"
+    if not answer.tried:
+        how = "the closed form says so"
+    elif answer.tried == 1:
+        how = f"the only mapping does not hold it in simulation{least}"
+    lines.append(f"The target is NOT MET ({' and '.join(targets)}): {how}.")
+    return lines
+
+
+def _describe_simulated(answer: PlacementAnswer) -> str:
+    best, other = answer.best.check, answer.predicted_best.check
+    goal = answer.problem.goal
+    if best is None or other is None:
+        return "the other is better"
+    if goal.objective != "throughput" or goal.latency_s is not None:
+        return (
+            f"of {describe_rate(best.offered_pps)} it forwards {describe_rate(other.forwarded_pps)} in"
+            f" {_describe_duration(other.latency_s)}, this one {describe_rate(best.forwarded_pps)} in"
+            f" {_describe_duration(best.latency_s)}"
+        )
+    what = "carries" if best.rate == "lossless" else "forwards"
+    without = " without loss" if best.rate == "lossless" else ""
+    rates = f"{describe_rate(best.simulated_pps)} against {describe_rate(other.simulated_pps)}"
+    return f"this one {what} more{without}, {rates}"
+
+
+def _describe_duration(duration_s: float) -> str:
+    return format_duration(duration_s) if math.isfinite(duration_s) else "unknown time"
+
+
+def describe_pins(predicted: PredictedCandidate) -> str:
+    """Return the ways of pinning a candidate's threads as text."""
+    return ", ".join(dict.fromkeys(predicted.choice.values())) or "free"
+
+
+def _describe_latency(answer: PlacementAnswer) -> list[str]:
+    best, limit_s = answer.best, answer.problem.goal.latency_s
+    values = []
+    if math.isfinite(best.prediction.latency_s):
+        values.append(f"predicted {format_duration(best.prediction.latency_s)}")
+    if best.check is not None and math.isfinite(best.check.latency_s):
+        values.append(f"simulated {format_duration(best.check.latency_s)}")
+    limit = "" if limit_s is None else f"; asked for: at most {format_duration(limit_s)}"
+    if not values:
+        return [] if limit_s is None else [f"Mean latency: not known{limit}."]
+    return [f"Mean latency at {describe_rate(best.prediction.offered_pps)}: {', '.join(values)}{limit}."]
+
+
+def _describe_bound(answer: PlacementAnswer) -> str:
+    bound = describe_value(answer, answer.bound)
+    only = ""
+    if answer.is_by_simulation or answer.met is False:
+        only = " That holds for the prediction only."
+    if not math.isfinite(answer.gap_ratio):
+        return "How far it is from the best by prediction is not known: nothing is proven yet."
+    first = describe_value(answer, answer.predicted_best.value)
+    # The search takes servers one by one; the figure of all includes what a server does to the next one's frames.
+    scope = "server by server, " if is_lossless_goal(answer) else ""
+    than = f" than {first}" if answer.is_by_simulation or scope else ""
+    if answer.gap_ratio <= 1e-6:
+        return f"By prediction, {scope}no mapping is better{than}: proven, {answer.bound_says}.{only}"
+    than = f" than {bound}; it is {first}" if scope else f" than {bound}"
+    return (
+        f"By prediction, {scope}no mapping is better{than} ({100.0 * answer.gap_ratio:.2g} % off),"
+        f" {answer.bound_says}.{only}"
+    )
+
+
+def _less(answer: PlacementAnswer, other: PredictedCandidate) -> str:
+    best, value = _figure(answer, answer.best), _figure(answer, other)
+    if best <= 0.0 or abs(value / best - 1.0) < 5e-4:
+        return " (as good)"
+    return f" ({100.0 * (value / best - 1.0):+.1f} %)".replace("-", "−")
+
+
+def _describe_sharing(answer: PlacementAnswer) -> list[str]:
+    """Return which elements share a server and its cores, and its cost; the least capacity first."""
+    if not answer.sharing:
+        return ["No two elements share a server."]
+    lines = []
+    for shared in answer.sharing[:3]:
+        what = "cores" if shared.share_cores else "the server, no core"
+        names = ", ".join(shared.elements[:6]) + (", …" if len(shared.elements) > 6 else "")
+        cost = ""
+        if math.isfinite(shared.apart_pps):
+            cost = (
+                f"; each alone on such a server, {describe_rate(shared.apart_pps)}"
+                f" (sharing costs {format_ratio(max(shared.cost_ratio, 0.0))})"
+            )
+        lines.append(
+            f"{names} share {what} of {shared.server}: full at {describe_rate(shared.carries_pps)} of load{cost}."
+        )
+    return lines
+
+
+def _describe_check(answer: PlacementAnswer) -> list[str]:
+    check = answer.best.check
+    if check is None:
+        return []
+    if check.trouble:
+        return [f"Not simulated: {check.trouble}."]
+    predicted, simulated = describe_rate(check.predicted_pps), describe_rate(check.simulated_pps)
+    if check.rate == "lossless":
+        text = f"Simulated, it carries {simulated} without loss (at most {format_ratio(MAX_LOSS_RATIO)} lost)"
+    else:
+        text = f"Simulated, it forwards {simulated} of {describe_rate(check.offered_pps)}"
+    text += f"; predicted {predicted}"
+    if check.differs:
+        apart = f"by {format_ratio(abs(check.difference_ratio))}"
+        if check.difference_ratio > 1.0:
+            apart = f"by a factor of {1.0 + check.difference_ratio:.3g}"
+        return [f"{text}: they DIFFER {apart}; trust the simulation."]
+    return [f"{text} (difference {format_ratio(abs(check.difference_ratio))})."]
+
+
+def elements_table(answer: PlacementAnswer) -> Table:
+    """Return all elements with server and cores, and the cost of sharing."""
+    return Table.of(
+        answer.elements,
+        Column.text("Element", "element"),
+        Column.text("Server", "server"),
+        Column.text("Cores", lambda element: describe_cores(element.threads), wrap=True, wide=True),
+        Column.text("Shares cores with", lambda element: ", ".join(element.shares_cores) or "–", wrap=True),
+        Column("Here", "kpps", ".1f", lambda element: element.carries_pps / 1e3),
+        Column("Alone", "kpps", ".1f", lambda element: element.alone_pps / 1e3),
+        Column("Less", "%", percent, "cost_ratio"),
+        name="elements",
+        title="Elements",
+        caption="What an element takes when its server is full, beside what it would take alone there: less where "
+        "others use its cores, or are full before it.",
+    )
+
+
+def mappings_table(answer: PlacementAnswer) -> Table:
+    """Return the answer, the best by prediction if it is another, and the next best, predicted and simulated."""
+    goal = answer.problem.goal
+    is_lossless = is_lossless_goal(answer)
+    first = (answer.predicted_best,) if answer.is_by_simulation else ()
+    rows: list[tuple[Cell, ...]] = []
+    for predicted in (answer.best, *first, *answer.runners_up):
+        check = predicted.check
+        predicted_pps = predicted.prediction.lossless_pps if is_lossless else predicted.prediction.forwarded_pps
+        rows.append(
+            (
+                describe_placement(predicted.placement),
+                describe_pins(predicted),
+                *(() if goal.objective == "throughput" else (describe_value(answer, predicted.value),)),
+                predicted_pps / 1e3,
+                check.simulated_pps / 1e3 if check else math.nan,
+                check.latency_s * 1e6 if check else math.nan,
+                check.simulated_pps / predicted_pps - 1.0 if check and predicted_pps > 0.0 else math.nan,
+            )
+        )
+    rate = describe_rate(answer.best.prediction.offered_pps)
+    what = (
+        f"Rates: the most that is carried without loss (simulated: at most {format_ratio(MAX_LOSS_RATIO)} lost)"
+        if is_lossless
+        else f"Rates: what is forwarded of {rate}"
+    )
+    order = "The answer, the first by prediction, and the next ones" if first else "The answer, and the next ones"
+    among = f", {answer.runners_say}" if answer.runners_up else ""
+    return Table(
+        name="mappings",
+        title="Mappings",
+        caption=f"{order} by prediction{among}. {what}. Latency: simulated mean at {rate}.",
+        columns=(
+            Column.text("Mapping", wrap=True),
+            Column.text("Threads", wrap=True),
+            *(() if goal.objective == "throughput" else (Column("Value"),)),
+            Column("Predicted", "kpps", ".1f"),
+            Column("Simulated", "kpps", ".1f"),
+            Column("Latency", "us", ".1f"),
+            Column("Differs", "%", percent),
+        ),
+        rows=tuple(rows),
+        strong=frozenset({0}),
+    )
+
+
+def links_table(answer: PlacementAnswer) -> Table:
+    """Return the links between servers, the fullest first."""
+    return Table.of(
+        answer.links,
+        Column.text("Link", "name"),
+        Column("Used", "%", percent, "used_ratio"),
+        Column("Full at", "kpps", ".1f", lambda link: link.capacity_pps / 1e3),
+        name="links",
+        title="Links between servers",
+        caption=f"At {describe_rate(answer.best.prediction.offered_pps)}; the first is the narrowest.",
+    )
+
+
+_BOX_PX, _GAP_PX, _PAD_PX, _ROW_PX = 232, 24, 10, 17
+_WIDTH_PX = 790
+_LETTER_PX = 6.1
+
+
+def placement_svg(answer: PlacementAnswer) -> str:
+    """Return the picture as an SVG document that follows the reader's light or dark setting."""
+    problem, placement = answer.problem, answer.best.placement
+    hosts = {name: group for group in problem.servers for name in group.names}
+    kinds = [group.name for group in problem.elements]
+    colours = dict(zip(kinds, palette(len(kinds), ordered=False), strict=True))
+    colour_of = {name: colours[group.name] for group in problem.elements for name in group.names}
+    columns = max((_WIDTH_PX + _GAP_PX) // (_BOX_PX + _GAP_PX), 1)
+    parts: list[str] = []
+    left, top, tallest = 0, 28, 0
+    for number, server in enumerate(placement.used):
+        elements = [element for element in answer.elements if element.server == server]
+        if number and number % columns == 0:
+            left, top, tallest = 0, top + tallest + _GAP_PX, 0
+        body, height = _server(answer, server, hosts[server].cores, elements, colour_of, left, top)
+        parts += body
+        left, tallest = left + _BOX_PX + _GAP_PX, max(tallest, height)
+    top += tallest + 26
+    for link in answer.links[:12]:
+        width = 180.0 * min(link.used_ratio, 1.0)
+        hot = "#c8524a" if link.used_ratio > 0.999 else "#3f6fb5"
+        text = f"{link.name}: {format_ratio(link.used_ratio)} used, full at {format_pps(link.capacity_pps)}"
+        parts += [
+            f'<rect x="0" y="{top - 10}" width="180" height="11" class="b"/>',
+            f'<rect x="0" y="{top - 10}" width="{width:.1f}" height="11" fill="{hot}"/>',
+            f'<text x="190" y="{top}">{escape(text)}</text>',
+        ]
+        top += 20
+    title = f"{problem.name}, {problem.frames.name}"
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 0 {_WIDTH_PX + 4} {top}" role="img"'
+            f' aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="11">',
+            "<style>text{fill:#3a3f47}.b{fill:none;stroke:#8889}.c{fill:#8881;stroke:#8886}"
+            "@media(prefers-color-scheme:dark){text{fill:#c3c8d0}}</style>",
+            f'<text x="0" y="14" font-size="13" font-weight="600">{escape(title)}</text>',
+            *parts,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _server(
+    answer: PlacementAnswer,
+    server: str,
+    cores: int,
+    elements: list[PlacedElement],
+    colour_of: dict[str, str],
+    left: int,
+    top: int,
+) -> tuple[list[str], int]:
+    by_core: dict[int | None, list[tuple[str, str]]] = {core: [] for core in range(cores)}
+    anywhere: list[tuple[str, str]] = []
+    for element in elements:
+        for thread, pin in element.threads.items() or [("", ())]:
+            where = anywhere if len(pin) != 1 else by_core[pin[0]]
+            beside = f" ({'+'.join(map(str, pin))})" if len(pin) > 1 else ""
+            where.append((colour_of[element.element], f"{element.element} {thread}{beside}".strip()))
+    used = answer.best.prediction.used_ratio(server)
+    capacity = answer.best.prediction.capacity_pps(server)
+    full = f", full at {format_pps(capacity)}" if math.isfinite(capacity) else ""
+    rows = [(f"core {core}", own) for core, own in by_core.items() if own]
+    idle = [str(core) for core, own in by_core.items() if not own]
+    if anywhere:
+        rows.append(("any core", anywhere))
+    elif idle:
+        rows.append((f"core {', '.join(idle)}: no thread", []))
+    body, at = [], top + 44
+    for label, own in rows:
+        height = 8 + _ROW_PX * max(len(own) + 1, 1)
+        body.append(
+            f'<rect x="{left + _PAD_PX}" y="{at}" width="{_BOX_PX - 2 * _PAD_PX}" height="{height}" rx="3" class="c"/>'
+        )
+        body.append(f'<text x="{left + 2 * _PAD_PX}" y="{at + 15}">{escape(label)}</text>')
+        for number, (colour, text) in enumerate(own):
+            y = at + 15 + _ROW_PX * (number + 1)
+            body.append(
+                f'<rect x="{left + 2 * _PAD_PX}" y="{y - 9}" width="9" height="9" fill="{colour}"/>'
+                f'<text x="{left + 2 * _PAD_PX + 14}" y="{y}">{escape(_short(text))}</text>'
+            )
+        at += height + 6
+    height = at - top + 4
+    head = [
+        f'<rect x="{left}" y="{top}" width="{_BOX_PX}" height="{height}" rx="5" class="b"/>',
+        f'<text x="{left + _PAD_PX}" y="{top + 17}" font-weight="600">{escape(server)}</text>',
+        f'<text x="{left + _PAD_PX}" y="{top + 34}">{escape(f"{format_ratio(used)} busy{full}")}</text>',
+    ]
+    return [*head, *body], height
+
+
+def _short(text: str) -> str:
+    most = int((_BOX_PX - 4 * _PAD_PX - 14) / _LETTER_PX)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def placement_page(answers: Sequence[PlacementAnswer]) -> Page:
+    """Return the page of a file's placements."""
+    first = answers[0]
+    problem = first.problem
+    elements = ", ".join(f"{group.count} {group.name}" for group in problem.elements)
+    servers = ", ".join(f"{group.number} {group.name}" for group in problem.servers)
+    return Page(
+        title=f"Placement: {problem.name}",
+        question=f"Where to put {elements} on {servers}, and on which cores?",
+        answer=" ".join(
+            f"{answer.problem.frames.name}: {describe_placement(answer.best.placement)}"
+            f" ({describe_figure(answer, answer.best)})."
+            for answer in answers
+        ),
+        sections=tuple(_section(number, answer) for number, answer in enumerate(answers)),
+        made=(
+            ("objective", problem.goal.objective),
+            ("throughput", problem.goal.throughput),
+            ("offered load", format_pps(problem.offered_pps)),
+            ("balancing", problem.balancing),
+            ("technologies", ", ".join(dict.fromkeys(group.technology.name for group in problem.servers))),
+        ),
+    )
+
+
+def _section(number: int, answer: PlacementAnswer) -> Section:
+    lines = headline(answer)
+    check = answer.best.check
+    blocks: list[Block] = [
+        Tiles(
+            (
+                Tile(describe_figure(answer, answer.best), answer.problem.goal.objective),
+                Tile(describe_value(answer, answer.bound), "by prediction no mapping is better", answer.bound_says),
+                Tile(format_pps(answer.by_work), "work alone allows", "no contention at all"),
+            )
+        ),
+        Prose(lines[1:]),
+        Drawing(
+            svg=placement_svg(answer),
+            caption="Servers with their cores and the threads on them; links between servers with their load.",
+        ),
+        mappings_table(answer),
+        elements_table(answer),
+    ]
+    if check is not None and check.differs:
+        text = "The closed form and the simulation of the best mapping differ by more than 5 %; trust the simulation."
+        blocks.insert(0, Notice(mood="fair", title="Prediction and simulation differ", text=text))
+    decided = describe_decision(answer)
+    if decided:
+        title, text = "Simulation puts another mapping first", " ".join(decided)
+        if answer.met is False:
+            blocks.insert(0, Notice(mood="bad", title="The target is not met", text=text))
+        else:
+            blocks.insert(0, Notice(mood="fair", title=title, text=text))
+    if answer.links:
+        blocks.append(links_table(answer))
+    if answer.notes:
+        blocks.append(Listing(title="Notes", entries=answer.notes))
+    return Section(anchor=f"placement-{number}", title=answer.problem.frames.name, lead=lines[0], blocks=tuple(blocks))
+
+
+def answers_json(answers: Sequence[PlacementAnswer]) -> dict[str, object]:
+    """Return all answers as one document."""
+    return {"name": answers[0].problem.name, "answers": [answer.to_json() for answer in answers]}
+
+
+def write_placement(answers: Sequence[PlacementAnswer], out: Path) -> None:
+    """Write ``placement.json``, ``elements.csv``, ``figures/*.svg`` and ``report.html`` to a folder."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    text = json.dumps(answers_json(answers), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (out / "placement.json").write_text(text, encoding="utf-8")
+    for answer in answers:
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", answer.problem.frames.name).strip("-").lower()
+        (out / "figures" / f"placement-{stem}.svg").write_text(placement_svg(answer), encoding="utf-8")
+    with (out / "elements.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["frames", "element", "server", "cores", "carries_pps", "alone_pps"])
+        for answer in answers:
+            for element in answer.elements:
+                row = [answer.problem.frames.name, element.element, element.server, describe_cores(element.threads)]
+                writer.writerow([*row, f"{element.carries_pps:.6g}", f"{element.alone_pps:.6g}"])
+    (out / "report.html").write_text(render_page(placement_page(answers)), encoding="utf-8")

@@ -1,0 +1,378 @@
+"""Settings: the ways to run a router that its file offers, and the router run in one of them.
+
+Candidates: every setting that a router file offers, with the router that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.load.frames import FrameMix
+from routecast.quantity import format_duration, format_frequency, format_power
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
+from routecast.router.files import build_router
+from routecast.router.model import (
+    Activation,
+    ActivationKind,
+    PowerDraw,
+    ResourcePool,
+    RouterModel,
+    SleepState,
+    TaskUnit,
+)
+from routecast.router.variants import vary
+
+_MOST = 100_000
+
+
+@value
+class Candidate:
+    """A setting and the router that is run so."""
+
+    setting: Setting
+    model: RouterModel
+
+
+def candidates(
+    document: Mapping[str, Any],
+    model: RouterModel,
+    choices: Choices,
+    *,
+    subject: str = "router file",
+    folder: Path | None = None,
+    frames: FrameMix | None = None,
+) -> tuple[Candidate, ...]:
+    """Return every setting of ``choices`` that makes a router, in order: fewer cores, lower clock, deeper sleep first.
+
+    Where polling task units hold all working cores, no core sleeps, and one setting stands for all depths of sleep.
+
+    ``document``: what the router file says; ``model``: the router that it describes; ``subject`` and ``folder``: as of
+    :func:`routecast.router.files.parse_router`; ``frames``: as of :func:`routecast.router.files.read_router_and_load`.
+    Raises ModelProblem: there are too many settings to enumerate, or none that makes a router.
+    """
+    count = len(choices.cores) * len(choices.frequencies_hz) * len(choices.sleeps) * len(choices.activations)
+    if count > _MOST:
+        message = f"{count:,} settings; at most {_MOST:,} are enumerated: give fewer P-states or times of lingering"
+        raise ModelProblem(subject, [Problem("power", message)])
+    offered: list[Candidate] = []
+    refused: list[Problem] = []
+    for cores in choices.cores:
+        base = _on_cores(document, model, choices, cores, subject=subject, folder=folder, frames=frames)
+        for frequency_hz in choices.frequencies_hz:
+            for activation, linger_s in choices.activations:
+                for depth, sleep in enumerate(reversed(choices.sleeps)):
+                    setting = Setting(
+                        cores=cores, frequency_hz=frequency_hz, sleep=sleep, activation=activation, linger_s=linger_s
+                    )
+                    try:
+                        variant = set_up(base, choices.pool, setting, units=choices.units)
+                    except ModelProblem as problem:
+                        refused += problem.problems
+                        break  # the same for every depth of sleep
+                    if depth == 0 and len(choices.sleeps) > 1 and _polled_units(variant, choices.pool) >= cores:
+                        awake = Setting(cores=cores, frequency_hz=frequency_hz, activation=activation)
+                        variant = set_up(base, choices.pool, awake, units=choices.units)
+                        offered.append(Candidate(setting=awake, model=variant))
+                        break
+                    offered.append(Candidate(setting=setting, model=variant))
+    if not offered:
+        raise ModelProblem(subject, list(dict.fromkeys(refused)))
+    return tuple(offered)
+
+
+def _on_cores(
+    document: Mapping[str, Any],
+    model: RouterModel,
+    choices: Choices,
+    cores: int,
+    *,
+    subject: str,
+    folder: Path | None,
+    frames: FrameMix | None,
+) -> RouterModel:
+    """Return the router with so many working units in its forwarding pool, and no others."""
+    builder = document.get("builder")
+    if builder is None and cores == choices.units:
+        return model
+    if builder == "multicore":
+        overrides: dict[str, object] = {"cores": cores, "units": cores}
+    elif builder is not None:
+        overrides = {"cores": cores}
+    else:
+        overrides = {f"pool[{choices.pool}].units": cores}
+        for number, task in enumerate(model.tasks):
+            for need in task.needs:
+                if need.pool == choices.pool and need.units * task.parallel > cores:
+                    overrides[f"task[{number}].parallel"] = max(cores // need.units, 1)
+    return build_router(vary(document, overrides, subject=subject), subject=subject, folder=folder, frames=frames)[0]
+
+
+def _polled_units(model: RouterModel, pool: str) -> int:
+    """Units of a pool that polling task units hold for good."""
+    return sum(
+        need.units * task.parallel
+        for task in model.tasks
+        if task.activation.kind == "polling"
+        for need in task.needs
+        if need.pool == pool
+    )
+
+
+ActivationChoice = Literal["as given", "dedicated", "polling", "interrupt"]
+
+AS_GIVEN: ActivationChoice = "as given"
+"""The activation of each task unit stays as the file has it."""
+
+
+@value
+class Setting:
+    """What is chosen: how many cores work, at which clock, how deep they may sleep, and what makes them work."""
+
+    cores: int = field(
+        "Units of the forwarding pool that work; the others are parked in the deepest state that the pool has"
+    )
+    frequency_hz: float | None = field(
+        "Clock of the pool, Hz; None where the file gives none to choose from", default=None
+    )
+    sleep: str = field("Deepest C-state that working cores may enter when idle; empty: none", default="")
+    activation: ActivationChoice = field("Of the task units on the pool", default=AS_GIVEN)
+    linger_s: float = field(
+        "Of interrupt activation: time of polling on before interrupts are enabled again, s; more than 0 is adaptive",
+        default=0.0,
+    )
+
+    @property
+    def mode(self) -> str:
+        """The activation in one word: ``polling``, ``interrupt``, ``adaptive``, …"""
+        return "adaptive" if self.activation == "interrupt" and self.linger_s > 0.0 else self.activation
+
+    def __str__(self) -> str:
+        parts = [f"{self.cores} core{'s' if self.cores > 1 else ''}"]
+        if self.frequency_hz is not None:
+            parts.append(format_frequency(self.frequency_hz))
+        parts.append(f"sleep to {self.sleep}" if self.sleep else "no sleep")
+        if self.activation != AS_GIVEN:
+            linger = f" {format_duration(self.linger_s)}" if self.mode == "adaptive" else ""
+            parts.append(self.mode + linger)
+        return ", ".join(parts)
+
+
+def parked_name(pool: str) -> str:
+    """Return the name of the pool of the units of ``pool`` that are parked."""
+    return f"{pool} parked"
+
+
+def set_up(model: RouterModel, pool: str, setting: Setting, *, units: int) -> RouterModel:
+    """Return a router that is run as a setting says, except for the number of cores, which ``model`` has already.
+
+    ``model``: its pool ``pool`` has ``setting.cores`` units; ``pool``: the forwarding pool; ``units``: units of the
+    pool in the machine; those beyond ``setting.cores`` stand in a pool of their own without work. Raises ModelProblem:
+    the router cannot be run so, e.g. because polling task units would hold units that others need.
+    """
+    if setting.frequency_hz is not None:
+        from routecast.router.performance import at_frequency
+
+        model = at_frequency(model, setting.frequency_hz, pool=pool)
+    pools: list[ResourcePool] = []
+    for each_pool in model.pools:
+        if each_pool.name != pool or each_pool.power is None:
+            pools.append(each_pool)
+            continue
+        pools.append(replace(each_pool, power=replace(each_pool.power, sleep=_allowed(each_pool.power, setting.sleep))))
+        if units > each_pool.units:
+            parked_w = parked_power_w(each_pool.power)
+            draw = PowerDraw(active_w=parked_w, idle_w=parked_w, scope=each_pool.power.scope)
+            pools.append(ResourcePool(name=parked_name(pool), units=units - each_pool.units, power=draw))
+    tasks = tuple(_activated(task, pool, setting) for task in model.tasks)
+    return replace(model, pools=tuple(pools), tasks=tasks)
+
+
+def parked_power_w(power: PowerDraw) -> float:
+    """Return what a parked unit draws: the least of any state without work."""
+    idle = [power.idle_w, *(state.idle_w for state in power.performance)]
+    return min([*idle, *(state.power_w for state in power.sleep)])
+
+
+def _allowed(power: PowerDraw, deepest: str) -> tuple[SleepState, ...]:
+    names = [state.name for state in power.sleep]
+    return power.sleep[: names.index(deepest) + 1] if deepest else ()
+
+
+def _activated(task: TaskUnit, pool: str, setting: Setting) -> TaskUnit:
+    if setting.activation == AS_GIVEN or all(need.pool != pool for need in task.needs):
+        return task
+    given = task.activation
+    if setting.activation == "interrupt":
+        return replace(task, activation=replace(given, kind="interrupt", linger_s=setting.linger_s))
+    # Wake-ups and lingering are of interrupts alone.
+    kind: ActivationKind = "polling" if setting.activation == "polling" else "dedicated"
+    return replace(task, activation=replace(given, kind=kind, linger_s=0.0, wakeup=None))
+
+
+def odd_states(pool: str, power: PowerDraw) -> list[str]:
+    """Return a note for each P-state and C-state that is worse than the next one in what it should be better in.
+
+    A lower clock should not draw more than a higher one, and a deeper sleep should not take less time to leave than
+    the one before it. (A deeper sleep that draws more is refused where files are read.) Such states are not wrong in
+    themselves: they are tried like the others.
+    """
+    notes = []
+    states = sorted(power.performance, key=lambda state: state.frequency_hz)
+    for slow, fast in pairwise(states):
+        for name, slow_w, fast_w in (("active", slow.active_w, fast.active_w), ("idle", slow.idle_w, fast.idle_w)):
+            if slow_w > fast_w:
+                clocks = f"{format_frequency(slow.frequency_hz)} is slower than {format_frequency(fast.frequency_hz)}"
+                notes.append(
+                    f'pool "{pool}": {clocks} and draws more when {name}, {format_power(slow_w)} against '
+                    f"{format_power(fast_w)}; look whether the watts are exchanged"
+                )
+    for light, deep in pairwise(power.sleep):
+        if deep.exit_s < light.exit_s:
+            notes.append(
+                f'pool "{pool}": {deep.name} is deeper than {light.name} and is left sooner, in '
+                f"{format_duration(deep.exit_s)} against {format_duration(light.exit_s)}; look whether the times are "
+                "exchanged"
+            )
+    return notes
+
+
+_LINGER_MULTIPLES = (1.0, 5.0)
+
+
+@value
+class Choices:
+    """What may be chosen for a router."""
+
+    pool: str = field("The forwarding pool")
+    units: int = field("Its units in the machine")
+    cores: tuple[int, ...] = field("Numbers of them that may work")
+    frequencies_hz: tuple[float | None, ...] = field("Clocks, Hz; ``(None,)`` where there is nothing to choose")
+    sleeps: tuple[str, ...] = field("Deepest C-states allowed, from none (empty) to all")
+    activations: tuple[tuple[ActivationChoice, float], ...] = field("Activation and lingering, seconds")
+    notes: tuple[str, ...] = field(
+        "What is not offered, why, and what to add to the file; and power states that look exchanged", default=()
+    )
+
+
+def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()) -> Choices:
+    """Return what a router offers to choose from.
+
+    ``model``: as its file describes it; ``is_built``: whether a builder made it, which makes it for any number of
+    cores; ``pool``: the forwarding pool; empty for the only one whose watts the file gives; ``lingers_s``: times of
+    lingering to try. None given: that of the file, and for each of the deepest C-states the time for which a core at
+    active power costs what a wake-up costs, once and five times. (A wait as long as the price of not waiting costs at
+    most twice what hindsight would: Karlin et al., Algorithmica 11, 1994.). Raises ModelProblem: no pool has power
+    states, or several have and none is named.
+    """
+    chosen = _forwarding_pool(model, pool)
+    tasks = [task for task in model.tasks if any(need.pool == chosen.name for need in task.needs)]
+    notes: list[str] = []
+    assert chosen.power is not None
+    if not chosen.power.sleep:
+        notes.append(
+            f'no C-states: pool "{chosen.name}" has none; add sleep = [{{ name = "C1", power = …, exit = … }}] '
+            "to its power"
+        )
+    notes += odd_states(chosen.name, chosen.power)
+    return Choices(
+        pool=chosen.name,
+        units=chosen.units,
+        cores=_cores(chosen, tasks, notes, is_built=is_built),
+        frequencies_hz=_frequencies(chosen, tasks, notes),
+        sleeps=("", *(state.name for state in chosen.power.sleep)),
+        activations=_activations(chosen, tasks, notes, lingers_s),
+        notes=tuple(notes),
+    )
+
+
+def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
+    subject = f"router {model.name!r}"
+    names = [pool.name for pool in model.pools]
+    if name and name not in names:
+        raise ModelProblem(subject, [Problem("pool", f'"{name}" is no pool: {did_you_mean(name, names)}')])
+    metered = [pool for pool in model.pools if pool.power is not None and name in ("", pool.name)]
+    if not metered:
+        where = f'pool "{name or (names[0] if names else "cpu")}"'
+        message = (
+            f'{where} has no power states, so no setting draws more than another; add to it power = {{ active = "… W", '
+            'idle = "… W", sleep = [{ name = "C1", power = "… W", exit = "… us" }], performance = [{ frequency = '
+            '"… GHz", active = "… W", idle = "… W" }] } with the watts that you measured'
+        )
+        raise ModelProblem(subject, [Problem("power", message)])
+    if len(metered) > 1:
+        several = ", ".join(f'"{pool.name}"' for pool in metered)
+        raise ModelProblem(subject, [Problem("pool", f"several have power states: {several}; name one (--pool)")])
+    return metered[0]
+
+
+def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool) -> tuple[int, ...]:
+    every = tuple(range(1, pool.units + 1))
+    if is_built or pool.units == 1:
+        return every
+    reason = ""
+    if any(task.pin for task in tasks):
+        reason = "its task units are pinned to units"
+    elif pool.unit_speed_ratio:
+        reason = "its units differ in speed"
+    if reason:
+        notes.append(f"all {pool.units} cores work: {reason}; a file with a builder can be run on fewer")
+        return (pool.units,)
+    return every
+
+
+def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]) -> tuple[float | None, ...]:
+    assert pool.power is not None
+    if not pool.power.performance:
+        notes.append(
+            f'one clock: pool "{pool.name}" has no P-states; '
+            "add performance = [{ frequency = …, active = …, idle = … }] to its power"
+        )
+        return (None,)
+    costs = [task.service for task in tasks if task.needs[0].pool == pool.name]
+    if not any(cost.per_packet_cycles or cost.per_byte_cycles or cost.per_batch_cycles for cost in costs):
+        notes.append("one clock: all costs are given as times, which no clock changes; give them in cycles")
+        return (None,)
+    offered = sorted(state.frequency_hz for state in pool.power.performance)
+    if pool.frequency_hz is not None and pool.frequency_hz not in offered:
+        own = format_frequency(pool.frequency_hz)
+        notes.append(f'clock: {own}, at which pool "{pool.name}" runs, is none of its P-states and is not tried')
+    return tuple(offered)
+
+
+def _activations(
+    pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], lingers_s: Sequence[float]
+) -> tuple[tuple[ActivationChoice, float], ...]:
+    given = {task.activation.kind for task in tasks}
+    if len(given) != 1:
+        notes.append("activation as given: the task units of the pool are activated in several ways")
+        return ((AS_GIVEN, 0.0),)
+    activation = tasks[0].activation
+    is_costed = activation.interrupt_cost_s > 0.0 or activation.moderation_s > 0.0
+    if given == {"dedicated"} or (given == {"polling"} and not is_costed):
+        notes.append(
+            f"no interrupts: activation is {activation.kind}, and the file says nothing of what an interrupt costs; "
+            'give activation = { kind = "interrupt", interrupt_cost = … }'
+        )
+        kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if given == {"dedicated"} else ("polling",)
+        return tuple((kind, 0.0) for kind in kinds)
+    lingers = sorted({*lingers_s} or _lingers(pool, activation))
+    return (("polling", 0.0), ("interrupt", 0.0), *(("interrupt", linger) for linger in lingers if linger > 0.0))
+
+
+def _lingers(pool: ResourcePool, activation: Activation) -> set[float]:
+    """Return times worth trying: the file's own, and what a wake-up costs as time at active power."""
+    assert pool.power is not None
+    active_w = max(pool.power.active_w, 1e-9)
+    woken_s = activation.interrupt_cost_s
+    if activation.wakeup is not None:
+        woken_s += activation.wakeup.average_s
+    costs = [woken_s]
+    costs += [woken_s + state.exit_s + state.wake_energy_j / active_w for state in pool.power.sleep]
+    times = {float(f"{cost * multiple:.2g}") for cost in costs[-2:] for multiple in _LINGER_MULTIPLES}
+    return {activation.linger_s, *times} - {0.0}

@@ -1,0 +1,125 @@
+"""What a trial counted: the tester's outcomes added up over streams and slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from routecast.evaluate.trial import Delay
+
+_QUANTILES = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One request to the tester: what it found, when it began within the trial, and for how long it sent."""
+
+    outcome: Mapping[str, Any]
+    from_s: float
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Sums over streams and slices; times are seconds from the start of the trial, NaN where there is nothing."""
+
+    intended_frames: int
+    sent_frames: int
+    received_frames: int
+    lost_frames: int
+    duplicated_frames: int
+    reordered_frames: int
+    corrupted_frames: int
+    foreign_frames: int
+    received_bytes: int
+    first_loss_s: float
+    last_loss_s: float
+    longest_gap_s: float
+    longest_gap_at_s: float
+    latency: Delay | None
+    delay_variation: Delay | None
+
+
+def windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
+    """Return when the counted frames of each slice were sent, on the monotonic clock."""
+    begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
+    return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
+
+
+def counted(slices: Sequence[Slice]) -> Counted:
+    """Add up the outcomes of a trial."""
+    streams = [(part, stream) for part in slices for stream in part.outcome["streams"]]
+
+    def total(name: str) -> int:
+        return sum(int(stream[name]) for _, stream in streams)
+
+    def instants(name: str) -> list[float]:
+        return [part.from_s + float(stream[name]) for part, stream in streams if stream.get(name) is not None]
+
+    gaps = [
+        (float(stream["longest_gap_s"]), part.from_s + float(stream["longest_gap_at_s"])) for part, stream in streams
+    ]
+    gap, gap_at = max(gaps, default=(math.nan, math.nan))
+    latency = _delay([stream["latency"] for _, stream in streams if stream.get("latency")])
+    return Counted(
+        intended_frames=total("intended_frames"),
+        sent_frames=total("sent_frames"),
+        received_frames=total("received_frames"),
+        lost_frames=total("lost_frames"),
+        duplicated_frames=total("duplicated_frames"),
+        reordered_frames=total("reordered_frames"),
+        corrupted_frames=total("corrupted_frames"),
+        foreign_frames=sum(int(part.outcome["foreign_frames"]) for part in slices),
+        received_bytes=total("received_bytes"),
+        first_loss_s=min(instants("first_loss_s"), default=math.nan),
+        last_loss_s=max(instants("last_loss_s"), default=math.nan),
+        longest_gap_s=gap,
+        longest_gap_at_s=gap_at,
+        latency=latency,
+        delay_variation=_variation(latency),
+    )
+
+
+def _delay(parts: Sequence[Mapping[str, Any]]) -> Delay | None:
+    """Return the delay of all frames; quantiles come from the histograms added up."""
+    parts = [part for part in parts if part["count"]]
+    if not parts:
+        return None
+    frames = sum(int(part["count"]) for part in parts)
+    if len(parts) == 1:
+        hdr = str(parts[0].get("hdr_base64", ""))
+        quantiles = {name: float(parts[0][name]) for name in _QUANTILES}
+    else:
+        from routecast import _core
+
+        hdr = _core.hdr_merged([str(part["hdr_base64"]) for part in parts])
+        quantiles = dict(zip(_QUANTILES, _core.hdr_quantiles_s(hdr, list(_QUANTILES.values())), strict=True))
+    method = f"HDR histogram of {frames:,} frames, from the stamp before the wire to the receiver"
+    return Delay(
+        mean_s=math.fsum(float(part["mean_s"]) * int(part["count"]) for part in parts) / frames,
+        min_s=min(float(part["min_s"]) for part in parts),
+        max_s=max(float(part["max_s"]) for part in parts),
+        method=f"{method} (RFC 1242 sec. 3.8)",
+        hdr_base64=hdr,
+        **quantiles,
+    )
+
+
+def _variation(latency: Delay | None) -> Delay | None:
+    """Return RFC 5481 sec. 4.2: each delay minus the least one, whose distribution is the delay's, moved."""
+    if latency is None:
+        return None
+    least = latency.min_s
+    return Delay(
+        mean_s=latency.mean_s - least,
+        min_s=0.0,
+        # A quantile is that of a bucket, whose middle may lie below the exact least value.
+        p50_s=max(latency.p50_s - least, 0.0),
+        p90_s=max(latency.p90_s - least, 0.0),
+        p99_s=max(latency.p99_s - least, 0.0),
+        p999_s=max(latency.p999_s - least, 0.0),
+        max_s=latency.max_s - least,
+        method="latency minus its least value (RFC 5481 sec. 4.2)",
+    )

@@ -1,0 +1,269 @@
+"""A test bed of real interfaces, joined by cables to a device under test that stands there already."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.testbed._links import LinkReader, LinkState
+from routecast.testbed.addresses import BENCHMARKING_RANGES, PortAddresses, is_benchmarking_address, port_addresses
+from routecast.testbed.bed import Bed, TesterPort
+from routecast.testbed.checks import FOR_SENDING, require
+from routecast.testbed.document import InterfacePort, InterfacesFile
+from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
+from routecast.testbed.netns import FOLDER
+from routecast.testbed.settings import change_link
+from routecast.testbed.state import BedState
+
+OVERRIDE = "--i-own-this-network"
+"""The option with which a user takes the responsibility."""
+
+_IDLE_S = 0.5
+_LINK_LOCAL = ("fe80:", "169.254.")
+_UNKNOWN_SPEEDS = (-1, 0, 65_535, 4_294_967_295)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortFacts:
+    """What an interface is.
+
+    Is it safe to send here? What an interface must be before frames of a test leave by it (RFC 6815: in a lab only).
+    """
+
+    interface: str
+    netns: str | None
+    mac: str
+    mtu: int
+    is_up: bool
+    driver: str
+
+
+def inspect_ports(
+    ports: list[tuple[str | None, str]], *, own_network: bool, idle_s: float = _IDLE_S
+) -> tuple[PortFacts, ...]:
+    """Look at interfaces before anything is sent.
+
+    ``own_network``: the user says that the network is theirs: default routes, addresses and other traffic are no
+    reasons to refuse; ``idle_s``: how long counters are watched. Raises FileProblem: an interface is not there, is used
+    for something else, or carries what does not belong to a test; all reasons.
+    """
+    problems: list[Problem] = []
+    before = _links(ports, problems)
+    if problems:
+        raise FileProblem("test bed", problems)
+    if not own_network:
+        time.sleep(idle_s)
+        after = _links(ports, problems)
+        for number, (port, old, new) in enumerate(zip(ports, before, after, strict=True)):
+            for reason in _reasons(port, old, new, idle_s):
+                problems.append(Problem(f"port[{number}].interface", f"{port[1]} {reason}"))
+    if problems:
+        what = f"frames of a test may do harm there (RFC 6815); {OVERRIDE} sends them nevertheless"
+        raise FileProblem("test bed", [*problems, Problem("", what)])
+    return tuple(
+        PortFacts(
+            interface=name, netns=netns, mac=link.mac, mtu=link.mtu, is_up=link.is_up, driver=_driver(netns, name)
+        )
+        for (netns, name), link in zip(ports, before, strict=True)
+    )
+
+
+def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list[LinkState]:
+    needed: list[LinkState] = []
+    for number, (netns, name) in enumerate(ports):
+        place = f"port[{number}]"
+        if netns is not None and not (FOLDER / netns).exists():
+            problems.append(Problem(f"{place}.netns", f"there is no network namespace {netns}"))
+            continue
+        with LinkReader(netns) as reader:
+            links = reader.read()
+        if name not in links:
+            there = ", ".join(sorted(links)) or "none"
+            problems.append(Problem(f"{place}.interface", f"{name} is not there; interfaces are {there}"))
+        elif name == "lo":
+            problems.append(Problem(f"{place}.interface", "lo is the loopback: it leads to no device"))
+        else:
+            needed.append(links[name])
+    return needed
+
+
+def _reasons(port: tuple[str | None, str], old: LinkState, new: LinkState, idle_s: float) -> Iterator[str]:
+    netns, name = port
+    if any(
+        route.get("dev") == name
+        for version in ("-4", "-6")
+        for route in _ip(netns, version, "route", "show", "default")
+    ):
+        yield "carries the default route"
+    if old.is_member:
+        yield "is part of a bridge or bond"
+    for address in _addresses(netns, name):
+        if not address.startswith(_LINK_LOCAL) and not is_benchmarking_address(address):
+            yield f"has the address {address}, outside the benchmarking ranges {' and '.join(BENCHMARKING_RANGES)}"
+    moved = new.rx_frames - old.rx_frames + new.tx_frames - old.tx_frames
+    if moved:
+        yield f"carries other traffic: {moved} frames in {idle_s:g} s while routecast was silent"
+
+
+def _addresses(netns: str | None, interface: str) -> list[str]:
+    return [
+        f"{entry['local']}/{entry['prefixlen']}"
+        for link in _ip(netns, "addr", "show", "dev", interface)
+        for entry in link.get("addr_info", [])
+        if "local" in entry
+    ]
+
+
+def _ip(netns: str | None, *words: str) -> list[dict[str, Any]]:
+    text = run_command(["ip", *(["-n", netns] if netns else []), "-json", *words], check=False)
+    objects: list[dict[str, Any]] = json.loads(text) if text.strip() else []
+    return objects
+
+
+def link_bps(netns: str | None, interface: str) -> float | None:
+    """Return the rate of a link as its driver says it, bit/s; None where it does not, or while the link is down."""
+    try:
+        text = _sysfs(netns, f"/sys/class/net/{interface}/speed")
+        speed = int(text)
+    except (EnvironmentProblem, ValueError):
+        return None
+    return None if speed in _UNKNOWN_SPEEDS else speed * 1e6
+
+
+def _driver(netns: str | None, interface: str) -> str:
+    inside = ["ip", "netns", "exec", netns] if netns else []
+    text = run_command([*inside, "readlink", f"/sys/class/net/{interface}/device/driver"], check=False)
+    return text.strip().rpartition("/")[2] or "virtual"
+
+
+def _sysfs(netns: str | None, path: str) -> str:
+    inside = ["ip", "netns", "exec", netns] if netns else []
+    return run_command([*inside, "cat", path]).strip()
+
+
+_LINK_UP_WITHIN_S = 10.0
+_NO_NETWORKS = PortAddresses(
+    router_ipv4="", router_ipv6="", tester_ipv4="", tester_ipv6="", networks_ipv4=(), networks_ipv6=()
+)
+
+
+class Interfaces(Bed):
+    """The test bed of a ``kind = "interfaces"`` file; see :class:`routecast.testbed.bed.Bed`.
+
+    ``own_network``: the user says that the network is theirs: see :func:`routecast.testbed._interfaces.inspect_ports`;
+    ``on_remark``: told what the user should know.
+    """
+
+    def __init__(
+        self,
+        file: InterfacesFile,
+        device: Device,
+        *,
+        own_network: bool = False,
+        on_remark: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(file, device, on_remark=on_remark)
+        self._file = file
+        self._own_network = own_network
+        self._facts: tuple[PortFacts, ...] = ()
+
+    @property
+    def layer(self) -> Literal[2, 3]:
+        """Whether the device routes (3) or bridges (2), as the file says."""
+        return self._file.layer
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what the bed is, as plain data."""
+        return {
+            **super().facts(),
+            "kind": "interfaces",
+            "layer": self._file.layer,
+            "drivers": {fact.interface: fact.driver for fact in self._facts},
+        }
+
+    def _require(self) -> None:
+        require(FOR_SENDING, "sending on interfaces")
+
+    def _make(self, noted: BedState) -> None:
+        self._facts = inspect_ports(
+            [(port.netns, port.interface) for port in self._file.port], own_network=self._own_network
+        )
+        for port, fact in zip(self._file.port, self._facts, strict=True):
+            change_link(noted, port.netns, port.interface, "up", on=True)
+            if port.mac is not None and port.mac != fact.mac:
+                change_link(noted, port.netns, port.interface, "promiscuous", on=True)
+        for port in self._file.port:
+            _wait_for_link(port)
+        problems: list[Problem] = []
+        self.ports = tuple(
+            _tester_port(number, port, fact, problems)
+            for number, (port, fact) in enumerate(zip(self._file.port, self._facts, strict=True))
+        )
+        if problems:
+            raise FileProblem(f"test bed {self.name!r}", problems)
+
+    def _make_site(self, noted: BedState) -> DeviceSite:
+        return DeviceSite(
+            netns=None,
+            ports=tuple(
+                DevicePort(
+                    interface=f"port {number}",
+                    mac=port.dut_mac,
+                    ipv4=port.dut_ipv4 or "",
+                    ipv6=port.dut_ipv6 or "",
+                    neighbour_mac=tester.mac,
+                    neighbour_ipv4=tester.ipv4,
+                    neighbour_ipv6=tester.ipv6,
+                    networks_ipv4=tester.networks_ipv4,
+                    networks_ipv6=tester.networks_ipv6,
+                )
+                for number, (port, tester) in enumerate(zip(self._file.port, self.ports, strict=True))
+            ),
+            cpu=None,
+            priority=0,
+            folder=self.folder,
+            on_spawn=noted.add_process,
+        )
+
+
+def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: list[Problem]) -> TesterPort:
+    of_link_bps = link_bps(port.netns, port.interface)
+    wire_bps = port.wire or of_link_bps
+    place = f"port[{number}].wire"
+    if wire_bps is None:
+        problems.append(Problem(place, f"is missing: the driver of {port.interface} does not say its rate"))
+    elif port.wire and of_link_bps and port.wire > of_link_bps * (1.0 + 1e-9):
+        what = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {of_link_bps / 1e9:g} Gbit/s"
+        problems.append(Problem(place, f"{what}: a tester cannot send faster"))
+    default = port_addresses(number) if number < 2 else _NO_NETWORKS
+    return TesterPort(
+        name=f"port{number}",
+        interface=port.interface,
+        netns=port.netns,
+        mac=port.mac or fact.mac,
+        ipv4=port.ipv4 or default.tester_ipv4,
+        ipv6=port.ipv6 or "",
+        device_mac=port.dut_mac,
+        networks_ipv4=port.networks_ipv4,
+        networks_ipv6=port.networks_ipv6,
+        wire_bps=wire_bps or 1.0,
+        # A wire that is slower than its link, or a link without a rate of its own, is kept by the tester.
+        is_virtual=fact.driver == "virtual" or port.wire is not None,
+        mtu=fact.mtu,
+    )
+
+
+def _wait_for_link(port: InterfacePort) -> None:
+    with LinkReader(port.netns) as reader:
+        deadline = time.monotonic() + _LINK_UP_WITHIN_S
+        while not reader.read()[port.interface].has_carrier:
+            if time.monotonic() > deadline:
+                raise EnvironmentProblem(
+                    f"{port.interface}: the link is down for {_LINK_UP_WITHIN_S:g} s: check the cable and the "
+                    "device's port"
+                )
+            time.sleep(0.1)

@@ -1,0 +1,161 @@
+"""Interfaces as the kernel sees them: state and counters, read fast enough to stand around every trial.
+
+What the queues of an interface dropped, each by itself, from the counters of its driver (``ethtool -S``).
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import re
+import struct
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from routecast.testbed._napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
+from routecast.testbed.netns import inside
+
+_SIOCETHTOOL = 0x8946
+_GET_STRINGS, _GET_COUNTS, _GET_SIZE = 0x1B, 0x1D, 0x37
+_STRING_SET = 1
+_NAME_BYTES = 32
+# Such as rx_queue_0_drops (veth, virtio_net), rx0_dropped, rx3_missed. What an XDP program drops on purpose is no loss.
+_DROPS = re.compile(r"rx[_-]?(?:queue[_-])?(\d+)[._-](?!xdp)\w*(?:drop|discard|miss|no_buf)\w*")
+
+
+class Socket(Protocol):
+    """Any socket of the interface's network namespace."""
+
+    def fileno(self) -> int:
+        """Return its descriptor."""
+        ...
+
+
+def queue_drops(socket: Socket, interface: str) -> Mapping[int, int]:
+    """Return the frames that each receive queue dropped since the interface was made; empty where it does not say."""
+    drops: dict[int, int] = {}
+    with suppress(OSError):
+        names = _names(socket, interface)
+        if not any(map(_DROPS.fullmatch, names)):
+            return {}
+        answer = _asked(socket, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
+        for name, count in zip(names, struct.unpack_from(f"={len(names)}Q", answer, 8), strict=True):
+            if match := _DROPS.fullmatch(name):
+                drops[int(match[1])] = drops.get(int(match[1]), 0) + count
+    return drops
+
+
+def _names(socket: Socket, interface: str) -> list[str]:
+    size = _asked(socket, interface, struct.pack("=IIQ", _GET_SIZE, 0, 1 << _STRING_SET), 4)
+    mask, count = struct.unpack_from("=QI", size, 8)
+    if not mask:
+        return []
+    answer = _asked(socket, interface, struct.pack("=III", _GET_STRINGS, _STRING_SET, count), _NAME_BYTES * count)
+    texts = (answer[12 + _NAME_BYTES * place :][:_NAME_BYTES] for place in range(count))
+    return [text.partition(b"\0")[0].decode(errors="replace") for text in texts]
+
+
+def _asked(socket: Socket, interface: str, question: bytes, room: int) -> bytes:
+    """Return the kernel's answer, which begins as the question does (linux/ethtool.h)."""
+    data = array.array("B", question + bytes(room))
+    request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
+    fcntl.ioctl(socket.fileno(), _SIOCETHTOOL, request)
+    return data.tobytes()
+
+
+_GET_LINK, _NEW_LINK = 18, 16
+_ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
+_IFF_UP = 1
+_LOOK_S = 2e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkState:
+    """One interface at one instant; counts are the kernel's, since the interface was made."""
+
+    name: str
+    mac: str
+    mtu: int
+    is_up: bool
+    has_carrier: bool
+    carrier_changes: int
+    is_member: bool
+    rx_frames: int
+    tx_frames: int
+    rx_dropped_frames: int
+    tx_dropped_frames: int
+    rx_errors: int
+    tx_errors: int
+    rx_missed_frames: int
+
+
+class LinkReader:
+    """Reads the interfaces of a network namespace (rtnetlink); None is the namespace of this process.
+
+    Raises EnvironmentProblem: there is no such namespace.
+    """
+
+    def __init__(self, netns: str | None) -> None:
+        self._socket = inside(netns, lambda: open_netlink(ROUTE))
+
+    def read(self) -> dict[str, LinkState]:
+        """Return all interfaces of the namespace by name."""
+        self._socket.send(message(_GET_LINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), REQUEST | DUMP))
+        counters = {}
+        for body in answers(self._socket, _NEW_LINK):
+            link = _link(body)
+            counters[link.name] = link
+        return counters
+
+    def queue_drops(self, interface: str) -> Mapping[int, int]:
+        """Return the frames that each receive queue of an interface dropped; empty where it does not say."""
+        return queue_drops(self._socket, interface)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *, frames: int = 1) -> None:
+    """Return when an interface has sent so many frames, or is gone, or ``done`` is set."""
+    with LinkReader(netns) as reader:
+        before = reader.read().get(interface)
+        while before is not None and not done.wait(_LOOK_S):
+            now = reader.read().get(interface)
+            if now is None or now.tx_frames >= before.tx_frames + frames:
+                return
+
+
+def _link(body: bytes) -> LinkState:
+    flags = struct.unpack_from("I", body, 8)[0]
+    fields = attributes(body[16:])
+    counts = struct.unpack_from("10Q", fields[_STATISTICS])
+    missed = struct.unpack_from("15Q", fields[_STATISTICS])[14]
+    return LinkState(
+        name=fields[_NAME].rstrip(b"\0").decode(),
+        mac=":".join(f"{byte:02x}" for byte in fields.get(_ADDRESS, b"")),
+        mtu=struct.unpack("I", fields[_MTU])[0],
+        is_up=bool(flags & _IFF_UP),
+        has_carrier=bool(fields.get(_CARRIER, b"\1")[0]),
+        carrier_changes=struct.unpack("I", fields.get(_CARRIER_CHANGES, bytes(4)))[0],
+        is_member=_MASTER in fields,
+        rx_frames=counts[0],
+        tx_frames=counts[1],
+        rx_errors=counts[4],
+        tx_errors=counts[5],
+        rx_dropped_frames=counts[6],
+        tx_dropped_frames=counts[7],
+        rx_missed_frames=missed,
+    )

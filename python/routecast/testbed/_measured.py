@@ -1,0 +1,277 @@
+"""From what the tester counted and the machine showed to a Trial."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from routecast.evaluate.trial import Bottleneck, Moment, Resource, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
+from routecast.testbed._counted import Slice
+from routecast.testbed._watch import Core
+from routecast.testbed.checks import Seen, notes_of, reasons_against
+from routecast.testbed.streams import Streams
+
+_RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
+
+
+def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ...]:
+    """Return the rates during equal parts of a trial.
+
+    Offered and lost frames count where they were due, forwarded ones where they arrived; what arrives after the end
+    of a slice is in no part. The parts of n equal slices are put together by n, so that a trial has as many as a slice.
+
+    ``slices``: of equal length; ``duration_s``: of the trial. Returns empty where the tester did not count by parts:
+    nobody asked, or a slice began too late.
+    """
+    slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
+    if not slices_over_time or len(slices_over_time) < len(slices):
+        return ()
+    together = len(slices_over_time)
+    counts: dict[str, list[int]] = {}
+    for rate, name in _RATES.items():
+        parts = [int(count) for over_time in slices_over_time for count in over_time[name]]
+        counts[rate] = [sum(parts[at : at + together]) for at in range(0, len(parts), together)]
+    number = len(counts["offered_pps"])
+    part_s = duration_s / number
+    return tuple(
+        Moment(time_s=part_s * at, **{rate: here[at] / part_s for rate, here in counts.items()}) for at in range(number)
+    )
+
+
+_DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
+"""Names of a device's counters that count lost frames, each by its place."""
+
+_RX_DROPPED = "_rx_dropped"
+_FULL_RATIO = 0.9
+_AT_LINE_RATE_RATIO = 0.995
+_WORTH_A_WORD = 0.005
+
+
+def trial_of(load: OfferedLoad, duration_s: float, streams: Streams, seen: Seen, *, notes: Sequence[str] = ()) -> Trial:
+    """Make the Trial of a measurement.
+
+    ``duration_s``: for how long frames were sent; ``notes``: to stand before those of the checks.
+    """
+    counts = seen.counted
+    wanted_pps = _mean_rate(load, duration_s, streams)
+    forwarded_pps = counts.received_frames / duration_s
+    offered_pps = counts.sent_frames / duration_s
+    l2_bps = 8.0 * counts.received_bytes / duration_s
+    resources = _resources(seen, duration_s, forwarded_pps)
+    return Trial(
+        evaluator="measure",
+        duration_s=duration_s,
+        measured_s=duration_s,
+        intended_pps=wanted_pps,
+        offered_pps=offered_pps,
+        forwarded_pps=forwarded_pps,
+        loss_ratio=counts.lost_frames / counts.sent_frames if counts.sent_frames else math.nan,
+        l1_bps=l2_bps + 8.0 * WIRE_OVERHEAD_BYTES * forwarded_pps,
+        l2_bps=l2_bps,
+        bottleneck=_bottleneck(seen, resources, load),
+        resources=resources,
+        offered_frames=counts.sent_frames,
+        forwarded_frames=counts.received_frames,
+        dropped_frames=counts.lost_frames,
+        in_flight_frames=0,
+        drops_pps=_drops(seen, duration_s),
+        latency=counts.latency,
+        delay_variation=counts.delay_variation,
+        duplicated_frames=counts.duplicated_frames,
+        reordered_frames=counts.reordered_frames,
+        corrupted_frames=counts.corrupted_frames,
+        first_loss_s=counts.first_loss_s,
+        last_loss_s=counts.last_loss_s,
+        over_time=over_time_of(seen.slices, duration_s),
+        invalid=reasons_against(seen),
+        notes=tuple(dict.fromkeys((*notes, *streams.notes, *notes_of(seen)))),
+    )
+
+
+def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
+    """Return the intended load, averaged over its steps."""
+    if not load.steps:
+        return math.fsum(streams.intended_pps)
+    edges = [(0.0, load.rate_pps), *((step.at_s, step.rate_pps) for step in load.steps if step.at_s < duration_s)]
+    ends = [*(at_s for at_s, _ in edges[1:]), duration_s]
+    return math.fsum((end - at_s) * rate for (at_s, rate), end in zip(edges, ends, strict=True)) / duration_s
+
+
+def _drops(seen: Seen, duration_s: float) -> Mapping[str, float]:
+    """Return losses by place: what the device's own counters know of, and the rest."""
+    lost = seen.counted.lost_frames
+    drops: dict[str, float] = {}
+    known = 0
+    for name in seen.after.device:
+        if name == "drop" or not _DROP.search(name):
+            continue  # "drop" is the sum
+        count = seen.after.device.get(name, 0) - seen.before.device.get(name, 0)
+        if count > 0:
+            drops[name] = count / duration_s
+            known += count
+    if lost > known:
+        drops["place unknown"] = (lost - known) / duration_s
+    return drops
+
+
+def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Resource, ...]:
+    resources = []
+    core = seen.cores.get("dut")
+    if core is not None and seen.after.threads_s:
+        spent_s = sum(
+            after_s - seen.before.threads_s[pid]
+            for pid, after_s in seen.after.threads_s.items()
+            if pid in seen.before.threads_s
+        )
+        busy = min(max(spent_s / duration_s, 0.0), 1.0)
+        resources.append(
+            Resource(
+                name=f"core {core}",
+                kind="pool",
+                utilisation_ratio=busy,
+                capacity_pps=forwarded_pps if busy > _FULL_RATIO else math.nan,
+            )
+        )
+    for role, core in seen.cores.items():
+        before, after = seen.before.cores.get(core), seen.after.cores.get(core)
+        if role.startswith("dut ") and before and after and after.total_s > before.total_s:
+            busy = min((after.busy_s - before.busy_s) / (after.total_s - before.total_s), 1.0)
+            resources.append(Resource(name=f"core {core}", kind="pool", utilisation_ratio=busy))
+    for number, port in enumerate(seen.ports):
+        for direction, frames, mean_bytes in _carried(seen, number):
+            rate = frames / duration_s
+            line = line_rate_pps(port.wire_bps, mean_bytes)
+            resources.append(
+                Resource(
+                    name=f"port {port.name} {direction}",
+                    kind="link",
+                    utilisation_ratio=min(rate / line, 1.0),
+                    capacity_pps=line,
+                )
+            )
+    return tuple(resources)
+
+
+def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
+    """Return frames and their mean size into the device and out of it at a port, as the tester counted them."""
+    carried = []
+    streams = [
+        (part.outcome["ports"][number], part.outcome["to_ports"][number], stream)
+        for part in seen.slices
+        for number, stream in enumerate(part.outcome["streams"])
+    ]
+    into = [stream for sender, _, stream in streams if sender == port]
+    out = [stream for _, receiver, stream in streams if receiver == port]
+    for direction, some, count in (("in", into, "sent_frames"), ("out", out, "received_frames")):
+        frames = sum(int(stream[count]) for stream in some)
+        received = sum(int(stream["received_frames"]) for stream in some)
+        if frames and received:
+            carried.append((direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received))
+    return carried
+
+
+def _full_ring(seen: Seen) -> tuple[str, int] | None:
+    """Return the device's interface whose receive ring dropped most of what was lost, and how many frames; or None."""
+    dropped = {}
+    for interface in seen.device_ports:
+        counts = [seen.device_change(interface, name) or 0 for name in ("rx_dropped_frames", "rx_missed_frames")]
+        dropped[interface] = sum(counts)
+    for name, now in seen.after.device.items():
+        if name.endswith(_RX_DROPPED):
+            interface, count = name.removesuffix(_RX_DROPPED), now - seen.before.device.get(name, 0)
+            dropped[interface] = max(dropped.get(interface, 0), count)
+    name = max(dropped, key=lambda reason: dropped[reason], default="")
+    if not name or 2 * dropped[name] <= seen.counted.lost_frames:
+        return _full_queue(seen)
+    queue = _full_queue(seen)
+    return queue if queue and queue[0].startswith(f"{name}, ") else (name, dropped[name])
+
+
+def _full_queue(seen: Seen) -> tuple[str, int] | None:
+    """Return the receive queue that dropped most of what was lost, of an interface with several; or None."""
+    dropped = {key: now - seen.before.queue_drops.get(key, 0) for key, now in seen.after.queue_drops.items()}
+    interfaces = [interface for interface, _ in dropped]
+    for (interface, queue), count in dropped.items():
+        if interfaces.count(interface) > 1 and 2 * count > seen.counted.lost_frames:
+            return f"{interface}, queue {queue}", count
+    return None
+
+
+def _full_backlog(seen: Seen) -> Bottleneck | None:
+    """Return the device's core whose backlog had no room for most of what was lost; or None."""
+    lost = seen.counted.lost_frames
+    for core, (before, after) in _device_cores(seen).items():
+        dropped = after.dropped_frames - before.dropped_frames
+        if 2 * dropped > lost:
+            reason = f"had no room for {dropped:,} of {lost:,} lost frames{_squeezed(before, after)}"
+            return Bottleneck(name=f"backlog of core {core}", kind="task", reason=reason)
+    return None
+
+
+def _full_of_interrupts(seen: Seen) -> Bottleneck | None:
+    """Return the device's core that spends its time in interrupts; or None."""
+    for core, (before, after) in _device_cores(seen).items():
+        whole_s = after.total_s - before.total_s
+        softirq = (after.softirq_s - before.softirq_s) / whole_s
+        irq = (after.irq_s - before.irq_s) / whole_s
+        if softirq + irq > _FULL_RATIO:
+            parts = f"softirq {softirq:.0%}" + (f", irq {irq:.0%}" if irq >= _WORTH_A_WORD else "")
+            reason = f"is busy with them ({parts} of the time) and loses frames{_squeezed(before, after)}"
+            return Bottleneck(name=f"core {core}, in interrupts", kind="pool", reason=reason)
+    return None
+
+
+def _device_cores(seen: Seen) -> Mapping[int, tuple[Core, Core]]:
+    """Return what the device's cores counted before and after; cores that the generator does not use."""
+    tester = seen.cores.get("tester")
+    return {
+        core: (seen.before.cores[core], seen.after.cores[core])
+        for role, core in seen.cores.items()
+        if role.startswith("dut")
+        and core != tester
+        and core in seen.before.cores
+        and core in seen.after.cores
+        and seen.after.cores[core].total_s > seen.before.cores[core].total_s
+    }
+
+
+def _squeezed(before: Core, after: Core) -> str:
+    times = after.squeezes - before.squeezes
+    return f"; its polling was cut short {times:,} times" if times else ""
+
+
+def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
+    counts = seen.counted
+    busiest = max(
+        (resource for resource in resources if resource.kind == "pool"),
+        key=lambda resource: resource.utilisation_ratio,
+        default=None,
+    )
+    full = max(
+        (resource for resource in resources if resource.kind == "link"),
+        key=lambda resource: resource.utilisation_ratio,
+        default=None,
+    )
+    if full is not None and full.utilisation_ratio >= _AT_LINE_RATE_RATIO:
+        return Bottleneck(name=full.name, kind="link", reason="is at its line rate")
+    if counts.lost_frames == 0:
+        # A thread that is woken for every frame fills its core long before its capacity, so being busy says nothing.
+        return Bottleneck(name="offered load", kind="load", reason="is carried without loss")
+    if interrupts := _full_of_interrupts(seen):
+        return interrupts
+    if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
+        reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"
+        return Bottleneck(name=busiest.name, kind="pool", reason=reason)
+    if ring := _full_ring(seen):
+        name, dropped = ring
+        busy = f", while {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time" if busiest else ""
+        reason = f"had no room for {dropped:,} of {counts.lost_frames:,} lost frames{busy}"
+        return Bottleneck(name=f"receive ring of {name}", kind="task", reason=reason)
+    if backlog := _full_backlog(seen):
+        return backlog
+    reason = "loses frames; what limits it cannot be seen from outside"
+    if busiest is not None:
+        reason = f"loses frames although {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time only"
+    return Bottleneck(name="device under test", kind="load", reason=reason)

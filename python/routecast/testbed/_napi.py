@@ -1,0 +1,164 @@
+"""NAPI threads: the work of receiving on an interface as a kernel thread that can be bound to a core.
+
+A veth port has a NAPI instance once it has an XDP program or GRO. With ``threaded`` on, the instance is polled by the
+kernel thread ``napi/IFACE-ID`` instead of in the softirq of whoever sends. Another XDP program makes another thread: it
+must be bound again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from routecast.testbed.dut_host import run_command
+from routecast.testbed.netns import inside
+
+ROUTE = 0
+"""NETLINK_ROUTE."""
+
+GENERIC = 16
+"""NETLINK_GENERIC."""
+
+REQUEST = 0x1
+DUMP = 0x300
+
+_ERROR, _DONE = 2, 3
+_NESTED_AND_ORDER_BITS = 0x3FFF
+_WAIT_S = 1.0
+_RECEIVE_BYTES = 1 << 17
+
+
+def open_netlink(protocol: int) -> socket.socket:
+    """Open a socket to the kernel in the calling thread's network namespace."""
+    handle = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
+    handle.bind((0, 0))
+    handle.settimeout(_WAIT_S)
+    return handle
+
+
+def attribute(kind: int, data: bytes) -> bytes:
+    """Return an attribute, padded."""
+    return struct.pack("HH", 4 + len(data), kind) + data + b"\0" * (-len(data) % 4)
+
+
+def message(kind: int, body: bytes, flags: int) -> bytes:
+    """Return a message with its header."""
+    return struct.pack("IHHII", 16 + len(body), kind, flags, 1, 0) + body
+
+
+def answers(handle: socket.socket, kind: int, *, is_single: bool = False) -> Iterator[bytes]:
+    """Yield the bodies of the answers of a kind: the first datagram's, or all until the kernel says that it is done."""
+    while True:
+        data = handle.recv(_RECEIVE_BYTES)
+        place = 0
+        while place + 16 <= len(data):
+            length, got = struct.unpack_from("IH", data, place)
+            if got in {_ERROR, _DONE}:
+                return
+            if got == kind:
+                yield data[place + 16 : place + length]
+            place += (length + 3) & ~3
+        if is_single:
+            return
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """Split attributes by their kind."""
+    attributes_ = {}
+    place = 0
+    while place + 4 <= len(data):
+        length, kind = struct.unpack_from("HH", data, place)
+        if length < 4:
+            break
+        attributes_[kind & _NESTED_AND_ORDER_BITS] = data[place + 4 : place + length]
+        place += (length + 3) & ~3
+    return attributes_
+
+
+_GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
+_NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
+
+
+def make_threaded(netns: str, interface: str) -> bool:
+    """Let kernel threads poll the NAPI instances of an interface; return whether it has any.
+
+    An interface that is down, or a veth port with neither GRO nor an XDP program, has none.
+    """
+    command = f"echo 1 > /sys/class/net/{interface}/threaded"
+    run_command(["ip", "netns", "exec", netns, "sh", "-c", command], check=False)
+    return bool(threads(netns, interface))
+
+
+def threads(netns: str | None, interface: str) -> tuple[int, ...]:
+    """Return the kernel threads that poll an interface, by netlink's ``netdev`` family.
+
+    Before Linux 6.8, which brought the family, the newest thread with the interface's name: other namespaces may have
+    interfaces of the same name, so that only one test bed at a time is safe there.
+    """
+
+    def look() -> list[int]:
+        answer = _asked(interface)
+        return _named(interface) if answer is None else answer
+
+    return tuple(dict.fromkeys(inside(netns, look)))
+
+
+def visible(pid: int) -> bool:
+    """Whether a number that the kernel gave is a NAPI thread here; in a container it may be another process."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("napi/")
+    except OSError:
+        return False
+
+
+def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
+    """Bind an interface's NAPI threads to a core and give them real-time priority.
+
+    Returns the threads that are bound; those that this process cannot see, or may not bind, are not.
+    """
+    bound = []
+    for pid in filter(visible, threads(netns, interface)):
+        try:
+            if cpu is not None:
+                os.sched_setaffinity(pid, {cpu})
+            policy = os.SCHED_FIFO if priority else os.SCHED_OTHER
+            os.sched_setscheduler(pid, policy, os.sched_param(priority))
+        except (PermissionError, ProcessLookupError):
+            continue
+        bound.append(pid)
+    return tuple(bound)
+
+
+def _asked(interface: str) -> list[int] | None:
+    """Return the threads that the kernel names; None where it knows no such question."""
+    try:
+        index = socket.if_nametoindex(interface)
+    except OSError:
+        return []
+    with open_netlink(GENERIC) as handle:
+        name = struct.pack("BBH", _GET_FAMILY, 1, 0) + attribute(_FAMILY_NAME, b"netdev\0")
+        handle.send(message(GENERIC, name, REQUEST))
+        family = next((attributes(body[4:])[_FAMILY_ID] for body in answers(handle, GENERIC, is_single=True)), None)
+        if family is None:
+            return None
+        number = struct.unpack("H", family)[0]
+        wanted = struct.pack("BBH", _NAPI_GET, 1, 0) + attribute(_NAPI_IFINDEX, struct.pack("I", index))
+        handle.send(message(number, wanted, REQUEST | DUMP))
+        pids = [attributes(body[4:]).get(_NAPI_PID, bytes(4)) for body in answers(handle, number)]
+        return [value for pid in pids if (value := struct.unpack("I", pid)[0])]
+
+
+def _named(interface: str) -> list[int]:
+    names = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                name = (folder / "comm").read_text(encoding="utf-8").strip()
+            except OSError:
+                continue
+            if name.startswith(f"napi/{interface}-"):
+                names.append(int(folder.name))
+    return sorted(names, reverse=True)[:1]

@@ -1,0 +1,201 @@
+"""Checks of each interface: link, driver, queues, rings, offloads, coalescing, flow control, other traffic."""
+
+from __future__ import annotations
+
+import re
+
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State
+
+_ZERO_COPY = frozenset(
+    ("gve", "i40e", "ice", "igb", "igc", "ixgbe", "mlx5_core", "nfp", "stmmac", "tsnep", "virtio_net")
+)
+"""Drivers of Linux with AF_XDP zero copy; some want a recent kernel or firmware, so the tester tries and tells."""
+
+_MERGING = ("large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
+_REPORTED = ("generic-receive-offload", "tcp-segmentation-offload", "rx-checksumming", "tx-checksumming")
+_SHORT = {"large-receive-offload": "lro", "generic-receive-offload": "gro", "tcp-segmentation-offload": "tso"}
+_SMALLEST_RING = 256
+
+
+def link(machine: ExaminedMachine, name: str) -> Finding:
+    """Look at the link: it must be up, full duplex, with a rate."""
+    folder, check = f"sys/class/net/{name}", f"link {name}"
+    if not machine.exists(folder):
+        there = ", ".join(machine.names("sys/class/net")) or "none"
+        return Finding(
+            check=check,
+            state=State.MISSING,
+            found=f"there is no such interface; there are {there}",
+            effect="nothing can be measured",
+        )
+    state, speed, duplex = (machine.text(f"{folder}/{part}") for part in ("operstate", "speed", "duplex"))
+    if state == "down" or machine.text(f"{folder}/carrier") == "0":
+        return Finding(
+            check=check,
+            state=State.MISSING,
+            found="down",
+            effect="nothing can be measured",
+            remedy=f"ip link set {name} up",
+        )
+    rate = f"{int(speed):,} Mbit/s" if speed and speed.isdigit() and speed != "0" else "no rate of its own"
+    if duplex == "half":
+        effect = "both directions share the medium: throughput is about half"
+        return Finding(check=check, state=State.DISTORTS, found=f"{rate}, half duplex", effect=effect)
+    mtu = machine.text(f"{folder}/mtu") or "?"
+    return Finding(check=check, state=State.FINE, found=f"{rate}, MTU {mtu}")
+
+
+def traffic(machine: ExaminedMachine, name: str) -> Finding:
+    """Look for the default route: the interface that leads to the world is not for measuring."""
+    check = f"other traffic {name}"
+    if name not in _default_routes(machine):
+        return Finding(check=check, state=State.FINE, found="no default route")
+    if name not in machine.named_interfaces:
+        return Finding(
+            check=check,
+            state=State.FINE,
+            found="carries the default route: leave it alone",
+            effect="the tester refuses to send here",
+        )
+    return Finding(
+        check=check,
+        state=State.DISTORTS,
+        found="carries the default route",
+        effect="other traffic mixes with the test's, and the test's with that of others (RFC 6815): the tester refuses",
+        advice="measure on other interfaces",
+    )
+
+
+def _default_routes(machine: ExaminedMachine) -> set[str]:
+    names = set()
+    for line in (machine.text("proc/net/route") or "").splitlines()[1:]:
+        words = line.split()
+        if len(words) > 7 and words[1] == "00000000" and words[7] == "00000000":
+            names.add(words[0])
+    for line in (machine.text("proc/net/ipv6_route") or "").splitlines():
+        words = line.split()
+        if len(words) > 9 and words[0] == "0" * 32 and words[1] == "00" and words[9] != "lo":
+            names.add(words[9])
+    return names
+
+
+def driver(machine: ExaminedMachine, name: str) -> Finding:
+    """Look at the driver: it decides which of the tester's back ends work, and how fast."""
+    target = machine.target(f"sys/class/net/{name}/device/driver")
+    check = f"driver {name}"
+    if not target:
+        printed = machine.printed("ethtool", "-i", name) or ""
+        match = re.search(r"^driver:\s*(\S+)", printed, re.MULTILINE)
+        target = match[1] if match else ""
+    if not target:
+        return Finding(check=check, state=State.UNSEEN, found="no device behind it, or ethtool is not there")
+    if target in _ZERO_COPY:
+        return Finding(check=check, state=State.FINE, found=f"{target}, knows AF_XDP zero copy")
+    if target == "veth":
+        return Finding(check=check, state=State.FINE, found="veth: frames are handed on in memory, live frames work")
+    return Finding(
+        check=check,
+        state=State.FINE,
+        found=target,
+        effect="no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate",
+    )
+
+
+def queues(machine: ExaminedMachine, name: str) -> Finding:
+    """Count the queues: flows spread over queues, queues over cores."""
+    receive = len(machine.names(f"sys/class/net/{name}/queues", "rx-*"))
+    send = len(machine.names(f"sys/class/net/{name}/queues", "tx-*"))
+    check = f"queues {name}"
+    if not receive:
+        return Finding(check=check, state=State.UNSEEN, found="the kernel lists none")
+    printed = machine.printed("ethtool", "-l", name) or ""
+    most = max(
+        (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", printed, re.MULTILINE)), default=receive
+    )
+    text = f"{receive} in, {send} out" + (f", {most} possible" if most > receive else "")
+    if receive == 1 < most:
+        return Finding(
+            check=check,
+            state=State.DISTORTS,
+            found=text,
+            effect="all flows come to one core, however many the router has",
+            remedy=f"ethtool -L {name} combined {min(most, len(machine.online) or most)}",
+        )
+    effect = "all flows come to one core" if receive == 1 else ""
+    return Finding(check=check, state=State.FINE, found=text, effect=effect)
+
+
+def rings(machine: ExaminedMachine, name: str) -> Finding:
+    """Look at the rings: they are the buffer that a burst fills (RFC 9004)."""
+    printed, check = machine.printed("ethtool", "-g", name), f"rings {name}"
+    sizes = re.findall(r"^(RX|TX):\s*(\d+)", printed or "", re.MULTILINE)
+    if len(sizes) < 4:
+        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+    most, now = dict(sizes[:2]), dict(sizes[2:4])
+    text = f"{now['RX']} of {most['RX']} in, {now['TX']} of {most['TX']} out"
+    if int(now["RX"]) < min(_SMALLEST_RING, int(most["RX"])):
+        return Finding(
+            check=check,
+            state=State.DISTORTS,
+            found=text,
+            effect="a stall of microseconds overflows it: loss without overload",
+            remedy=f"ethtool -G {name} rx {min(int(most['RX']), 1024)}",
+        )
+    return Finding(check=check, state=State.FINE, found=text, effect="part of the router's buffer: state it (RFC 9004)")
+
+
+def offloads(machine: ExaminedMachine, name: str) -> Finding:
+    """Look for offloads that merge: merged frames are not the frames that were sent."""
+    printed, check = machine.printed("ethtool", "-k", name), f"offloads {name}"
+    states = dict(re.findall(r"^([\w-]+): (on|off)", printed or "", re.MULTILINE))
+    if not states:
+        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+    merging = [feature for feature in _MERGING if states.get(feature) == "on"]
+    if merging:
+        return Finding(
+            check=check,
+            state=State.DISTORTS,
+            found=f"{', '.join(merging)} on",
+            effect="frames are merged on the way: counts, sizes and rates are no longer those that were sent",
+            remedy=f"ethtool -K {name} " + " ".join(f"{_SHORT.get(feature, feature)} off" for feature in merging),
+        )
+    text = ", ".join(f"{_SHORT.get(f, f)} {states[f]}" for f in _REPORTED if f in states)
+    return Finding(check=check, state=State.FINE, found=text)
+
+
+def coalescing(machine: ExaminedMachine, name: str) -> Finding:
+    """Look at interrupt coalescing: held-back interrupts are latency."""
+    printed, check = machine.printed("ethtool", "-c", name), f"coalescing {name}"
+    if printed is None:
+        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+    adaptive = re.search(r"^Adaptive RX: (\S+)", printed, re.MULTILINE)
+    wait = re.search(r"^rx-usecs:\s*(\d+)", printed, re.MULTILINE)
+    if adaptive and adaptive[1] == "on":
+        return Finding(
+            check=check,
+            state=State.DISTORTS,
+            found="adaptive",
+            effect="the card learns how long to hold interrupts back: latency depends on the trials before",
+            remedy=f"ethtool -C {name} adaptive-rx off rx-usecs 0",
+        )
+    if wait and int(wait[1]) > 0:
+        effect = f"an interrupt may come up to {wait[1]} us late: part of the latency, state it"
+        return Finding(check=check, state=State.FINE, found=f"{wait[1]} us", effect=effect)
+    return Finding(check=check, state=State.FINE, found="none")
+
+
+def flow_control(machine: ExaminedMachine, name: str) -> Finding:
+    """Look at flow control: a port that asks its peer to pause loses nothing and forwards less."""
+    printed, check = machine.printed("ethtool", "-a", name), f"flow control {name}"
+    states = dict(re.findall(r"^(RX|TX):\s*(on|off)", printed or "", re.MULTILINE))
+    if not states:
+        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+    if "on" not in states.values():
+        return Finding(check=check, state=State.FINE, found="off")
+    return Finding(
+        check=check,
+        state=State.DISTORTS,
+        found=", ".join(f"{way.lower()} {state}" for way, state in states.items()),
+        effect="pause frames slow the tester down instead of showing loss: throughput is what the tester was let send",
+        remedy=f"ethtool -A {name} autoneg off rx off tx off",
+    )

@@ -1,0 +1,288 @@
+"""Checks of what else may run on the measuring cores: tasks, timer, interrupts, throttles.
+
+Checks of who else uses the machine: hypervisor, other guests, other tasks.
+"""
+
+from __future__ import annotations
+
+import re
+
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State, cores_of
+
+_STEAL_RATIO = 0.001
+_BUSY_RATIO = 0.05
+_PRESSURE_PERCENT = 1.0
+_STEAL = 7
+_IDLE = (3, 4)
+"""Fields of a line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal guest guest_nice; guest time
+is in user time already."""
+
+
+def virtualisation(machine: ExaminedMachine) -> Finding:
+    """Look for a hypervisor: a guest shares its processor with others it does not see."""
+    flags = re.search(r"^flags\s*:\s*(.*)$", machine.text("proc/cpuinfo") or "", re.MULTILINE)
+    is_guest = bool(flags and "hypervisor" in flags[1].split())
+    if not is_guest and not machine.exists("sys/hypervisor/type"):
+        if flags is None:
+            return Finding(check="virtualisation", state=State.UNSEEN, found="the processor does not say")
+        return Finding(check="virtualisation", state=State.FINE, found="none")
+    vendor = machine.text("sys/hypervisor/type") or machine.text("sys/class/dmi/id/sys_vendor") or "of unknown make"
+    return Finding(
+        check="virtualisation",
+        state=State.DISTORTS,
+        found=f"this is a virtual machine ({vendor})",
+        effect="its cores are threads of a host: others take time, interrupts and wake-ups leave to the host; say so "
+        "beside every figure",
+        advice="measure on a machine of its own, or pin and reserve the virtual cores on the host",
+    )
+
+
+def _lines(stat: str) -> dict[str, list[int]]:
+    rows = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
+    return {row[0]: [int(cell) for cell in row[1:9]] for row in rows if all(cell.isdigit() for cell in row[1:9])}
+
+
+def _shares(machine: ExaminedMachine) -> dict[str, tuple[float, float]]:
+    """Return busy and stolen share of each line of /proc/stat over a second; none where nothing passed."""
+    first, second, _ = machine.stat()
+    before, after = _lines(first), _lines(second)
+    shares = {}
+    for name, row in after.items():
+        spent = [b - a for a, b in zip(before.get(name, []), row, strict=False)]
+        total = sum(spent)
+        if len(spent) > _STEAL and total > 0 and min(spent) >= 0:
+            shares[name] = (1.0 - sum(spent[i] for i in _IDLE) / total, spent[_STEAL] / total)
+    return shares
+
+
+def stolen_time(machine: ExaminedMachine) -> Finding:
+    """Measure steal: time that the hypervisor gave to others while a core had work."""
+    shares = _shares(machine)
+    if "cpu" not in shares:
+        return Finding(
+            check="steal time", state=State.UNSEEN, found="no time passed between two readings of /proc/stat"
+        )
+    worst = max((name for name in shares), key=lambda name: shares[name][1])
+    stolen = shares[worst][1]
+    if stolen <= _STEAL_RATIO:
+        return Finding(check="steal time", state=State.FINE, found=f"{stolen:.1%} in the last second")
+    return Finding(
+        check="steal time",
+        state=State.DISTORTS,
+        found=f"{stolen:.1%} of {worst} in the last second",
+        effect="the host took the core away while it had work: loss and latency of other guests' making",
+        advice="measure at another time or on another host; routecast calls such trials invalid and repeats them",
+    )
+
+
+def busy_cores(machine: ExaminedMachine) -> Finding:
+    """Measure the work of others on the cores, while nothing is measured."""
+    shares = {name: busy for name, (busy, _) in _shares(machine).items() if name != "cpu"}
+    if machine.cores:
+        shares = {name: busy for name, busy in shares.items() if int(name[3:] or -1) in machine.cores}
+    if not shares:
+        return Finding(
+            check="other work", state=State.UNSEEN, found="no time passed between two readings of /proc/stat"
+        )
+    busy = {name: share for name, share in shares.items() if share > _BUSY_RATIO}
+    if not busy:
+        return Finding(check="other work", state=State.FINE, found=f"at most {max(shares.values()):.0%} of a core")
+    shown = sorted(busy.items(), key=lambda entry: -entry[1])[:4]
+    return Finding(
+        check="other work",
+        state=State.DISTORTS,
+        found=", ".join(f"{name} {share:.0%} busy" for name, share in shown),
+        effect="other tasks share cores, caches and memory with the trial",
+        advice="stop them (ps -eo pcpu,psr,comm --sort=-pcpu | head), or isolate the measuring cores",
+    )
+
+
+def pressure(machine: ExaminedMachine) -> Finding:
+    """Read how long tasks waited for a core, as the kernel's pressure stall information counts them."""
+    text = machine.text("proc/pressure/cpu")
+    some = re.search(r"^some avg10=([\d.]+)", text or "", re.MULTILINE)
+    if some is None:
+        finding = "the kernel keeps no pressure information (start it with psi=1)"
+        return Finding(check="pressure", state=State.UNSEEN, found=finding)
+    percent = float(some[1])
+    finding = f"tasks waited for a core during {percent:g} % of the last 10 s"
+    if percent <= _PRESSURE_PERCENT:
+        return Finding(check="pressure", state=State.FINE, found=finding)
+    return Finding(
+        check="pressure",
+        state=State.DISTORTS,
+        found=finding,
+        effect="there is more work than cores: what has no real-time priority is late",
+        advice="stop other work before measuring",
+    )
+
+
+_CPU = "sys/devices/system/cpu"
+
+
+def _example(machine: ExaminedMachine) -> str:
+    cores = machine.cores or machine.online[1:] or (1,)
+    if set(cores) >= set(machine.online):  # someone must do the other work
+        cores = tuple(core for core in cores if core != min(cores)) or cores
+    return ",".join(map(str, cores))
+
+
+def isolated_cores(machine: ExaminedMachine) -> Finding:
+    """Look for isolated cores: ordinary tasks stay away from them."""
+    isolated = cores_of(machine.text(f"{_CPU}/isolated") or "")
+    wanted = machine.cores
+    if isolated and set(wanted) <= set(isolated):
+        return Finding(check="isolated cores", state=State.FINE, found=_list(isolated))
+    text = f"only {_list(isolated)}, not {_list(tuple(set(wanted) - set(isolated)))}" if isolated else "none"
+    return Finding(
+        check="isolated cores",
+        state=State.DISTORTS,
+        found=text,
+        effect="other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, which zero loss does "
+        "not forgive; real-time priority keeps ordinary tasks away, not the kernel's",
+        advice=f"start the kernel with isolcpus={_example(machine)} nohz_full={_example(machine)} "
+        f"rcu_nocbs={_example(machine)}",
+    )
+
+
+def quiet_timer(machine: ExaminedMachine) -> Finding:
+    """Look for nohz_full: without it the timer interrupts every core at HZ."""
+    quiet = cores_of(machine.text(f"{_CPU}/nohz_full") or "")
+    if quiet and set(machine.cores) <= set(quiet):
+        return Finding(check="nohz_full", state=State.FINE, found=_list(quiet))
+    return Finding(
+        check="nohz_full",
+        state=State.DISTORTS,
+        found="none" if not quiet else f"only {_list(quiet)}",
+        effect="the timer interrupts each measuring core 100 to 1000 times a second for some microseconds: seen in the "
+        "99.9th percentile of latency",
+        advice=f"start the kernel with nohz_full={_example(machine)}",
+    )
+
+
+def interrupts(machine: ExaminedMachine) -> Finding:
+    """Look where interrupts go: those of other devices stop the measuring cores."""
+    names = {machine.text(f"proc/{pid}/comm") for pid in machine.names("proc", "[0-9]*")}
+    if "irqbalance" in names:
+        return Finding(
+            check="interrupts",
+            state=State.DISTORTS,
+            found="irqbalance runs",
+            effect="it moves interrupts from core to core during a trial",
+            remedy="systemctl stop irqbalance",
+        )
+    if not machine.cores:
+        finding = "irqbalance does not run; the measuring cores are not chosen"
+        return Finding(check="interrupts", state=State.FINE, found=finding)
+    ours = {
+        name for card in machine.interfaces for name in (card, machine.target(f"sys/class/net/{card}/device")) if name
+    }
+    there: list[str] = []
+    seen = False
+    for irq in machine.names("proc/irq", "[0-9]*"):
+        text = machine.text(f"proc/irq/{irq}/effective_affinity_list") or machine.text(
+            f"proc/irq/{irq}/smp_affinity_list"
+        )
+        if text is None:
+            continue
+        seen = True
+        actions = [name for name in machine.names(f"proc/irq/{irq}") if machine.exists(f"proc/irq/{irq}/{name}/")]
+        label = _action(machine, irq) or next(iter(actions), "")
+        if set(cores_of(text)) & set(machine.cores) and not any(name in label for name in ours):
+            there.append(f"{irq} ({label})" if label else irq)
+    if not seen:
+        return Finding(check="interrupts", state=State.UNSEEN, found="this process may not read where interrupts go")
+    if not there:
+        return Finding(check="interrupts", state=State.FINE, found=f"none of other devices on {_list(machine.cores)}")
+    elsewhere = next((core for core in machine.online if core not in machine.cores), None)
+    numbers = " ".join(entry.split()[0] for entry in there)
+    move = f"for i in {numbers}; do echo {elsewhere} > /proc/irq/$i/smp_affinity_list; done"
+    return Finding(
+        check="interrupts",
+        state=State.DISTORTS,
+        found=f"{len(there)} of other devices may come to {_list(machine.cores)}: {', '.join(there[:4])}"
+        + (", …" if len(there) > 4 else ""),
+        effect="each stops a measuring core for some microseconds",
+        remedy="" if elsewhere is None else move,
+        advice="all cores measure: none is left for them" if elsewhere is None else "",
+    )
+
+
+def _action(machine: ExaminedMachine, irq: str) -> str:
+    line = re.search(rf"^\s*{irq}:\s+(?:\d+\s+)+(.*)$", machine.text("proc/interrupts") or "", re.MULTILINE)
+    return line[1].split()[-1] if line and line[1].split() else ""
+
+
+def realtime_throttling(machine: ExaminedMachine) -> Finding:
+    """Look at the throttle of real-time threads: the kernel stops those that never sleep."""
+    runtime_us, period_us = (
+        machine.number("proc/sys/kernel/sched_rt_runtime_us"),
+        machine.number("proc/sys/kernel/sched_rt_period_us") or 1_000_000,
+    )
+    if runtime_us is None:
+        return Finding(check="RT throttling", state=State.UNSEEN, found="the kernel does not say")
+    if runtime_us < 0 or runtime_us >= period_us:
+        return Finding(check="RT throttling", state=State.FINE, found="off")
+    gap_ms = (period_us - runtime_us) / 1000.0
+    return Finding(
+        check="RT throttling",
+        state=State.DISTORTS,
+        found=f"{runtime_us} us of {period_us} us",
+        effect=f"a polling thread of SCHED_FIFO stands still for {gap_ms:g} ms each second where other tasks want its "
+        "core: trials of 0.6 s slip through between, longer ones lose",
+        remedy="sysctl -w kernel.sched_rt_runtime_us=-1",
+    )
+
+
+def cgroup_limits(machine: ExaminedMachine) -> Finding:
+    """Look at the control group: it may take cores or time away."""
+    allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", machine.text("proc/self/status") or "", re.MULTILINE)
+    cores = cores_of(allowed[1]) if allowed else machine.online
+    limits = []
+    absent = [core for core in machine.online if core not in cores]
+    if absent:
+        limits.append(f"cores {_list(tuple(absent))} are not allowed")
+    forbids_realtime = False
+    for line in (machine.text("proc/self/cgroup") or "").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        for at in _upwards(path):
+            if not controllers:
+                for base in ("sys/fs/cgroup", "sys/fs/cgroup/unified"):
+                    quota = (machine.text(f"{base}{at}/cpu.max") or "max").split()
+                    if quota[0] != "max" and len(quota) > 1 and quota[0].isdigit() and quota[1].isdigit():
+                        limits.append(f"{int(quota[0]) / int(quota[1]):.2g} cores' time ({at or '/'})")
+            elif "cpu" in controllers.split(","):
+                folder = f"sys/fs/cgroup/{controllers}{at}"
+                quota_us, every_us = (
+                    machine.number(f"{folder}/cpu.cfs_quota_us"),
+                    machine.number(f"{folder}/cpu.cfs_period_us"),
+                )
+                if quota_us is not None and quota_us > 0 and every_us:
+                    limits.append(f"{quota_us / every_us:.2g} cores' time ({at or '/'})")
+                forbids_realtime |= machine.number(f"{folder}/cpu.rt_runtime_us") == 0
+    if forbids_realtime:
+        return Finding(
+            check="control group",
+            state=State.MISSING,
+            found="it gives real-time threads no time",
+            effect="generator and router run at ordinary priority: rates fall to a half or less beside other work",
+            advice="run routecast outside the group, or raise its cpu.rt_runtime_us",
+        )
+    if not limits:
+        return Finding(check="control group", state=State.FINE, found="no limit of cores or time")
+    return Finding(
+        check="control group",
+        state=State.DISTORTS,
+        found="; ".join(dict.fromkeys(limits)),
+        effect="processes stand still until the next period when their time is used up; kernel threads do not",
+        advice="run routecast outside the group, or without --cpus / CPUQuota",
+    )
+
+
+def _upwards(path: str) -> list[str]:
+    parts = [part for part in path.split("/") if part]
+    return ["".join(f"/{part}" for part in parts[:count]) for count in range(len(parts), -1, -1)]
+
+
+def _list(cores: tuple[int, ...]) -> str:
+    return f"core{'s' if len(cores) != 1 else ''} {', '.join(map(str, sorted(cores)))}"

@@ -1,0 +1,202 @@
+"""Checks of the processor: frequency, sleep, hardware threads, mitigations, memory nodes, clock.
+
+Check of the power meters: which can be read here, and why the others cannot.
+"""
+
+from __future__ import annotations
+
+import re
+
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State, cores_of
+from routecast.testbed.meters._finding import find_meters
+from routecast.testbed.meters._rapl import READ_RECIPE
+
+_RECIPE_MARK = ": run as root, or let a group read it"
+
+
+def meters(machine: ExaminedMachine) -> Finding:
+    """Look for something that tells watts: the processor's counters, the server's controller."""
+    meters_ = [meter for meter in find_meters(machine.root) if not meter.needs_address]
+    readable = [meter for meter in meters_ if meter.is_readable]
+    if readable:
+        return Finding(
+            check="power",
+            state=State.FINE,
+            found=", ".join(f"{meter.name} can be read ({meter.scope})" for meter in readable),
+            effect="trials can carry watts: --power auto",
+        )
+    is_denied = any(READ_RECIPE in meter.why_not for meter in meters_)
+    reasons = "; ".join(f"{meter.name}: {meter.why_not.partition(_RECIPE_MARK)[0]}" for meter in meters_)
+    return Finding(
+        check="power",
+        state=State.MISSING,
+        found=f"no power here, because: {reasons}",
+        effect="trials carry no watts, and go on without",
+        remedy=READ_RECIPE if is_denied else "",
+        advice="" if is_denied else "name a meter outside: --power redfish:URL, csv:FILE or http:URL",
+    )
+
+
+_CPU = "sys/devices/system/cpu"
+_LATEST_WAKE_US = 10
+_POOR_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+
+
+def core_count(machine: ExaminedMachine) -> Finding:
+    """Count the cores: generator and router need one each."""
+    cores = machine.online
+    if not cores:
+        return Finding(check="cores", state=State.UNSEEN, found="the kernel does not list its cores")
+    text = f"{len(cores)} online"
+    if len(cores) < 2:
+        effect = "generator and router share it: rates are those of both together"
+        return Finding(check="cores", state=State.DISTORTS, found=text, effect=effect)
+    effect = "" if len(cores) > 2 else "one for the generator, one for the router, none left for anything else"
+    return Finding(check="cores", state=State.FINE, found=text, effect=effect)
+
+
+def governor(machine: ExaminedMachine) -> Finding:
+    """Look at the governor: a core that changes its frequency has no rate of its own."""
+    governors: dict[str, int] = {}
+    for core in machine.online:
+        name = machine.text(f"{_CPU}/cpu{core}/cpufreq/scaling_governor")
+        if name:
+            governors[name] = governors.get(name, 0) + 1
+    if not governors:
+        text = "the kernel does not set the frequency (cpufreq has no driver): firmware or hypervisor does"
+        effect = "the frequency may change during a trial and nobody sees it"
+        return Finding(check="governor", state=State.UNSEEN, found=text, effect=effect)
+    text = ", ".join(f"{name} on {count} cores" for name, count in governors.items())
+    if set(governors) == {"performance"}:
+        return Finding(check="governor", state=State.FINE, found=text)
+    return Finding(
+        check="governor",
+        state=State.DISTORTS,
+        found=text,
+        effect="cores run slower at low load: latency rises where load falls, and short trials see the ramp",
+        remedy="cpupower frequency-set -g performance",
+    )
+
+
+def turbo(machine: ExaminedMachine) -> Finding:
+    """Look for turbo: it makes the frequency depend on heat and on the neighbours."""
+    no_turbo, boost = machine.number(f"{_CPU}/intel_pstate/no_turbo"), machine.number(f"{_CPU}/cpufreq/boost")
+    effect = "the frequency depends on how many cores work and how warm they are: rates fall within minutes"
+    if no_turbo == 0:
+        remedy = f"echo 1 > /{_CPU}/intel_pstate/no_turbo"
+        return Finding(check="turbo", state=State.DISTORTS, found="on", effect=effect, remedy=remedy)
+    if no_turbo is None and boost == 1:
+        remedy = f"echo 0 > /{_CPU}/cpufreq/boost"
+        return Finding(check="turbo", state=State.DISTORTS, found="on", effect=effect, remedy=remedy)
+    if no_turbo is None and boost is None:
+        return Finding(check="turbo", state=State.UNSEEN, found="the kernel has no switch for it here", effect=effect)
+    return Finding(check="turbo", state=State.FINE, found="off")
+
+
+def sleep_states(machine: ExaminedMachine) -> Finding:
+    """Look at C-states: a core that sleeps deeply answers late."""
+    driver = machine.text(f"{_CPU}/cpuidle/current_driver")
+    states: dict[str, int] = {}
+    cores = machine.cores or machine.online
+    for core in cores:
+        folder = f"{_CPU}/cpu{core}/cpuidle"
+        for state in machine.names(folder, "state*"):
+            latency_us = machine.number(f"{folder}/{state}/latency") or 0
+            if machine.number(f"{folder}/{state}/disable") == 0 and latency_us > _LATEST_WAKE_US:
+                states[machine.text(f"{folder}/{state}/name") or state] = latency_us
+    if states:
+        names = ", ".join(f"{name} ({latency_us} us)" for name, latency_us in states.items())
+        return Finding(
+            check="C-states",
+            state=State.DISTORTS,
+            found=f"cores may sleep in {names}",
+            effect="a core wakes up to that much later: median latency at low load is the wake-up's, not the router's",
+            remedy=f"cpupower idle-set -D {_LATEST_WAKE_US}",
+        )
+    if driver in (None, "none"):
+        text = "no cpuidle driver"
+        return Finding(check="C-states", state=State.UNSEEN, found=f"{text}: firmware or hypervisor decides")
+    text = f"driver {driver}, no state with more than {_LATEST_WAKE_US} us to wake up"
+    effect = "a virtual core that idles leaves to its host; the wake-up is not listed" if driver == "haltpoll" else ""
+    return Finding(check="C-states", state=State.FINE, found=text, effect=effect)
+
+
+def smt(machine: ExaminedMachine) -> Finding:
+    """Look for SMT: two hardware threads share one core's units."""
+    active = machine.number(f"{_CPU}/smt/active")
+    if active is None:
+        return Finding(check="SMT", state=State.UNSEEN, found="the kernel does not say")
+    if active == 0:
+        return Finding(check="SMT", state=State.FINE, found="off, or none here")
+    return Finding(
+        check="SMT",
+        state=State.DISTORTS,
+        found="on: two hardware threads a core",
+        effect="work on the sibling slows a measuring core by a third or more, invisibly",
+        remedy=f"echo off > /{_CPU}/smt/control",
+    )
+
+
+def mitigations(machine: ExaminedMachine) -> Finding:
+    """List the mitigations: they cost cycles for each indirect call and entry into the kernel."""
+    folder = f"{_CPU}/vulnerabilities"
+    texts = {name: machine.text(f"{folder}/{name}") or "" for name in machine.names(folder)}
+    if not texts:
+        return Finding(check="mitigations", state=State.UNSEEN, found="the kernel lists none")
+    active = [name for name, text in texts.items() if text.startswith("Mitigation")]
+    command = re.search(r"(?:^|\s)(mitigations=\S+)", machine.text("proc/cmdline") or "")
+    given = f", started with {command[1]}" if command else ""
+    names = ", ".join(active[:4]) + (f" and {len(active) - 4} more" if len(active) > 4 else "")
+    finding = f"{len(active)} active ({names}){given}" if active else f"none active{given}"
+    effect = "part of what is measured: compare only with machines that have the same"
+    return Finding(check="mitigations", state=State.FINE, found=finding, effect=effect)
+
+
+def numa(machine: ExaminedMachine) -> Finding:
+    """Look at memory nodes: memory and cards of another node are farther away."""
+    nodes = machine.names("sys/devices/system/node", "node[0-9]*")
+    if not nodes:
+        return Finding(check="NUMA", state=State.UNSEEN, found="the kernel lists no memory node")
+    if len(nodes) == 1:
+        return Finding(check="NUMA", state=State.FINE, found="one memory node")
+    node_of = {
+        core: int(node.removeprefix("node"))
+        for node in nodes
+        for core in cores_of(machine.text(f"sys/devices/system/node/{node}/cpulist") or "")
+    }
+    cards = {name: machine.number(f"sys/class/net/{name}/device/numa_node") for name in machine.interfaces}
+    far = [
+        f"{name} is at node {node}, core {core} at node {node_of[core]}"
+        for name, node in cards.items()
+        for core in machine.cores
+        if node is not None and node >= 0 and core in node_of and node_of[core] != node
+    ]
+    if far:
+        return Finding(
+            check="NUMA",
+            state=State.DISTORTS,
+            found="; ".join(far[:3]),
+            effect="each frame crosses between processors: rates are lower than a near core's",
+            advice="choose cores of the card's node in [cores] of the test bed's file",
+        )
+    at = ", ".join(f"{name} at node {node}" for name, node in cards.items() if node is not None and node >= 0)
+    return Finding(check="NUMA", state=State.FINE, found=f"{len(nodes)} memory nodes" + (f", {at}" if at else ""))
+
+
+def clock_source(machine: ExaminedMachine) -> Finding:
+    """Look at the clock source: time stamps cost what the clock costs."""
+    folder = "sys/devices/system/clocksource/clocksource0"
+    current = machine.text(f"{folder}/current_clocksource")
+    available = (machine.text(f"{folder}/available_clocksource") or "").split()
+    if current is None:
+        return Finding(check="clock source", state=State.UNSEEN, found="the kernel does not say")
+    if current not in _POOR_CLOCKS:
+        return Finding(check="clock source", state=State.FINE, found=current)
+    return Finding(
+        check="clock source",
+        state=State.DISTORTS,
+        found=current,
+        effect="reading it takes a microsecond or more: every time stamp slows the tester and blurs latency",
+        remedy=f"echo tsc > /{folder}/current_clocksource" if "tsc" in available else "",
+        advice="" if "tsc" in available else "start the kernel with tsc=reliable",
+    )

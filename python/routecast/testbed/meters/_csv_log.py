@@ -1,0 +1,261 @@
+"""A file that another program appends to: the log of a power strip or of a wall meter.
+
+Two columns are read, the time and the watts, by the names in the first line or, without names, the first two::
+
+    time,watts
+    2026-03-01T12:00:00Z,182.4          ISO 8601, UTC if it says no zone
+    1772366401.0,183.1                  or seconds since 1970
+    17.5,183.0                          or seconds of any clock: the newest row is then taken as of now
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+import re
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem
+from routecast.quantity.bounded_file import open_file
+from routecast.testbed.meters.meter import PowerReading, PowerSpan, Zone, reading_of
+
+_TIME: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
+_WATTS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
+_SINCE_1970_S = 1e8
+"""Smaller times are of a clock of their own."""
+
+_HEAD_BYTES = 4096
+
+
+class CsvMeter:
+    """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a log that grows.
+
+    ``scope``: what the figures cover: ``pdu``, ``wall``; ``interval_s``: how often the file is looked at; infinite: at
+    the end only; ``wait_s``: how long the end of an interval waits for a row that covers it; ``clock`` and
+    ``wall_clock``: tell the time of trials and the time since 1970, in seconds. Raises ModelProblem: a time is none.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        scope: str = "pdu",
+        interval_s: float = 1.0,
+        wait_s: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not interval_s > 0.0 or not wait_s >= 0.0:
+            raise ModelProblem(f"csv:{path}", [Problem("interval", f"got {interval_s} s: a time > 0 s")])
+        self.name = f"csv:{path}"
+        self.scope = scope
+        self._path = path
+        self.interval_s = interval_s
+        self._wait_s = wait_s
+        self._clock = clock
+        self._wall = wall_clock
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._forget()
+
+    def start(self) -> None:
+        """Note where the file ends now.
+
+        Raises EnvironmentProblem: the file cannot be read, or it has no columns of time and watts.
+        """
+        self._forget()
+        try:
+            with open_file(self._path, kind="log of watts") as file:
+                head = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
+                size = file.seek(0, 2)
+                file.seek(max(0, size - _HEAD_BYTES))
+                tail = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
+        except FileProblem as problem:
+            raise EnvironmentProblem(f"power meter {self.name}: {problem.problems[0].message}") from problem
+        self._find_columns(head)
+        # The last row before the interval says what the power was at its beginning.
+        lines = tail.split("\n")
+        self._offset = size - len(lines[-1].encode())
+        for line in reversed(lines[:-1]):
+            if (row := self._row(line)) is not None:
+                self._keep([row])
+                break
+        self._bad = 0
+        self._begin_s = self._clock()
+        self._done.clear()
+        if math.isfinite(self.interval_s):
+            self._thread = threading.Thread(target=self._run, name=f"power meter {self.name}", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> PowerReading:
+        """Read what was appended meanwhile and return its mean."""
+        end_s = self._clock()
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._look()
+        until_s = time.monotonic() + self._wait_s
+        while (not self._rows or self._rows[-1][0] < end_s) and time.monotonic() < until_s:
+            time.sleep(min(0.05, self._wait_s))
+            self._look()
+        rows = self._rows
+        within = [row for row in rows if self._begin_s <= row[0] <= end_s]
+        spans = [
+            PowerSpan(
+                from_s=a[0],
+                to_s=b[0],
+                zones_w={self.scope: 0.5 * (a[1] + b[1])},
+                low_w=min(a[1], b[1]),
+                high_w=max(a[1], b[1]),
+            )
+            for a, b in pairwise(rows)
+        ]
+        if rows and rows[-1][0] < end_s and within:
+            # Nothing newer is known: the last row stands until the end.
+            spans.append(
+                PowerSpan(
+                    from_s=rows[-1][0],
+                    to_s=end_s,
+                    zones_w={self.scope: rows[-1][1]},
+                    low_w=rows[-1][1],
+                    high_w=rows[-1][1],
+                )
+            )
+        if not within:
+            spans = spans if rows and rows[0][0] < self._begin_s and rows[-1][0] > end_s else []
+            age = f"its newest row is {end_s - rows[-1][0]:.3g} s old" if rows else "it has no row"
+            if not spans:
+                self._notes.append(f"nothing was appended to {self._path} in the interval: {age}")
+        if self._bad:
+            self._notes.append(f"{self._bad} lines of {self._path} are no time and watts")
+        return reading_of(
+            spans,
+            (self._begin_s, end_s),
+            meter=self.name,
+            scope=self.scope,
+            zones=(Zone(name=self.scope, scope=self.scope),),
+            quantum_j=math.nan,
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    def latest_w(self) -> float:
+        """Return the newest row's watts."""
+        with self._lock:
+            return self._rows[-1][1] if self._rows else math.nan
+
+    def _forget(self) -> None:
+        self._rows: list[tuple[float, float]] = []
+        self._notes: list[str] = []
+        self._bad = 0
+        self._offset = 0
+        self._begin_s = math.nan
+        self._columns = (0, 1)
+        self._delimiter = ","
+        self._head = ""
+        self._own_clock_s: float | None = None
+
+    def _run(self) -> None:
+        while not self._done.wait(self.interval_s):
+            self._look()
+
+    def _look(self) -> None:
+        """Read the whole lines that were appended since the last look."""
+        try:
+            with open_file(self._path, kind="log of watts") as file:
+                if file.seek(0, 2) < self._offset:
+                    self._notes.append(f"{self._path} was cut or begun anew on the way")
+                    self._offset = 0
+                file.seek(self._offset)
+                text = file.read()
+        except FileProblem as problem:
+            self._notes.append(f"{self._path} could not be read any more: {problem.problems[0].message}")
+            return
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        rows = []
+        for line in whole.decode("utf-8", errors="replace").splitlines():
+            row = self._row(line)
+            if row is not None:
+                rows.append(row)
+            elif line.strip() and not line.startswith("#") and line.strip() != self._head:
+                self._bad += 1
+        self._keep(rows)
+
+    def _keep(self, rows: list[tuple[float, float]]) -> None:
+        """Put rows on the clock of the trials; a row that is older than the one before it is bad."""
+        if not rows:
+            return
+        if self._own_clock_s is None and rows[-1][0] < _SINCE_1970_S:
+            self._own_clock_s = self._clock() - rows[-1][0]
+            self._notes.append("times of the file are of a clock of their own: its newest row was taken as of now")
+        shift_s = self._clock() - self._wall() if self._own_clock_s is None else self._own_clock_s
+        with self._lock:
+            for at_s, watts in rows:
+                if self._rows and at_s + shift_s <= self._rows[-1][0]:
+                    self._bad += 1
+                else:
+                    self._rows.append((at_s + shift_s, watts))
+
+    def _find_columns(self, head: str) -> None:
+        first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
+        self._head = first.strip()
+        self._delimiter = next((sign for sign in (";", "\t", ",") if sign in first), ",")
+        if not _is_head(first):
+            if first and self._row(first) is None:
+                self._refuse(first)
+            return
+        names = [cell.strip().lower() for cell in _cells(first, self._delimiter)]
+        places = [next((names.index(name) for name in wanted if name in names), -1) for wanted in (_TIME, _WATTS)]
+        if min(places) < 0:
+            self._refuse(first)
+        self._columns = (places[0], places[1])
+
+    def _refuse(self, line: str) -> None:
+        raise EnvironmentProblem(
+            f"power meter {self.name}: got {line[:60]!r} as its first line: columns time and watts are wanted "
+            f"(names known: {', '.join(_TIME)}; {', '.join(_WATTS)})"
+        )
+
+    def _row(self, line: str) -> tuple[float, float] | None:
+        cells = _cells(line, self._delimiter)
+        if len(cells) <= max(self._columns):
+            return None
+        at_s = _instant_s(cells[self._columns[0]])
+        try:
+            watts = float(cells[self._columns[1]])
+        except ValueError:
+            return None
+        return (at_s, watts) if math.isfinite(at_s) and math.isfinite(watts) and watts >= 0.0 else None
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _is_head(line: str) -> bool:
+    """Whether a first line holds names: a time in ISO 8601 has one letter or two at a place."""
+    return re.search(r"[A-Za-z]{3}", line) is not None
+
+
+def _instant_s(text: str) -> float:
+    """Return seconds since 1970, or of a clock of its own; NaN for what is no time."""
+    text = text.strip()
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        instant = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=datetime.UTC)
+    return instant.timestamp()

@@ -1,0 +1,141 @@
+"""The server's own controller, asked by ``ipmitool dcmi power reading`` (IPMI DCMI 1.5, sec. 6.6.1).
+
+It tells what the whole server draws, network cards and fans included, in whole watts, renewed when it likes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._sampled import Sample, watts_of
+from routecast.testbed.meters._web import Credentials
+from routecast.testbed.meters.meter import Zone
+
+_TIMEOUT_S = 10.0
+_POWER = re.compile(r"Instantaneous power reading:\s*(\d+(?:\.\d+)?)\s*Watts", re.IGNORECASE)
+_STATE = re.compile(r"Power reading state is:\s*(\S+)", re.IGNORECASE)
+_COMMAND: Final = ("dcmi", "power", "reading")
+
+Run = Callable[[Sequence[str], Mapping[str, str]], str]
+"""Runs a program with additions to its environment and returns what it prints."""
+
+
+def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Run a program and return what it prints, errors after output.
+
+    Raises EnvironmentProblem: it is not there, or it does not end.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C", **environment},
+        )
+    except FileNotFoundError as problem:
+        raise EnvironmentProblem("power meter ipmi: ipmitool is not there: apt install ipmitool") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise EnvironmentProblem(f"power meter ipmi: ipmitool did not answer within {_TIMEOUT_S:g} s") from problem
+    except OSError as problem:
+        raise EnvironmentProblem(f"power meter ipmi: ipmitool cannot run: {problem.strerror}") from problem
+    return done.stdout + done.stderr
+
+
+def parse_dcmi(text: str) -> float:
+    """Read the watts from what ``ipmitool dcmi power reading`` prints.
+
+    Raises EnvironmentProblem: it prints no power, or none that is true.
+    """
+    power = _POWER.search(text)
+    state = _STATE.search(text)
+    if power is None:
+        words = text.strip().splitlines()
+        answer = f"says {words[0].strip()!r}" if words else "says nothing"
+        advice = ""
+        if "Could not open device" in text:
+            advice = ": modprobe ipmi_devintf ipmi_si, and run as root; not every machine has a controller"
+        elif "Invalid" in text or "DCMI" in text.upper():
+            advice = ": the controller has no DCMI power reading; many answer Redfish: redfish:https://CONTROLLER"
+        raise EnvironmentProblem(f"power meter ipmi: ipmitool {answer}{advice}")
+    if state is not None and state[1].lower() != "activated":
+        raise EnvironmentProblem(
+            f"power meter ipmi: the controller's power reading is {state[1]}: ipmitool dcmi power activate"
+        )
+    if float(power[1]) == 0.0:
+        raise EnvironmentProblem(
+            "power meter ipmi: the controller says 0 W while the machine runs: it has the command, but no sensor"
+        )
+    return float(power[1])
+
+
+class IpmiSource:
+    """Watts of a server as its controller tells them.
+
+    ``host``: address of the controller; empty for that of this machine; ``credentials``: for a controller on the
+    network; ``run``: runs a program.
+    """
+
+    def __init__(self, host: str = "", *, credentials: Credentials | None = None, run: Run = run_program) -> None:
+        self._host = host
+        self._credentials = credentials
+        self._run = run
+        self.zones: tuple[Zone, ...] = (Zone(name="server", scope="bmc"),)
+
+    @property
+    def name(self) -> str:
+        """The meter as it is named: ``ipmi``, ``ipmi:HOST``."""
+        return f"ipmi:{self._host}" if self._host else "ipmi"
+
+    @property
+    def scope(self) -> str:
+        """Return ``bmc``."""
+        return "bmc"
+
+    @property
+    def quantum_j(self) -> float:
+        """Return NaN: DCMI tells whole watts, and how they are rounded is the controller's secret."""
+        return float("nan")
+
+    def open(self) -> None:
+        """Need nothing: each reading is a run of its own."""
+
+    def read(self) -> Mapping[str, float]:
+        """Return the watts.
+
+        Raises EnvironmentProblem: ipmitool is missing, or the controller does not tell.
+        """
+        return {"server": parse_dcmi(self._run(*self._command()))}
+
+    def power_w(self, zone: str, before: Sample, after: Sample) -> float:
+        """Return the mean of two samples."""
+        return watts_of(before, after, zone)
+
+    def is_gauge(self) -> bool:
+        """Return True: values are watts."""
+        return True
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Say that short intervals are not seen."""
+        del samples
+        return ("DCMI tells whole watts, renewed when the controller likes: only long trials are seen well",)
+
+    def close(self) -> None:
+        """Keep nothing open."""
+
+    def _command(self) -> tuple[Sequence[str], Mapping[str, str]]:
+        if not self._host:
+            return ("ipmitool", *_COMMAND), {}
+        user = self._credentials.user if self._credentials else ""
+        password = self._credentials.password if self._credentials else ""
+        # -E takes the password from the environment: a command line can be read by everybody.
+        account = ("-U", user) if user else ()
+        return (("ipmitool", "-I", "lanplus", "-H", self._host, *account, "-E", *_COMMAND), {"IPMI_PASSWORD": password})

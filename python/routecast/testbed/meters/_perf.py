@@ -1,0 +1,193 @@
+"""The kernel's energy events: RAPL once more, through ``perf_event_open(2)``.
+
+They are there where powercap is not (a container that hides it), need CAP_PERFMON in place of root, and the kernel
+itself undoes the wraps: its counters have 64 bits. The system call is used rather than the program ``perf``: no program
+has to be there, nothing is parsed, and a counter can be read at any instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import os
+import platform
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._rapl import RaplCover, is_virtual
+from routecast.testbed.meters._sampled import Sample
+from routecast.testbed.meters.meter import Zone
+
+PMU: Final = "sys/bus/event_source/devices/power"
+
+_SCOPES: Final = {
+    "energy-pkg": "rapl:package",
+    "energy-psys": "rapl:psys",
+    "energy-ram": "rapl:dram",
+    "energy-cores": "rapl:core",
+    "energy-gpu": "rapl:uncore",
+}
+"""Events of the PMU ``power`` (arch/x86/events/rapl.c of Linux)."""
+
+_SYSCALLS: Final = {"x86_64": 298, "aarch64": 241}
+_ATTRIBUTE_BYTES = 64
+"""PERF_ATTR_SIZE_VER0, which every kernel takes."""
+
+
+def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
+    """Return the energy events of a machine: number, and joules of one count; empty where there are none.
+
+    Raises EnvironmentProblem: an event is described in a way that is not known here.
+    """
+    folder = root / PMU / "events"
+    events = {}
+    for event in _SCOPES:
+        try:
+            config, scale, unit = (
+                (folder / f"{event}{end}").read_text(encoding="ascii").strip() for end in ("", ".scale", ".unit")
+            )
+        except OSError:
+            continue
+        number = re.fullmatch(r"event=(0x[0-9a-fA-F]+|\d+)", config)
+        if number is None or unit != "Joules":
+            raise EnvironmentProblem(
+                f"power meter perf: {folder / event} says {config!r} in {unit!r}: event=NUMBER in Joules is known here"
+            )
+        events[event] = (int(number[1], 0), float(scale))
+    return events
+
+
+def open_event(kind: int, number: int, cpu: int) -> int:
+    """Open a counter of all that a CPU does; returns a file descriptor, 8 bytes of which are the count.
+
+    Raises OSError: the kernel refuses.
+    """
+    syscall = _SYSCALLS.get(platform.machine())
+    if syscall is None:
+        raise OSError(f"perf_event_open is not known for {platform.machine()}")
+    # type, size, config, sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1
+    attribute = struct.pack("=IIQQQQQIIQ", kind, _ATTRIBUTE_BYTES, number, 0, 0, 0, 0, 0, 0, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    handle = libc.syscall(
+        ctypes.c_long(syscall),
+        ctypes.c_char_p(attribute),
+        ctypes.c_int(-1),  # every process
+        ctypes.c_int(cpu),
+        ctypes.c_int(-1),  # no group
+        ctypes.c_ulong(8),  # PERF_FLAG_FD_CLOEXEC
+    )
+    if handle < 0:
+        number_of_error = ctypes.get_errno()
+        raise OSError(number_of_error, os.strerror(number_of_error))
+    return int(handle)
+
+
+class PerfSource:
+    """Energy events of the PMU ``power``.
+
+    ``root``: where the machine's files are; ``covers``: as for RAPL: ``package``, ``psys``, ``dram``, ``package+dram``;
+    ``opener``: opens a counter: :func:`open_event`. Raises FileProblem: there is no such scope.
+    """
+
+    def __init__(
+        self, root: Path = Path("/"), *, covers: str = "package", opener: Callable[[int, int, int], int] = open_event
+    ) -> None:
+        self._root = root
+        self._covers = RaplCover(meter="perf", covers=covers)
+        self._opener = opener
+        self._handles: dict[str, tuple[int, float]] = {}
+        self.zones: tuple[Zone, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The meter as it is named: ``perf``, ``perf:psys``."""
+        return self._covers.name
+
+    @property
+    def scope(self) -> str:
+        """What the sum covers."""
+        return self._covers.scope
+
+    @property
+    def quantum_j(self) -> float:
+        """Return NaN: counts are finer than what the processor updates."""
+        return math.nan
+
+    def open(self) -> None:
+        """Open the counters on a CPU of each package.
+
+        Raises EnvironmentProblem: there are no energy events, not those of this scope, or they may not be opened.
+        """
+        events = energy_events(self._root)
+        if not events:
+            why = "this is a virtual machine; " if is_virtual(self._root) else ""
+            raise EnvironmentProblem(f"power meter perf: {why}the kernel has no energy events (/{PMU} is not there)")
+        wanted = self._covers.zone_scopes
+        missing = wanted - {_SCOPES[event] for event in events}
+        if missing:
+            raise EnvironmentProblem(
+                f"power meter {self.name}: no event for {', '.join(sorted(missing))}; there are: {', '.join(events)}"
+            )
+        try:
+            kind = int((self._root / PMU / "type").read_text(encoding="ascii"))
+            cpus = cores_of_mask((self._root / PMU / "cpumask").read_text(encoding="ascii"))
+        except (OSError, ValueError) as problem:
+            raise EnvironmentProblem(f"power meter perf: /{PMU} cannot be read: {problem}") from problem
+        zones = []
+        try:
+            for event, (number, joules) in events.items():
+                # The platform is one: each package's counter of it would count it again.
+                for cpu in cpus[:1] if event == "energy-psys" else cpus:
+                    name = f"{event} of cpu {cpu}"
+                    self._handles[name] = (self._opener(kind, number, cpu), joules)
+                    zones.append(Zone(name=name, scope=_SCOPES[event], is_counted=_SCOPES[event] in wanted))
+        except OSError as problem:
+            self.close()
+            raise EnvironmentProblem(
+                f"power meter perf: the kernel refuses energy events: {problem.strerror or problem}; run as root, "
+                "with CAP_PERFMON, or after sysctl -w kernel.perf_event_paranoid=0"
+            ) from problem
+        self.zones = tuple(zones)
+
+    def read(self) -> Mapping[str, float]:
+        """Return each counter in joules."""
+        values = {}
+        for name, (handle, joules) in self._handles.items():
+            with contextlib.suppress(OSError, struct.error):
+                values[name] = struct.unpack("=q", os.read(handle, 8))[0] * joules
+        return values
+
+    def power_w(self, zone: str, before: Sample, after: Sample) -> float:
+        """Return the energy between two samples over their time."""
+        return (after.values[zone] - before.values[zone]) / (after.at_s - before.at_s)
+
+    def is_gauge(self) -> bool:
+        """Return False: it counts energy."""
+        return False
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Say nothing: the kernel undoes the wraps."""
+        del samples
+        return ()
+
+    def close(self) -> None:
+        """Close the counters."""
+        for handle, _ in self._handles.values():
+            with contextlib.suppress(OSError):
+                os.close(handle)
+        self._handles = {}
+
+
+def cores_of_mask(text: str) -> tuple[int, ...]:
+    """Read the CPUs of a PMU: ``"0,18"`` for the first of each of two packages."""
+    cores: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        cores += range(int(first), int(last or first) + 1)
+    return tuple(cores)

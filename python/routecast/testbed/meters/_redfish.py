@@ -1,0 +1,220 @@
+"""A server's controller over Redfish (DMTF DSP0266): the power of its chassis.
+
+``/redfish/v1/Chassis`` lists the chassis. Each has ``EnvironmentMetrics`` with ``PowerWatts.Reading`` (DSP2046, since
+2020.4), or the older ``Power`` with ``PowerControl[].PowerConsumedWatts``, or neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.meters._sampled import Sample, watts_of
+from routecast.testbed.meters._web import Credentials, NotThere, Web, masked
+from routecast.testbed.meters.meter import Zone
+
+_ROOT: Final = "/redfish/v1"
+_PARTS: Final = ("cpu", "memory", "fan", "gpu", "accelerator", "storage", "networkingdevice", "powersupply")
+"""``PhysicalContext`` or words in the name of entries of ``PowerControl`` that are a part of the chassis."""
+
+
+class RedfishSource:
+    """Watts of one chassis or several, as a controller tells them.
+
+    ``url``: ``https://CONTROLLER``, or the address of one chassis: ``https://CONTROLLER/redfish/v1/Chassis/1``;
+    ``timeout_s``: for each answer; ``verify_tls``: whether the controller's certificate must be good.
+    """
+
+    def __init__(self, url: str, *, credentials: Credentials, timeout_s: float = 5.0, verify_tls: bool = True) -> None:
+        self.name = f"redfish:{masked(url)}"
+        self._web = Web(
+            url,
+            meter=self.name,
+            credentials=credentials,
+            timeout_s=timeout_s,
+            verify_tls=verify_tls,
+            token_as="redfish",
+        )
+        self._paths: dict[str, str] = {}
+        self._energy_kwh: dict[str, list[float]] = {}
+        self.zones: tuple[Zone, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        """Return ``bmc``."""
+        return "bmc"
+
+    @property
+    def quantum_j(self) -> float:
+        """Return NaN: Redfish does not say."""
+        return math.nan
+
+    def open(self) -> None:
+        """Find the chassis that tell their power.
+
+        Raises EnvironmentProblem: the controller does not answer, or no chassis tells its power.
+        """
+        try:
+            self._find()
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> Mapping[str, float]:
+        """Return the watts of each chassis.
+
+        Raises EnvironmentProblem: the controller does not answer, or does not tell the power any more.
+        """
+        values = {}
+        for chassis, path in self._paths.items():
+            document = self._document(path)
+            watts = watts_of_environment(document)
+            if math.isnan(watts):
+                watts = watts_of_power(document)
+            if math.isnan(watts):
+                raise EnvironmentProblem(f"power meter {self.name}: {path} has no power in watts any more")
+            values[_name(chassis)] = watts
+            energy = _reading(document.get("EnergykWh"))
+            if math.isfinite(energy):
+                self._energy_kwh.setdefault(_name(chassis), []).append(energy)
+        return values
+
+    def power_w(self, zone: str, before: Sample, after: Sample) -> float:
+        """Return the mean of two samples."""
+        return watts_of(before, after, zone)
+
+    def is_gauge(self) -> bool:
+        """Return True: values are watts."""
+        return True
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Say how far the controller's own counters of energy went, and if its power never changed."""
+        notes = []
+        for zone in self.zones:
+            seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
+            if len(seen) > 4 and len(set(seen)) == 1:
+                notes.append(
+                    f"{zone.name} said {seen[0]:g} W each of {len(seen)} times: controllers renew their figure "
+                    "now and then only, and this interval may be shorter"
+                )
+            energy = self._energy_kwh.get(zone.name, [])
+            if len(energy) > 1 and energy[-1] > energy[0]:
+                moved_j = 3.6e6 * (energy[-1] - energy[0])
+                notes.append(f"the controller's own counter of {zone.name} went on by {moved_j:.4g} J meanwhile")
+        return notes
+
+    def close(self) -> None:
+        """End the connection."""
+        self._web.close()
+
+    def _find(self) -> None:
+        self._paths, self._energy_kwh = {}, {}
+        path = self._web.path.rstrip("/")
+        listed = [path] if "/Chassis/" in path else self._members()
+        within: dict[str, str] = {}
+        silent = []
+        for chassis in listed:
+            document = self._document(chassis)
+            if place := self._power_of(document):
+                self._paths[chassis] = place
+                within[chassis] = _link(document.get("Links", {}), "ContainedBy").rstrip("/")
+            else:
+                silent.append(str(document.get("Id") or chassis))
+        if not self._paths:
+            what = f"no chassis tells its power (looked at {', '.join(silent) or 'none'})"
+            raise EnvironmentProblem(
+                f"power meter {self.name}: {what}: neither EnvironmentMetrics with PowerWatts nor Power with "
+                "PowerControl[].PowerConsumedWatts"
+            )
+        # The power of an enclosure holds that of the chassis in it.
+        self.zones = tuple(
+            Zone(name=_name(chassis), scope="bmc", is_counted=within[chassis] not in self._paths)
+            for chassis in self._paths
+        )
+
+    def _members(self) -> list[str]:
+        document = self._document(f"{_ROOT}/Chassis")
+        members = document.get("Members")
+        if not isinstance(members, list):
+            raise EnvironmentProblem(f"power meter {self.name}: {_ROOT}/Chassis lists no Members: is this Redfish?")
+        return [path.rstrip("/") for member in members if (path := _link({"it": member}, "it"))]
+
+    def _power_of(self, chassis: Mapping[str, Any]) -> str:
+        """Return the path of the document that tells the power of a chassis; empty if none does."""
+        for name, watts in (("EnvironmentMetrics", watts_of_environment), ("Power", watts_of_power)):
+            if path := _link(chassis, name):
+                try:
+                    document = self._document(path)
+                except NotThere:
+                    continue  # linked, but not there: the other document may be
+                if not math.isnan(watts(document)):
+                    return path
+        return ""
+
+    def _document(self, path: str) -> dict[str, Any]:
+        document = self._web.get_json(path)
+        if not isinstance(document, dict):
+            raise EnvironmentProblem(f"power meter {self.name}: {path} is no Redfish resource")
+        return document
+
+
+def watts_of_environment(document: Mapping[str, Any]) -> float:
+    """Return the power of an ``EnvironmentMetrics`` document; NaN where there is none.
+
+    Examples
+    --------
+    >>> watts_of_environment({"PowerWatts": {"Reading": 374}})
+    374.0
+    """
+    return _reading(document.get("PowerWatts"))
+
+
+def watts_of_power(document: Mapping[str, Any]) -> float:
+    """Return the power of the whole chassis from a ``Power`` document; NaN where there is none.
+
+    ``PowerControl`` lists the whole first and on some machines parts of it after that, so entries are never added.
+
+    Examples
+    --------
+    >>> watts_of_power({"PowerControl": [{"Name": "System Input Power", "PowerConsumedWatts": 344}]})
+    344.0
+    """
+    entries = document.get("PowerControl")
+    if not isinstance(entries, list):
+        return math.nan
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        words = f"{entry.get('PhysicalContext') or ''} {entry.get('Name') or ''}".lower()
+        watts = _number(entry.get("PowerConsumedWatts"))
+        if not math.isnan(watts) and not any(part in words for part in _PARTS):
+            return watts
+    return math.nan
+
+
+def _reading(excerpt: object) -> float:
+    return _number(excerpt.get("Reading")) if isinstance(excerpt, dict) else math.nan
+
+
+def _number(value: object) -> float:
+    """Return a number >= 0; some controllers write it as a text. NaN for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
+    try:
+        number = float(value)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) and number >= 0.0 else math.nan
+
+
+def _link(document: Mapping[str, Any], name: str) -> str:
+    entry = document.get(name) if isinstance(document, dict) else None
+    path = entry.get("@odata.id") if isinstance(entry, dict) else None
+    # Only paths of this host: a document may not send the password elsewhere.
+    return path if isinstance(path, str) and path.startswith("/") and not path.startswith("//") else ""
+
+
+def _name(path: str) -> str:
+    return f"chassis {path.rpartition('/')[2]}"

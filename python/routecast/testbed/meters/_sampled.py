@@ -1,0 +1,229 @@
+"""A meter that asks its source again and again, from a thread of its own.
+
+A counter of energy has to be read before it wraps, a sensor of power often enough to follow it. What the source says is
+either, and each kind makes mean power of two samples of it::
+
+    counter   E0 ───── E1 ───── E2        power of a span = (E1 − E0) / (t1 − t0), exact
+    watts     P0 ───── P1 ───── P2        power of a span = (P0 + P1) / 2, a straight line between samples
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from routecast.errors import EnvironmentProblem, ModelProblem, Problem
+from routecast.testbed.meters.meter import PowerReading, PowerSpan, Zone, reading_of
+
+_SHOWN_FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What a source said at an instant, by zone; a zone that could not be read is not in it."""
+
+    at_s: float
+    values: Mapping[str, float]
+
+
+class Source(Protocol):
+    """What a sampled meter asks."""
+
+    @property
+    def name(self) -> str:
+        """As the meter is named."""
+        ...
+
+    @property
+    def scope(self) -> str:
+        """What the sum of the counted zones covers."""
+        ...
+
+    @property
+    def zones(self) -> Sequence[Zone]:
+        """The zones, once it is open."""
+        ...
+
+    @property
+    def quantum_j(self) -> float:
+        """Least step of the energy of the sum, NaN if unknown."""
+        ...
+
+    def open(self) -> None:
+        """Get ready; raises EnvironmentProblem where there is nothing to be read."""
+        ...
+
+    def read(self) -> Mapping[str, float]:
+        """Return a value by zone; raises EnvironmentProblem where it cannot."""
+        ...
+
+    def power_w(self, zone: str, before: Sample, after: Sample) -> float:
+        """Return the mean power of a zone between two samples."""
+        ...
+
+    def is_gauge(self) -> bool:
+        """Whether values are watts, so that they are the least and most that was seen."""
+        ...
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Return what the reader must know."""
+        ...
+
+    def close(self) -> None:
+        """Let go."""
+        ...
+
+
+def watts_of(before: Sample, after: Sample, zone: str) -> float:
+    """Return the mean of a straight line between two samples of power."""
+    return 0.5 * (before.values[zone] + after.values[zone])
+
+
+class SampledMeter:
+    """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a source.
+
+    ``interval_s``: time between samples. Infinite: at the start and the end only, and when :meth:`sample` is called;
+    ``clock``: tells the time in seconds; that of the trials is ``time.monotonic``. Raises ModelProblem: the interval is
+    no time > 0.
+    """
+
+    def __init__(self, source: Source, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
+        if not interval_s > 0.0:
+            raise ModelProblem(source.name, [Problem("interval", f"got {interval_s} s: a time > 0 s")])
+        self.source = source
+        self.interval_s = interval_s
+        self._clock = clock
+        self._samples: list[Sample] = []
+        self._failures: list[str] = []
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def name(self) -> str:
+        """The meter as it is named on the command line."""
+        return self.source.name
+
+    @property
+    def scope(self) -> str:
+        """What its watts cover."""
+        return self.source.scope
+
+    def start(self) -> None:
+        """Take the first sample and go on in the background.
+
+        Raises EnvironmentProblem: the source cannot be read.
+        """
+        if self._thread is not None:
+            raise EnvironmentProblem(f"power meter {self.name}: runs already")
+        self._samples, self._failures = [], []
+        self.source.open()
+        try:
+            self._take()
+        except BaseException:
+            self.source.close()
+            raise
+        self._done.clear()
+        if math.isfinite(self.interval_s):
+            self._thread = threading.Thread(target=self._run, name=f"power meter {self.name}", daemon=True)
+            self._thread.start()
+
+    def sample(self) -> None:
+        """Take a sample now; a failure is remembered for the notes."""
+        try:
+            self._take()
+        except EnvironmentProblem as problem:
+            with self._lock:
+                self._failures.append(str(problem))
+
+    def stop(self) -> PowerReading:
+        """Take the last sample and return what was metered."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        failures = len(self._failures)
+        self.sample()
+        # Taking the first and the last sample is no part of what is metered, unless the last one failed.
+        end_s = self._clock() if len(self._failures) > failures else self._samples[-1].at_s
+        self.source.close()
+        spans, notes = self._spans()
+        return reading_of(
+            spans,
+            (self._samples[0].at_s, end_s),
+            meter=self.name,
+            scope=self.scope,
+            zones=self.source.zones,
+            quantum_j=self.source.quantum_j,
+            notes=notes,
+        )
+
+    def latest_w(self) -> float:
+        """Return the power between the two newest samples; of one sample, if it is watts, that."""
+        with self._lock:
+            samples = self._samples[-2:]
+        counted = [zone.name for zone in self.source.zones if zone.is_counted]
+        if samples and self.source.is_gauge():
+            return math.fsum(samples[-1].values.get(name, math.nan) for name in counted)
+        if len(samples) < 2 or any(name not in sample.values for sample in samples for name in counted):
+            return math.nan
+        return math.fsum(self.source.power_w(name, *samples) for name in counted)
+
+    def _run(self) -> None:
+        while not self._done.wait(self.interval_s):
+            self.sample()
+
+    def _take(self) -> None:
+        began_s = self._clock()
+        values = self.source.read()
+        # A slow answer was true at some time between the question and the answer.
+        at_s = 0.5 * (began_s + self._clock())
+        with self._lock:
+            if not self._samples or at_s > self._samples[-1].at_s:
+                self._samples.append(Sample(at_s=at_s, values=values))
+
+    def _spans(self) -> tuple[list[PowerSpan], list[str]]:
+        names = [zone.name for zone in self.source.zones]
+        counted = [zone.name for zone in self.source.zones if zone.is_counted]
+        whole = [sample for sample in self._samples if all(name in sample.values for name in counted)]
+        spans = []
+        for before, after in pairwise(whole):
+            zones_w = {
+                name: self.source.power_w(name, before, after)
+                for name in names
+                if name in before.values and name in after.values
+            }
+            total_w = math.fsum(zones_w[name] for name in counted)
+            ends = (
+                [math.fsum(sample.values[name] for name in counted) for sample in (before, after)]
+                if self.source.is_gauge()
+                else [total_w]
+            )
+            spans.append(
+                PowerSpan(from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(ends), high_w=max(ends))
+            )
+        return spans, [*self.source.notes(self._samples), *self._vanished(), *self._failed(whole)]
+
+    def _vanished(self) -> list[str]:
+        notes = []
+        for zone in self.source.zones:
+            seen = [sample.at_s for sample in self._samples if zone.name in sample.values]
+            if not seen or seen[-1] == self._samples[-1].at_s:
+                continue
+            after_s = seen[-1] - self._samples[0].at_s
+            what = f"zone {zone.name} could not be read any more {after_s:.3g} s after the start"
+            notes.append(f"{what}: the figures end there" if zone.is_counted else what)
+        return notes
+
+    def _failed(self, whole: Sequence[Sample]) -> list[str]:
+        if not self._failures:
+            return []
+        total = len(self._failures) + len(self._samples)
+        reasons = list(dict.fromkeys(self._failures))[:_SHOWN_FAILURES]
+        note = f"{len(self._failures)} of {total} readings failed: {'; '.join(reasons)}"
+        return [note] if len(whole) > 1 else [f"{note}; what is left is too little for a mean power"]
