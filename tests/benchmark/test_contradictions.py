@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("polars")
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 import benchmark_results as results
 from benchmark_fakes import LINK_BPS, Disturbed, Fluid, profile_with

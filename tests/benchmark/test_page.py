@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import benchmark_results as results
+import pytest
 
 from routecast.benchmark.page import benchmark_page, flattened, write_report
 from routecast.benchmark.procedures import PROCEDURES
