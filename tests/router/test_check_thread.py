@@ -77,7 +77,7 @@ def test_only_those_that_sleep_can_be_woken_late():
     late = Activation(kind="thread", wakeup=RandomTime(mean_s=3e-6))
     assert model(replace(RX, activation=late)).task("rx").activation.wakeup is not None
     spin = {"activation": Activation(kind="polling", wakeup=RandomTime(mean_s=3e-6))}
-    assert "never sleeps" in faults(rx=spin, tx=spin)["task[0].activation.wakeup"]
+    assert "only interrupt or thread does" in faults(rx=spin, tx=spin)["task[0].activation.wakeup"]
 
 
 def test_files_say_all_that_models_do():

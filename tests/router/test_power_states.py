@@ -79,7 +79,7 @@ def test_power_states_that_make_no_sense_are_all_named_at_once() -> None:
         ('scope = "package"', 'scope = " "', "pool[0].power.scope", "is empty"),
         ('idle = "3 W"', 'idle = "1 W"', "pool[0].power.performance[0].idle", "asleep in C1"),
         ('z", active = "12 W"', 'z", active = "11 W"', "pool[0].power.performance[1]", "other watts"),
-        ('kind = "interrupt"', 'kind = "polling"', "task[1].activation.linger", "no interrupts"),
+        ('kind = "interrupt"', 'kind = "polling"', "activation.linger", "only interrupt does"),
     ],
 )
 def test_one_wrong_power_state_is_named_with_its_place(old: str, new: str, place: str, words: str) -> None:

@@ -41,7 +41,7 @@ def test_all_faults_come_at_once_with_their_places():
             interruptions=Interruptions(rate_hz=0.0, duration=RandomTime(mean_s=1e-6)),
         )
     assert [problem.place for problem in caught.value.problems] == [
-        *("per_packet_s", "rules", "distribution", "wakeup.quantiles_s[1]", "interruptions.rate_hz")
+        *("per_packet_s", "rules", "interruptions.rate_hz", "distribution", "wakeup.quantiles_s[1]")
     ]
 
 

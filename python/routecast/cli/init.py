@@ -139,7 +139,7 @@ def _of_host(name: str) -> dict[str, str]:
 def _of_answers(name: str | None, out: Path, *, force: bool) -> dict[str, str]:
     """Ask on the terminal; an answer that cannot be is asked for again."""
     from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes, parse_rate_pps
-    from routecast.router.check_numbers import LINK_RATES_BPS, LONGEST_S
+    from routecast.router.bounds import LINK_RATES_BPS, LONGEST_S
     from routecast.router.starting import GUESSED_CORE_PPS, Start, router_text
 
     if not sys.stdin.isatty():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -39,6 +39,7 @@ __all__ = [
     "TransferRate",
     "Voltage",
     "WholeSize",
+    "Within",
 ]
 
 _TEXTS_KEPT = 256
@@ -49,16 +50,24 @@ _EXACT = 1e15
 class Parsed:
     """Beside the type of a field: files give it as a text that ``parse`` reads.
 
-    A value of type ``ready`` is taken as it is. It says so to pydantic, which is loaded where files are read, not here.
+    A value of type ``ready`` is taken as it is. ``limits`` (``ge``, ``gt``, ``le``) are the range of what ``parse``
+    returns. It says so to pydantic, which is loaded where files are read, not here.
     """
 
-    __slots__ = ("_known", "_schema", "parse", "ready", "unit")
+    __slots__ = ("_known", "_schema", "limits", "parse", "ready", "unit")
 
     def __init__(
-        self, parse: Callable[[str], Any], unit: str = "", *examples: str, ready: type | None = None, symbol: str = ""
+        self,
+        parse: Callable[[str], Any],
+        unit: str = "",
+        *examples: str,
+        ready: type | None = None,
+        symbol: str = "",
+        **limits: float,
     ) -> None:
         self.parse = parse
         self.ready = ready
+        self.limits = limits
         # Runs of an experiment say the same texts again and again; what is read from a text does not change.
         self._known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
         text = {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
@@ -103,14 +112,19 @@ class _Strict:
         return number
 
 
-class _Within:
-    """Beside the type of a number: its bounds, by pydantic's names."""
+class Within:
+    """Beside the type of a number: its range, by pydantic's names (``ge``, ``gt``, ``le``)."""
 
-    def __init__(self, **bounds: float) -> None:
-        self._bounds = bounds
+    __is_annotated_types_grouped_metadata__ = True
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        return handler(source) | self._bounds
+    def __init__(self, **limits: float) -> None:
+        self.limits = limits
+
+    def __iter__(self) -> Iterator[Any]:
+        import annotated_types  # which pydantic knows, loaded where files are read
+
+        names = {"ge": annotated_types.Ge, "gt": annotated_types.Gt, "le": annotated_types.Le}
+        return (names[name](limit) for name, limit in self.limits.items())
 
 
 class Length:
@@ -134,36 +148,36 @@ def _time_per_byte(text: str) -> float:
     return seconds
 
 
-BitRate = Annotated[float, Parsed(quantity.parse_bit_rate_bps, "bit/s", "10 Gbit/s")]
-ByteRate = Annotated[float, Parsed(quantity.parse_byte_rate_bytes_per_s, "B/s", "8 GB/s")]
-FrameRate = Annotated[float, Parsed(quantity.parse_rate_pps, "frames/s", "14.88 Mpps")]
-Frequency = Annotated[float, Parsed(quantity.parse_frequency_hz, "Hz", "3.3 GHz")]
-Duration = Annotated[float, Parsed(quantity.parse_duration_s, "s, > 0", "1 ms")]
-Span = Annotated[float, Parsed(_span, "s, >= 0", "2 us")]
-Energy = Annotated[float, Parsed(quantity.parse_energy_j, "J", "900 J")]
-Power = Annotated[float, Parsed(quantity.parse_power_w, "W", "12.5 W")]
-Voltage = Annotated[float, Parsed(quantity.parse_voltage_v, "V", "0.9 V")]
-Size = Annotated[float, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB")]
-WholeSize = Annotated[int, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB")]
-Cycles = Annotated[float, Parsed(quantity.parse_cycles, "cycles, >= 0", "120 cycles")]
+BitRate = Annotated[float, Parsed(quantity.parse_bit_rate_bps, "bit/s", "10 Gbit/s", gt=0.0)]
+ByteRate = Annotated[float, Parsed(quantity.parse_byte_rate_bytes_per_s, "B/s", "8 GB/s", gt=0.0)]
+FrameRate = Annotated[float, Parsed(quantity.parse_rate_pps, "frames/s", "14.88 Mpps", gt=0.0)]
+Frequency = Annotated[float, Parsed(quantity.parse_frequency_hz, "Hz", "3.3 GHz", gt=0.0)]
+Duration = Annotated[float, Parsed(quantity.parse_duration_s, "s, > 0", "1 ms", gt=0.0)]
+Span = Annotated[float, Parsed(_span, "s, >= 0", "2 us", ge=0.0)]
+Energy = Annotated[float, Parsed(quantity.parse_energy_j, "J", "900 J", ge=0.0)]
+Power = Annotated[float, Parsed(quantity.parse_power_w, "W", "12.5 W", ge=0.0)]
+Voltage = Annotated[float, Parsed(quantity.parse_voltage_v, "V", "0.9 V", gt=0.0)]
+Size = Annotated[float, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB", gt=0.0)]
+WholeSize = Annotated[int, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB", ge=0)]
+Cycles = Annotated[float, Parsed(quantity.parse_cycles, "cycles, >= 0", "120 cycles", ge=0.0)]
 Name = Annotated[str, Length(1, 100)]
-Bytes = Annotated[int, Parsed(lambda text: round(quantity.parse_size_bytes(text)), "B, > 0", "32 KiB")]
-TransferRate = Annotated[float, Parsed(quantity.parse_transfer_rate_per_s, "transfers/s", "1333 MT/s")]
-FrameCount = Annotated[int, Parsed(quantity.parse_frames, "frames", "512 frames")]
+Bytes = Annotated[int, Parsed(lambda text: round(quantity.parse_size_bytes(text)), "B, > 0", "32 KiB", ge=0)]
+TransferRate = Annotated[float, Parsed(quantity.parse_transfer_rate_per_s, "transfers/s", "1333 MT/s", gt=0.0)]
+FrameCount = Annotated[int, Parsed(quantity.parse_frames, "frames", "512 frames", ge=1)]
 _COST = ("cycles or s", "1800 cycles", "550 ns")
 _COST_PER_BYTE = ("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B")
-CostCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[0], *_COST, symbol="cycles")]
-CostSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[1], *_COST, symbol="s")]
+CostCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[0], *_COST, symbol="cycles", ge=0.0)]
+CostSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[1], *_COST, symbol="s", ge=0.0)]
 CostPerByteCycles = Annotated[
-    float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[0], *_COST_PER_BYTE, symbol="cycles/B")
+    float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[0], *_COST_PER_BYTE, symbol="cycles/B", ge=0.0)
 ]
 CostPerByteSeconds = Annotated[
-    float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[1], *_COST_PER_BYTE, symbol="s/B")
+    float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[1], *_COST_PER_BYTE, symbol="s/B", ge=0.0)
 ]
-TimePerByte = Annotated[float, Parsed(_time_per_byte, "s/B", "0.1 ns/B")]
+TimePerByte = Annotated[float, Parsed(_time_per_byte, "s/B", "0.1 ns/B", ge=0.0)]
 Number = Annotated[float, _Strict()]
-Factor = Annotated[Number, _Within(gt=0.0)]
-Share = Annotated[Number, _Within(ge=0.0)]
-Ratio = Annotated[Number, _Within(ge=0.0, le=1.0)]
+Factor = Annotated[Number, Within(gt=0.0)]
+Share = Annotated[Number, Within(ge=0.0)]
+Ratio = Annotated[Number, Within(ge=0.0, le=1.0)]
 Count = Annotated[int, _Strict()]
-Natural = Annotated[Count, _Within(ge=0)]
+Natural = Annotated[Count, Within(ge=0)]

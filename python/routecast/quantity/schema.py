@@ -6,9 +6,10 @@
     class Activation:
         budget_frames: FrameCount = field("Most frames of a poll, frames", default=64)
 
-Reading with every fault at its place, JSON Schema and the texts of messages follow from it. A file says a field without
-the suffix of its unit (``budget``), for there the value has the unit; ``key`` names another one. Two fields of one key
-are read from the same text. In code a value is a frozen dataclass, and nothing is checked when it is made.
+Reading with every fault at its place, JSON Schema, the texts of messages and the check of values that code makes
+(:func:`field_faults`) follow from it. A file says a field without the suffix of its unit (``budget``), for there the
+value has the unit; ``key`` names another one. Two fields of one key are read from the same text. In code a value is a
+frozen dataclass, and nothing is checked when it is made.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -35,6 +37,7 @@ from typing import (
 )
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -44,13 +47,18 @@ __all__ = [
     "Kinds",
     "KnownKey",
     "OrBase",
+    "Range",
     "adapter",
     "extended",
+    "faults_in",
     "field",
+    "field_faults",
     "file_fields",
+    "is_faulty",
     "key_of",
     "keys_of",
     "merged",
+    "range_of",
     "schema_of",
     "value",
     "without_file_fields",
@@ -62,22 +70,101 @@ _MISSING = dataclasses.MISSING
 _SECTION = re.compile(r"\n\n[A-Z]\w+\n-{3,}\n")
 
 
+class Range(NamedTuple):
+    """The numbers that a field may have: from ``least`` to ``most``, in ``unit``."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    is_open: bool = False
+    """Whether ``least`` itself is not allowed."""
+    is_whole: bool = False
+    unit: str = ""
+
+    def problem(self, got: object) -> str:
+        """Say what is wrong with a value that is not in the range."""
+        from routecast.quantity.toml_file import shown
+
+        if self.is_whole and (isinstance(got, bool) or not isinstance(got, int)):
+            return f"got {shown(got)}: must be a whole number"
+        is_number = self.unit and isinstance(got, int | float) and math.isfinite(self.most)
+        return f"got {shown(got)}{f' {self.unit}' if is_number else ''}: allowed is {self}"
+
+    def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        if math.isfinite(self.least) and math.isfinite(self.most):
+            between = "more than {:.15g} and at most {:.15g}" if self.is_open else "{:.15g} to {:.15g}"
+            return between.format(self.least, self.most) + unit
+        number = f"a {'whole' if self.is_whole else 'finite'} number"
+        if math.isfinite(self.least):
+            return f"{number} {'>' if self.is_open else '>='} {self.least:.15g}"
+        return f"at most {self.most:.15g}{unit}" if math.isfinite(self.most) else number
+
+
 def field(
     meaning: str,
     *,
     default: Any = dataclasses.MISSING,
     key: str = "",
     default_factory: Callable[[], Any] | None = None,
+    only_where: Mapping[str, Collection[str]] | None = None,
+    within: tuple[float, float] | None = None,
     **limits: float,
 ) -> Any:
     """Declare a field: what it means, its unit at the end; its default; its key in files where that is another.
 
-    ``limits`` are pydantic's ``ge`` and ``le``: the least and the greatest number that a file may say.
+    ``only_where`` names another field and the choices of it under which this field may differ from its default.
+    ``within`` is the range of a number, in the unit of the field's name. Further ``limits`` are pydantic's: ``ge``,
+    ``gt`` and ``le`` of a number, ``max_length`` of a list. They narrow the range of the type. The
+    default is always allowed.
     """
-    metadata = {"description": meaning, **limits} | ({"alias": key} if key else {})
+    if within is not None:
+        limits = {"ge": within[0], "le": within[1]} | limits
+    metadata: dict[str, Any] = {"description": meaning, **limits} | ({"alias": key} if key else {})
+    if only_where:
+        metadata["only_where"] = only_where
+    if bounds := _NUMBERS & limits.keys():
+        of_text = Range(*_interval([{name: limits[name] for name in bounds}]))
+        metadata["json_schema_extra"] = lambda schema: _describe_range(schema, meaning, of_text)
     if default_factory is not None:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def _describe_range(schema: dict[str, Any], meaning: str, of_text: Range) -> None:
+    """Write the range of a number that files give as a text into its description: JSON Schema has no word for it."""
+    texts = [each for each in (schema, *schema.get("anyOf", ())) if each.get("type") == "string"]
+    for text in texts:
+        for name in _NUMBERS & text.keys():
+            del text[name]
+    if texts:
+        schema["description"] = f"{meaning}; {of_text}"
+
+
+_NUMBERS = {"ge", "gt", "le"}
+
+
+def _interval(limits: Iterable[Mapping[str, float]]) -> tuple[float, float, bool]:
+    """Return least, most, and whether the least is not allowed, of what several limits allow together."""
+    least, most, is_open = -math.inf, math.inf, False
+    for each in limits:
+        for name in ("ge", "gt"):
+            if each.get(name, -math.inf) >= least and name in each:
+                least, is_open = each[name], name == "gt"
+        most = min(most, each.get("le", math.inf))
+    return least, most, is_open
+
+
+def range_of(annotation: Any, limits: Mapping[str, Any] | None = None) -> Range | None:
+    """Return the range of a number by its type and its field's limits; None of what is no number."""
+    notes = [{} if limits is None else limits]
+    unit = ""
+    while get_origin(annotation) in {Annotated, Union, UnionType}:
+        annotation, *others = (part for part in get_args(annotation) if part is not type(None))
+        notes += [note.limits for note in others if hasattr(note, "limits")]
+        unit = next((note.unit for note in others if getattr(note, "unit", "")), unit)
+    if annotation not in {int, float} or not any(_NUMBERS & each.keys() for each in notes):
+        return None
+    return Range(*_interval(notes), is_whole=annotation is int, unit=unit)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, dataclasses.field))
@@ -100,11 +187,11 @@ def key_of(name: str) -> str:
 
 
 class KnownKey(NamedTuple):
-    """A key that a table of a file may have: what it means, the type of its value, and the least and the most of it."""
+    """A key that a table of a file may have: what it means, the type of its value, and the range of a number."""
 
     meaning: str
     annotation: Any
-    range: tuple[float, float] | None = None
+    range: Range | None = None
 
 
 def keys_of(declared: Any) -> dict[str, KnownKey]:
@@ -112,14 +199,190 @@ def keys_of(declared: Any) -> dict[str, KnownKey]:
     types = get_type_hints(declared, include_extras=True)
     return {
         entry.metadata.get("alias", key_of(entry.name)): KnownKey(
-            entry.metadata.get("description", ""), types[entry.name], _range_of(entry.metadata)
+            entry.metadata.get("description", ""), types[entry.name], range_of(types[entry.name], entry.metadata)
         )
         for entry in dataclasses.fields(declared)
     }
 
 
-def _range_of(metadata: Mapping[str, Any]) -> tuple[float, float] | None:
-    return (metadata["ge"], metadata["le"]) if {"ge", "le"} <= metadata.keys() else None
+class _Check(NamedTuple):
+    """What tells whether a value is as declared, and what reports why it is not."""
+
+    is_right: Callable[[Any], bool]
+    report: Callable[[Any, str, list[Problem]], None]
+
+
+def field_faults(made: Any, path: str = "") -> list[Problem]:
+    """Return the fields of a value, and of the values in it, that are not as they are declared.
+
+    Numbers are finite and in their range, choices are known, lists are not too long, and a field that only some kinds
+    take has its default under the others. A path has the names of fields (``service.per_byte_s``); lists of values are
+    called as in files (``task[2]``).
+    """
+    faults: list[Problem] = []
+    if not _holds(_is_sound, made):
+        _report_fields(made, path, faults)
+    return faults
+
+
+def faults_in(path: str, values: Iterable[Any]) -> list[Problem]:
+    """Return :func:`field_faults` of several values of a list; parts that neighbours share are checked once."""
+    faults: list[Problem] = []
+    sound = None
+    for index, made in enumerate(values):
+        if _holds(partial(_is_sound, like=sound if type(sound) is type(made) else None), made):
+            sound = made
+        else:
+            _report_fields(made, f"{path}[{index}]", faults)
+    return faults
+
+
+def is_faulty(faults: Iterable[Problem], *paths: str) -> bool:
+    """Return whether one of the faults is at one of the paths, or inside of what stands there."""
+    return any(
+        fault.place == path or fault.place.startswith((f"{path}.", f"{path}[")) for fault in faults for path in paths
+    )
+
+
+def _holds(is_right: Callable[[Any], bool], got: Any) -> bool:
+    try:
+        return is_right(got)
+    except (TypeError, AttributeError):  # it has not the type that it should have
+        return False
+
+
+def _is_sound(made: Any, like: Any = None) -> bool:
+    """Return whether the fields of a value are right; those that are the same as of ``like`` are."""
+    checks, only_where = _checks(made.__class__)
+    for name, _, is_right, _ in checks:
+        got = getattr(made, name)
+        if (like is None or got is not getattr(like, name)) and not is_right(got):
+            return False
+    return all(not _is_given_in_vain(made, *each) for each in only_where)
+
+
+def _report_fields(made: Any, path: str, faults: list[Problem]) -> None:
+    if not hasattr(made, "__dataclass_fields__"):
+        faults.append(Problem(path, f"is of type {type(made).__name__}"))
+        return
+    checks, only_where = _checks(made.__class__)
+    for name, step, is_right, report in checks:
+        got = getattr(made, name)
+        if not _holds(is_right, got):
+            report(got, f"{path}.{step}" if path else step, faults)
+    for name, default, other, choices in only_where:
+        if _is_given_in_vain(made, name, default, other, choices):
+            message = f"is given, but {other} {getattr(made, other)} does not use it: only {_either(choices)} does"
+            faults.append(Problem(f"{path}.{name}" if path else name, message))
+
+
+def _is_given_in_vain(made: Any, name: str, default: Any, other: str, choices: Collection[str]) -> bool:
+    given = getattr(made, name)
+    return given is not default and getattr(made, other) not in choices and given != default
+
+
+_FieldCheck = tuple[str, str, Callable[[Any], bool], Callable[[Any, str, list[Problem]], None]]
+_OnlyWhere = tuple[str, Any, str, Collection[str]]
+
+
+@lru_cache
+def _checks(declared: Any) -> tuple[tuple[_FieldCheck, ...], tuple[_OnlyWhere, ...]]:
+    """Return the checks of the fields that can be wrong: name, last step of the path, test, report; and ``only_where``.
+
+    Of a field with ``only_where`` name and default, and the other field with the choices under which it may be given.
+    """
+    types = get_type_hints(declared, include_extras=True)
+    checks = []
+    for entry in dataclasses.fields(declared):
+        annotation = types[entry.name]
+        check = _check_of(annotation, entry.metadata)
+        if check is not None:
+            is_right = check.is_right if entry.default is _MISSING else _or_same(check.is_right, entry.default)
+            is_list = dataclasses.is_dataclass(next(iter(get_args(annotation)), None))
+            step = entry.metadata.get("alias", entry.name) if is_list else entry.name
+            checks.append((entry.name, step, is_right, check.report))
+    only_where = (
+        (entry.name, entry.default, other, choices)
+        for entry in dataclasses.fields(declared)
+        for other, choices in entry.metadata.get("only_where", {}).items()
+    )
+    return tuple(checks), tuple(only_where)
+
+
+def _either(choices: Collection[str]) -> str:
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _or_same(is_right: Callable[[Any], bool], allowed: Any) -> Callable[[Any], bool]:
+    return lambda got: got is allowed or is_right(got) or (type(got) is type(allowed) and got == allowed)
+
+
+def _check_of(annotation: Any, limits: Mapping[str, Any]) -> _Check | None:
+    """Return the check of a value of a type with its field's limits; None where every value is right."""
+    inner = annotation
+    while get_origin(inner) is Annotated:
+        inner = get_args(inner)[0]
+    origin, arguments = get_origin(inner), get_args(inner)
+    if origin in {Union, UnionType}:
+        kinds = [argument for argument in arguments if argument is not type(None)]
+        check = _check_of(kinds[0], limits) if len(kinds) == 1 else None
+        return check and check._replace(is_right=_or_same(check.is_right, None))
+    if origin is Literal:
+        return _Check(frozenset(arguments).__contains__, partial(_report_choice, arguments))
+    if inner in {int, float}:
+        allowed = range_of(annotation, limits) or Range(is_whole=inner is int)
+        return _Check(
+            _number_test(allowed), lambda got, path, faults: faults.append(Problem(path, allowed.problem(got)))
+        )
+    if dataclasses.is_dataclass(inner):
+        return _Check(_is_sound, _report_fields)
+    if origin is tuple:
+        return _entries_check(_check_of(arguments[0], {}), limits.get("max_length", sys.maxsize))
+    if origin is not None and issubclass(origin, Mapping):
+        return _values_check(_check_of(arguments[1], {}))
+    return None
+
+
+def _report_choice(choices: Collection[str], got: Any, path: str, faults: list[Problem]) -> None:
+    faults.append(Problem(path, f'got "{got}": {did_you_mean(str(got), choices)}'))
+
+
+def _number_test(allowed: Range) -> Callable[[Any], bool]:
+    least = math.nextafter(allowed.least, math.inf) if allowed.is_open else max(allowed.least, -sys.float_info.max)
+    most = min(allowed.most, sys.float_info.max)
+    if allowed.is_whole:
+        return lambda got: type(got) is int and least <= got <= most
+    return lambda got: least <= got <= most
+
+
+def _entries_check(check: _Check | None, most: int) -> _Check:
+    def is_right(got: Any) -> bool:
+        return type(got) is tuple and len(got) <= most and (check is None or all(map(check.is_right, got)))
+
+    def report(got: Any, path: str, faults: list[Problem]) -> None:
+        if not isinstance(got, tuple):
+            faults.append(Problem(path, f"is a {type(got).__name__}: give a tuple"))
+            return
+        if len(got) > most:
+            faults.append(Problem(path, f"has {len(got)} entries: at most {most}"))
+        for index, entry in enumerate(got):
+            if check is not None and not _holds(check.is_right, entry):
+                check.report(entry, f"{path}[{index}]", faults)
+
+    return _Check(is_right, report)
+
+
+def _values_check(check: _Check | None) -> _Check | None:
+    if check is None:
+        return None
+
+    def report(got: Any, path: str, faults: list[Problem]) -> None:
+        for key, each in got.items():
+            if not _holds(check.is_right, each):
+                check.report(each, f"{path}.{key}", faults)
+
+    return _Check(lambda got: all(map(check.is_right, got.values())), report)
 
 
 def extended(declared: type, fields: Iterable[tuple[str, Any, Any]]) -> type:

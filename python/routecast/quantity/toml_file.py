@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from routecast.quantity.schema import KnownKey
+    from routecast.quantity.schema import KnownKey, Range
 
 __all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "toml_string", "validated"]
 
@@ -37,6 +37,7 @@ _IN_TOML = {
 }
 """What pydantic says in Python's words, by the kind of its fault."""
 
+_OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than_equal"}
 _Model = TypeVar("_Model")
 
 
@@ -141,7 +142,7 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
         if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
             known = fields_at(model, location[:-1])
             hint = did_you_mean(str(location[-1]), known)
-            # Known names are listed once.
+            # KnownKey names are listed once.
             message = "is no key that is known here" + (" either" if hint in listed else f": {hint}")
             listed |= {hint} if hint.startswith("known") else set()
         elif kind == "missing":
@@ -152,8 +153,10 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
         elif kind in {"quantity", "value"}:
             message = fault["msg"]
-        elif kind in {"greater_than_equal", "less_than_equal"} and (allowed := _range_at(model, location)):
-            message = f"got {shown(fault['input'])}: allowed is {allowed[0]:.15g} to {allowed[1]:.15g}"
+        elif kind in _OUT_OF_RANGE and (allowed := _range_at(model, location)):
+            message = allowed.problem(fault["input"])
+        elif kind == "too_long":
+            message = f"has {len(fault['input'])} entries: at most {fault['ctx']['max_length']}"
         elif kind == "value_error":  # of a whole table: what it says is enough
             message = str(fault["ctx"]["error"])
         elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
@@ -171,8 +174,12 @@ def fields_at(model: type, location: Sequence[int | str]) -> dict[str, KnownKey]
     return _keys_in(_annotation_at(model, location))
 
 
-def _range_at(model: type, location: Sequence[int | str]) -> tuple[float, float] | None:
-    known = fields_at(model, location[:-1]).get(str(location[-1])) if location else None
+def _range_at(model: type, location: Sequence[int | str]) -> Range | None:
+    from routecast.quantity.schema import range_of
+
+    if not location or isinstance(location[-1], int):
+        return range_of(_annotation_at(model, location))
+    known = fields_at(model, location[:-1]).get(location[-1])
     return known.range if known is not None else None
 
 

@@ -8,47 +8,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Self, get_args
+from itertools import pairwise
+from typing import Final, Self
 
 from routecast.contention import LAWS, PARAMETERS
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration, format_frequency, format_power
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.schema import field, value
-from routecast.router.check_numbers import (
-    FREQUENCIES_HZ,
-    LINK_RATES_BPS,
-    LONGEST_BYTE_S,
-    LONGEST_S,
-    MAX_FRAMES,
-    MAX_UNITS,
-    MOST_CONTENTION,
-    SPEED_RATIOS,
-    duration,
-    known,
-    not_negative,
-    positive,
-    time_slice,
-    whole,
-    within,
-)
+from routecast.quantity.schema import Range, faults_in, field, is_faulty, value
+from routecast.router.bounds import CONTENTION_FACTORS, LONGEST_BYTE_S, LONGEST_S
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
-    Activation,
-    ActivationKind,
+    SLICED,
     Contention,
-    Interruptions,
     NamedLaw,
     Need,
     Policy,
-    PolicyKind,
-    PollDiscipline,
-    Port,
     PowerDraw,
     RandomTime,
     ResourcePool,
     Route,
-    RouteKind,
     RouterModel,
     ServiceCost,
     SleepState,
@@ -60,7 +39,6 @@ from routecast.router.window import Window, windows_among
 __all__ = [
     "Targets",
     "check_contention",
-    "check_interruptions",
     "check_model",
     "check_policy",
     "check_route",
@@ -185,9 +163,7 @@ _RESERVED = ("active", "idle", "waking", "base")
 
 
 def check_power(place: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
-    """Report powers that are negative or upside down, states out of order, and P-states of a pool without a clock."""
-    for name in ("active_w", "idle_w", "base_w"):
-        not_negative(f"{place}.{name}", getattr(draw, name), add)
+    """Report powers that are upside down, states out of order, and P-states of a pool without a clock."""
     if draw.idle_w > draw.active_w:
         got = f"got {format_power(draw.idle_w)}, more than the {format_power(draw.active_w)} of a unit at work"
         add(f"{place}.idle_w", f"{got}: give at most that")
@@ -209,10 +185,6 @@ def _check_sleep(place: str, state: SleepState, before: SleepState | None, draw:
         add(f"{place}.name", "is empty: sleep states need a name, such as C1")
     elif state.name in _RESERVED:
         add(f"{place}.name", f'"{state.name}" is the name of another state: call it C1, C6 or the like')
-    for name in ("power_w", "wake_energy_j"):
-        not_negative(f"{place}.{name}", getattr(state, name), add)
-    for name in ("exit_s", "after_s"):
-        duration(f"{place}.{name}", getattr(state, name), add)
     if state.power_w > draw.idle_w:
         got = f"got {format_power(state.power_w)}, more than the {format_power(draw.idle_w)} of an idle unit"
         add(f"{place}.power_w", f"{got}: sleep saves power; give at most that, or leave the state out")
@@ -232,13 +204,10 @@ def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, 
     before_hz = 0.0
     for index, state in enumerate(draw.performance):
         at = f"{place}[{index}]"
-        right = within(f"{at}.frequency_hz", state.frequency_hz, FREQUENCIES_HZ, "a frequency", "Hz", add)
-        if right and state.frequency_hz <= before_hz:
+        if state.frequency_hz <= before_hz:
             got = f"got {format_frequency(state.frequency_hz)} after {format_frequency(before_hz)}"
             add(f"{at}.frequency_hz", f"{got}: P-states go in rising frequency")
         before_hz = state.frequency_hz
-        for name in ("active_w", "idle_w"):
-            not_negative(f"{at}.{name}", getattr(state, name), add)
         if state.idle_w > state.active_w:
             got = f"got {format_power(state.idle_w)}, more than the {format_power(state.active_w)} of a unit at work"
             add(f"{at}.idle_w", f"{got}: give at most that")
@@ -249,18 +218,10 @@ def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, 
         same = frequency_hz is not None and math.isclose(state.frequency_hz, frequency_hz, rel_tol=1e-9)
         if same and (state.active_w, state.idle_w) != (draw.active_w, draw.idle_w):
             add(at, "is the P-state that the pool runs at, but has other watts: give both the same")
-        if state.voltage_v is not None and not (math.isfinite(state.voltage_v) and state.voltage_v > 0.0):
-            add(f"{at}.voltage_v", f"got {state.voltage_v}: a voltage is a finite number > 0")
 
 
 # Whether random times and how things vary make sense: for services, wake-ups and interruptions alike.
 
-
-MOST_INTERRUPTIONS_HZ: Final = 1e8
-"""Most interruptions per second of work; what strikes more often is part of the service."""
-
-MOST_QUANTILES: Final = 100_001
-"""Longest table of quantiles."""
 
 _SCV_RANGES: dict[str, tuple[float, float, str]] = {
     "deterministic": (0.0, 0.0, "0, or not given"),
@@ -271,97 +232,49 @@ _SCV_RANGES: dict[str, tuple[float, float, str]] = {
     "uniform": (1e-6, 1.0 / 3.0, "a number > 0 and at most 1/3 (at 1/3 it reaches from 0 to twice the mean)"),
 }
 
-_LAWS: Final = get_args(Variation)
 
-
-def check_variation(place: str, variation: str, scv: float | None, add: Add) -> None:
-    """Report a law that is not known, or a squared coefficient of variation that it cannot have."""
-    if variation not in _LAWS:
-        add(f"{place}.variation", f'got "{variation}": {did_you_mean(str(variation), _LAWS)}')
-        return
+def check_variation(path: str, variation: Variation, scv: float | None, add: Add) -> None:
+    """Report a squared coefficient of variation that a distribution cannot have."""
     low, high, allowed = _SCV_RANGES[variation]
     if scv is None:
         if variation == "uniform":
-            add(f"{place}.scv", f"is missing: for uniform times it is {allowed}")
-    elif not (math.isfinite(scv) and low <= scv <= high):
-        add(f"{place}.scv", f"got {scv}: for {variation} times it is {allowed}")
+            add(f"{path}.scv", f"is missing: for uniform times it is {allowed}")
+    elif not low <= scv <= high:
+        add(f"{path}.scv", f"got {scv}: for {variation} times it is {allowed}")
 
 
-def check_time(place: str, time: RandomTime, add: Add) -> None:
-    """Report what is wrong with a random time: both ways of giving it, falling quantiles, negative times."""
+def check_time(path: str, time: RandomTime, add: Add) -> None:
+    """Report a random time with both a mean and quantiles, and falling quantiles."""
     if not time.quantiles_s:
-        duration(f"{place}.mean_s", time.mean_s, add)
-        check_variation(place, time.variation, time.scv, add)
+        check_variation(path, time.variation, time.scv, add)
         return
     if time.mean_s or time.scv is not None or time.variation != "deterministic":
-        add(place, "gives both quantiles and a mean or its variation: give one of the two")
-    if len(time.quantiles_s) > MOST_QUANTILES:
-        add(f"{place}.quantiles_s", f"has {len(time.quantiles_s)} entries: at most {MOST_QUANTILES}")
-    for index, quantile in enumerate(time.quantiles_s):
-        duration(f"{place}.quantiles_s[{index}]", quantile, add)
-        if index and quantile < time.quantiles_s[index - 1]:
-            add(
-                f"{place}.quantiles_s[{index}]",
-                f"got {quantile} after {time.quantiles_s[index - 1]}: quantiles rise, or stay the same",
-            )
-
-
-def check_interruptions(place: str, interruptions: Interruptions, add: Add) -> None:
-    """Report interruptions that never or all the time strike, or whose duration makes no sense."""
-    rate_hz = interruptions.rate_hz
-    if not (math.isfinite(rate_hz) and 0.0 < rate_hz <= MOST_INTERRUPTIONS_HZ):
-        allowed = f"a number > 0 and at most {MOST_INTERRUPTIONS_HZ:g}"
-        add(
-            f"{place}.rate_hz",
-            f"got {rate_hz}: interruptions per second of work are {allowed}; where there are none, leave them out",
-        )
-    check_time(f"{place}.duration", interruptions.duration, add)
+        add(path, "gives both quantiles and a mean or its variation: give one of the two")
+    for index, (before, quantile) in enumerate(pairwise(time.quantiles_s), start=1):
+        if quantile < before:
+            add(f"{path}.quantiles_s[{index}]", f"got {quantile} after {before}: quantiles rise, or stay the same")
 
 
 # Whether a pool makes sense: its units, their speeds, their scheduler, and how they slow each other down.
 
 
-_POLICIES: Final = get_args(PolicyKind)
-
-
-def check_pool(place: str, pool: ResourcePool, add: Add) -> None:
+def check_pool(path: str, pool: ResourcePool, add: Add) -> None:
     """Report what is wrong with a pool."""
-    if not whole(f"{place}.units", pool.units, MAX_UNITS, "a number of units", add):
-        return
-    if pool.frequency_hz is not None:
-        within(f"{place}.frequency_hz", pool.frequency_hz, FREQUENCIES_HZ, "a frequency", "Hz", add)
-    if pool.unit_speed_ratio:
-        if len(pool.unit_speed_ratio) != pool.units:
-            got = f"has {len(pool.unit_speed_ratio)} entries for {pool.units} units"
-            add(f"{place}.unit_speed_ratio", f"{got}: give one for each unit, or none")
-        for index, ratio in enumerate(pool.unit_speed_ratio):
-            within(f"{place}.unit_speed_ratio[{index}]", ratio, SPEED_RATIOS, "a relative speed", "", add)
-    check_policy(f"{place}.policy", pool.policy, add)
-    duration(f"{place}.switch_cost_s", pool.switch_cost_s, add)
-    duration(f"{place}.migration_cost_s", pool.migration_cost_s, add)
-    check_contention(f"{place}.contention", pool.contention, pool.units, add)
+    if pool.unit_speed_ratio and len(pool.unit_speed_ratio) != pool.units:
+        got = f"has {len(pool.unit_speed_ratio)} entries for {pool.units} units"
+        add(f"{path}.unit_speed_ratio", f"{got}: give one for each unit, or none")
+    check_policy(f"{path}.policy", pool.policy, add)
+    check_contention(f"{path}.contention", pool.contention, pool.units, add)
     if pool.interruptions is not None:
-        check_interruptions(f"{place}.interruptions", pool.interruptions, add)
+        check_time(f"{path}.interruptions.duration", pool.interruptions.duration, add)
     if pool.power is not None:
-        check_power(f"{place}.power", pool.power, pool.frequency_hz, add)
+        check_power(f"{path}.power", pool.power, pool.frequency_hz, add)
 
 
-def check_policy(place: str, policy: Policy, add: Add) -> None:
-    """Report a scheduler that is not known, and times that it lacks, does not use or cannot keep."""
-    known(f"{place}.kind", policy.kind, _POLICIES, add)
-    sliced = policy.kind in {"round_robin", "fair", "linux"}
-    if sliced and policy.quantum_s is None:
-        add(f"{place}.quantum_s", f"is missing: {policy.kind} grants units for at most a time slice; give it")
-    elif sliced and policy.quantum_s is not None:
-        time_slice(f"{place}.quantum_s", policy.quantum_s, add)
-    elif policy.quantum_s is not None:
-        add(f"{place}.quantum_s", f"is given, but {policy.kind} knows no time slice: leave it out")
-    duration(f"{place}.wakeup_granularity_s", policy.wakeup_granularity_s, add)
-    if policy.wakeup_granularity_s and policy.kind != "linux":
-        add(
-            f"{place}.wakeup_granularity_s",
-            f"is given, but under {policy.kind} nobody is revoked for waking up: only linux uses it",
-        )
+def check_policy(path: str, policy: Policy, add: Add) -> None:
+    """Report a scheduler that lacks its time slice."""
+    if policy.kind in SLICED and policy.quantum_s is None:
+        add(f"{path}.quantum_s", f"is missing: {policy.kind} grants units for at most a time slice; give it")
 
 
 def check_contention(place: str, contention: Contention, units: int, add: Add) -> None:
@@ -369,12 +282,7 @@ def check_contention(place: str, contention: Contention, units: int, add: Add) -
     are_right = check_law(place, contention, add)
     for index, each in enumerate(contention.mixture):
         are_right &= check_law(f"{place}.mixture[{index}]", each, add)
-        are_right &= positive(f"{place}.mixture[{index}].weight", each.weight, "a weight", add)
-    allowed = (1.0 / MOST_CONTENTION, MOST_CONTENTION)
-    for index, factor in enumerate(contention.table):
-        within(f"{place}.table[{index}]", factor, allowed, "a factor on the service time", "", add)
-    for index, factor in enumerate(contention.discrepancy):
-        are_right &= within(f"{place}.discrepancy[{index}]", factor, allowed, "a factor on top of the law", "", add)
+    least, most = CONTENTION_FACTORS
     if contention.table and (contention.sigma or contention.kappa):
         add(place, "gives both a table and sigma or kappa: give one of the two")
     elif contention.table and contention != Contention(table=contention.table):
@@ -383,23 +291,19 @@ def check_contention(place: str, contention: Contention, units: int, add: Add) -
         add(place, "gives both a mixture and a law: give the law as one more entry of the mixture, or alone")
     elif are_right and not contention.table:
         slowest = next(
-            (k for k, factor in enumerate(contention.factors(units), start=1) if not _between(factor, allowed)), 0
+            (k for k, factor in enumerate(contention.factors(units), start=1) if not least <= factor <= most), 0
         )
         if slowest:
             got = f"slows {slowest} busy units down by a factor of {contention.factor(slowest):g}"
-            add(place, f"{got}: a factor on the service time is from {allowed[0]:g} to {allowed[1]:g}")
-    if len(contention.table) > MAX_UNITS:
-        add(f"{place}.table", f"has {len(contention.table)} entries: at most {MAX_UNITS}")
-    elif len(contention.table) > 1 and all(math.isfinite(entry) for entry in contention.table):
+            add(place, f"{got}: a factor on the service time is from {least:g} to {most:g}")
+    if len(contention.table) > 1:
         last, before = contention.table[-1], contention.table[-2]
         if last + (last - before) * max(units - len(contention.table), 0) <= 0.0:
             add(f"{place}.table", f"falls to 0 or less before {units} busy units: give more entries")
 
 
 def check_law(place: str, named: NamedLaw, add: Add) -> bool:
-    """Report an unknown law, and parameters that it lacks, has not, or that are out of range; return if none is."""
-    if not known(f"{place}.law", named.law, LAWS, add):
-        return False
+    """Report parameters that a law lacks, has not, or that are out of its range; return whether there is none."""
     shapes, is_right = {shape.name: shape for shape in LAWS[named.law].shapes}, True
     for name in PARAMETERS:
         at, got, shape = f"{place}.{name}", getattr(named, name), shapes.get(name)
@@ -411,15 +315,11 @@ def check_law(place: str, named: NamedLaw, add: Add) -> bool:
         elif got is None:
             add(at, f'is missing: {shape.meaning}; the law "{named.law}" needs it')
             is_right = False
-        elif shape.least > 0.0:
-            is_right &= within(at, got, (shape.least, shape.most), shape.meaning, "", add)
-        else:
-            is_right &= not_negative(at, got, add, most=shape.most)
+        elif not shape.least <= got <= shape.most:
+            allowed = Range(shape.least, shape.most)
+            add(at, f'got {got:g}: {shape.meaning} of the law "{named.law}", allowed is {allowed}')
+            is_right = False
     return is_right
-
-
-def _between(factor: float, allowed: tuple[float, float]) -> bool:
-    return allowed[0] <= factor <= allowed[1]
 
 
 # Whether a route of a task unit makes sense: its own, or one that it gets during a trial.
@@ -427,8 +327,6 @@ def _between(factor: float, allowed: tuple[float, float]) -> bool:
 
 INDIRECTION_ENTRIES: Final = 128
 """Length of an RSS indirection table."""
-
-_CHECK_ROUTE_KINDS: Final = get_args(RouteKind)
 
 
 @value
@@ -450,12 +348,9 @@ class Targets:
 
 def check_route(place: str, route: Route, targets: Targets, add: Add) -> None:
     """Report targets, weights, table entries and copies of a route that cannot be."""
-    if route.kind not in _CHECK_ROUTE_KINDS:
-        add(f"{place}.kind", f'got "{route.kind}": {did_you_mean(str(route.kind), _CHECK_ROUTE_KINDS)}')
-        return
     _check_copies(place, route, targets, add)
     known = targets.ports if route.kind == "egress" else targets.both
-    for index, name in enumerate(route.to):
+    for index, name in enumerate(route.to if not known.keys() >= set(route.to) else ()):
         if name in known:
             continue
         if name in targets.tasks:
@@ -477,20 +372,13 @@ def check_route(place: str, route: Route, targets: Targets, add: Add) -> None:
     if route.kind == "random":
         if len(route.weights) != len(route.to):
             add(f"{place}.weights", f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each")
-        for index, weight in enumerate(route.weights):
-            if not (math.isfinite(weight) and weight >= 0.0):
-                add(f"{place}.weights[{index}]", f"got {weight}: allowed is a finite number >= 0")
         if route.weights and all(weight == 0.0 for weight in route.weights):
             add(f"{place}.weights", "are all 0: at least one target needs a chance")
-    elif route.weights:
-        add(f"{place}.weights", f"are given, but kind {route.kind} does not use them: only random does")
-    if route.indirection and route.kind != "rss":
-        add(f"{place}.indirection", f"is given, but kind {route.kind} does not use it: only rss does")
-    elif route.indirection:
+    if route.indirection:
         if len(route.indirection) != INDIRECTION_ENTRIES:
             add(f"{place}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}")
         for index, entry in enumerate(route.indirection):
-            if not isinstance(entry, int) or not 0 <= entry < max(len(route.to), 1):
+            if entry >= max(len(route.to), 1):
                 add(f"{place}.indirection[{index}]", f"got {entry}: there are {len(route.to)} targets, numbered from 0")
                 break
 
@@ -669,8 +557,6 @@ def _awaited(
             pending.extend(following)
 
 
-_ACTIVATIONS: Final = get_args(ActivationKind)
-_DISCIPLINES: Final = get_args(PollDiscipline)
 _LONGEST: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_batch": LONGEST_S}
 
 
@@ -685,46 +571,30 @@ def check_model(model: RouterModel) -> None:
         negative, not finite or beyond all bounds, routes without what their kind needs, costs in cycles without a
         frequency, windows that frames leave with units in hand, and more.
     """
-    problems: list[Problem] = []
+    problems = [*faults_in("port", model.ports), *faults_in("pool", model.pools), *faults_in("task", model.tasks)]
+    faults = tuple(problems)
 
     def add(place: str, message: str) -> None:
         problems.append(Problem(place, message))
 
     targets = Targets.of(model)
+    pools = {pool.name: pool for pool in model.pools}
     _check_names(model, add)
     for index, port in enumerate(model.ports):
-        _check_port(f"port[{index}]", port, targets, add)
-    for index, pool in enumerate(model.pools):
-        check_pool(f"pool[{index}]", pool, add)
-    pools = {pool.name: pool for pool in model.pools}
-    # Builders make many task units alike but for their names and pins: what has no fault is looked at once.
-    sound: set[object] = set()
+        _check_entry(f"port[{index}].entry", port.entry, targets, add)
     for index, task in enumerate(model.tasks):
-        parts = (
-            id(task.needs),
-            id(task.service),
-            id(task.activation),
-            # As text: 1, 1.0 and True are equal, and not every value that is wrong can be hashed.
-            repr((task.queue_frames, task.batch_frames, task.weight, task.request, task.parallel)),
-            len(set(task.pin)),
-        )
-        if parts not in sound:
-            before = len(problems)
-            _check_task(f"task[{index}]", task, pools, add)
-            _check_service(f"task[{index}].service", task, pools, add)
-            _check_activation(f"task[{index}].activation", task.activation, add)
-            if len(problems) == before:
-                sound.add(parts)
-        if id(task.route) not in sound:
-            before = len(problems)
+        _check_needs(f"task[{index}].needs", task.needs, pools, add)
+        if not is_faulty(faults, f"task[{index}].route"):
             check_route(f"task[{index}].route", task.route, targets, add)
-            if len(problems) == before:
-                sound.add(id(task.route))
-        _check_pin(f"task[{index}].pin", task, pools, add)
-    check_threads(model, add)
-    check_polling(model, add)
-    check_windows(model, targets, add)
     _check_graph(model, add)
+    if not faults:  # what follows compares numbers, which then are right
+        for index, pool in enumerate(model.pools):
+            check_pool(f"pool[{index}]", pool, add)
+        for index, task in enumerate(model.tasks):
+            _check_task(f"task[{index}]", task, pools, add)
+        check_threads(model, add)
+        check_polling(model, add)
+        check_windows(model, targets, add)
     if problems:
         raise ModelProblem(f"router {model.name!r}", problems)
 
@@ -752,114 +622,87 @@ def _check_names(model: RouterModel, add: Add) -> None:
         pools.setdefault(pool.name, f"pool[{index}]")
 
 
-def _check_port(place: str, port: Port, targets: Targets, add: Add) -> None:
-    within(f"{place}.link_bps", port.link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
-    whole(f"{place}.tx_ring_frames", port.tx_ring_frames, MAX_FRAMES, "a transmit ring", add)
-    if not port.entry:
-        add(
-            f"{place}.entry",
-            f"is missing: name the task unit that receives its frames; {did_you_mean('', targets.tasks)}",
-        )
-    elif port.entry not in targets.tasks:
-        add(f"{place}.entry", f'"{port.entry}" is no task unit: {did_you_mean(port.entry, targets.tasks)}')
+def _check_entry(path: str, entry: str, targets: Targets, add: Add) -> None:
+    if not entry:
+        add(path, f"is missing: name the task unit that receives its frames; {did_you_mean('', targets.tasks)}")
+    elif entry not in targets.tasks:
+        add(path, f'"{entry}" is no task unit: {did_you_mean(entry, targets.tasks)}')
 
 
-def _check_task(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
-    whole(f"{place}.queue_frames", task.queue_frames, MAX_FRAMES, "a queue", add)
-    whole(f"{place}.batch_frames", task.batch_frames, MAX_FRAMES, "a batch", add)
-    positive(f"{place}.weight", task.weight, "a weight", add)
-    if known(f"{place}.request", task.request, ("task", "frame"), add) and task.request == "frame":
-        if not task.needs:
-            add(f"{place}.request", "is frame, but the task unit needs no pool to request from: leave it out")
-        if task.activation.kind != "dedicated" or task.batch_frames != 1:
-            add(f"{place}.request", "is frame: then frames are served one by one, dedicated, in batches of 1")
-    parallel_ok = whole(f"{place}.parallel", task.parallel, MAX_UNITS, "a number of frames served at once", add)
+def _check_needs(path: str, needs: Sequence[Need], pools: Mapping[str, ResourcePool], add: Add) -> None:
     seen: set[str] = set()
-    for index, need in enumerate(task.needs):
-        at = f"{place}.needs[{index}]"
+    for index, need in enumerate(needs):
         if need.pool not in pools:
-            add(f"{at}.pool", f'"{need.pool}" is no pool: {did_you_mean(need.pool, pools)}')
-            continue
-        if need.pool in seen:
-            add(f"{at}.pool", f'"{need.pool}" is needed twice: give the sum of the units in one need')
+            add(f"{path}[{index}].pool", f'"{need.pool}" is no pool: {did_you_mean(need.pool, pools)}')
+        elif need.pool in seen:
+            add(f"{path}[{index}].pool", f'"{need.pool}" is needed twice: give the sum of the units in one need')
         seen.add(need.pool)
-        if not whole(f"{at}.units", need.units, MAX_UNITS, "a need", add):
-            continue
-        pool = pools[need.pool]
-        allowed = len(set(task.pin)) if task.pin and index == 0 else pool.units
-        where = (
-            f'the pin allows {allowed} of "{pool.name}"' if task.pin and index == 0 else f'"{pool.name}" has {allowed}'
-        )
-        if need.units > allowed:
-            add(f"{at}.units", f"needs {need.units} units at once, but {where}")
-        elif parallel_ok and need.units * task.parallel > allowed:
-            want = f"{task.parallel} at once need {need.units * task.parallel} units"
-            add(f"{place}.parallel", f"{want}, but {where}: lower parallel or add units")
 
 
-def _check_pin(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
-    if task.pin and not task.needs:
-        add(place, "pins a task unit that needs no pool: give it a need, or no pin")
-    elif task.pin and task.needs[0].pool in pools:
+def _check_task(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], add: Add) -> None:
+    if task.request == "frame":
+        if not task.needs:
+            add(f"{path}.request", "is frame, but the task unit needs no pool to request from: leave it out")
+        if task.activation.kind != "dedicated" or task.batch_frames != 1:
+            add(f"{path}.request", "is frame: then frames are served one by one, dedicated, in batches of 1")
+    for index, need in enumerate(task.needs):
+        if need.pool in pools:
+            _check_capacity(path, task, index, pools[need.pool], add)
+    if task.pin:
+        _check_pin(f"{path}.pin", task, pools, add)
+    _check_service(f"{path}.service", task, pools, add)
+    if task.activation.wakeup is not None:
+        check_time(f"{path}.activation.wakeup", task.activation.wakeup, add)
+
+
+def _check_capacity(path: str, task: TaskUnit, index: int, pool: ResourcePool, add: Add) -> None:
+    """Report a need that its pool, or the pin of the first need, cannot meet."""
+    units, is_pinned = task.needs[index].units, bool(task.pin) and index == 0
+    allowed = len(set(task.pin)) if is_pinned else pool.units
+    where = f'the pin allows {allowed} of "{pool.name}"' if is_pinned else f'"{pool.name}" has {allowed}'
+    if units > allowed:
+        add(f"{path}.needs[{index}].units", f"needs {units} units at once, but {where}")
+    elif units * task.parallel > allowed:
+        want = f"{task.parallel} at once need {units * task.parallel} units"
+        add(f"{path}.parallel", f"{want}, but {where}: lower parallel or add units")
+
+
+def _check_pin(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], add: Add) -> None:
+    if not task.needs:
+        add(path, "pins a task unit that needs no pool: give it a need, or no pin")
+    elif task.needs[0].pool in pools:
         units = pools[task.needs[0].pool].units
         for index, unit in enumerate(task.pin):
-            if not isinstance(unit, int) or not 0 <= unit < units:
+            if unit >= units:
                 there = f'"{task.needs[0].pool}" has {units}, numbered from 0'
-                add(f"{place}[{index}]", f"got {unit}: more cores than units; {there}")
+                add(f"{path}[{index}]", f"got {unit}: more cores than units; {there}")
         if len(set(task.pin)) < len(task.pin):
-            add(place, "names a unit twice")
+            add(path, "names a unit twice")
 
 
-def _check_activation(place: str, activation: Activation, add: Add) -> None:
-    is_known = known(f"{place}.kind", activation.kind, _ACTIVATIONS, add)
-    whole(f"{place}.budget_frames", activation.budget_frames, MAX_FRAMES, "a poll budget", add)
-    duration(f"{place}.interrupt_cost_s", activation.interrupt_cost_s, add)
-    duration(f"{place}.moderation_s", activation.moderation_s, add)
-    duration(f"{place}.linger_s", activation.linger_s, add)
-    if is_known and activation.linger_s and activation.kind != "interrupt":
-        add(
-            f"{place}.linger_s",
-            f"is given, but a task unit that is {activation.kind} enables no interrupts that it could put off: "
-            "leave it out",
-        )
-    known(f"{place}.discipline", activation.discipline, _DISCIPLINES, add)
-    if activation.wakeup is None:
-        return
-    if is_known and activation.kind not in {"interrupt", "thread"}:
-        add(
-            f"{place}.wakeup",
-            f"is given, but a task unit that is {activation.kind} never sleeps: interrupts wake, and threads are "
-            "woken; leave it out",
-        )
-    check_time(f"{place}.wakeup", activation.wakeup, add)
-
-
-def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
-    service: ServiceCost = task.service
+def _check_service(path: str, task: TaskUnit, pools: Mapping[str, ResourcePool], add: Add) -> None:
+    service = task.service
     first = pools.get(task.needs[0].pool) if task.needs else None
-    _check_cost(place, service, first.frequency_hz if first is not None else None, add)
-    if any((service.per_packet_cycles, service.per_byte_cycles, service.per_batch_cycles)):
+    if service.per_packet_cycles or service.per_byte_cycles or service.per_batch_cycles:
         if not task.needs:
-            add(place, "costs cycles, but the task unit needs no pool whose frequency would tell how long they take")
+            add(path, "costs cycles, but the task unit needs no pool whose frequency would tell how long they take")
         elif first is not None and first.frequency_hz is None:
-            add(place, f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time')
-    check_variation(place, service.variation, service.scv, add)
+            add(path, f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time')
+        elif first is not None and first.frequency_hz is not None:
+            _check_cycles(path, service, first.frequency_hz, add)
+    if service.memory_accesses * service.memory_latency_s > LONGEST_S:
+        got = f"got {service.memory_accesses:g} of {service.memory_latency_s:g} s each"
+        add(f"{path}.memory_accesses", f"{got}: together a time of at most {LONGEST_S:g} s is allowed")
+    check_variation(path, service.variation, service.scv, add)
 
 
-def _check_cost(place: str, cost: ServiceCost, frequency_hz: float | None, add: Add) -> None:
-    """Report work that is negative, or takes longer than any time may."""
+def _check_cycles(path: str, cost: ServiceCost, frequency_hz: float, add: Add) -> None:
+    """Report work that takes longer than any time may."""
     for name, longest_s in _LONGEST.items():
-        duration(f"{place}.{name}_s", getattr(cost, f"{name}_s"), add, most_s=longest_s)
         cycles = getattr(cost, f"{name}_cycles")
-        right = not_negative(f"{place}.{name}_cycles", cycles, add)
-        if right and frequency_hz is not None and cycles > longest_s * frequency_hz > 0.0:
+        if cycles > longest_s * frequency_hz:
             got = f"got {cycles:g} cycles, {cycles / frequency_hz:g} s"
-            add(f"{place}.{name}_cycles", f"{got}: a time of at most {longest_s:g} s is allowed")
-    accesses = not_negative(f"{place}.memory_accesses", cost.memory_accesses, add)
-    latency = duration(f"{place}.memory_latency_s", cost.memory_latency_s, add)
-    if accesses and latency and cost.memory_accesses * cost.memory_latency_s > LONGEST_S:
-        got = f"got {cost.memory_accesses:g} of {cost.memory_latency_s:g} s each"
-        add(f"{place}.memory_accesses", f"{got}: together a time of at most {LONGEST_S:g} s is allowed")
+            add(f"{path}.{name}_cycles", f"{got}: a time of at most {longest_s:g} s is allowed")
 
 
 def _check_graph(model: RouterModel, add: Add) -> None:

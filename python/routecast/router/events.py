@@ -13,7 +13,7 @@ from dataclasses import replace
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.schema import field, value
+from routecast.quantity.schema import field, field_faults, value
 from routecast.router.check import Targets, check_route, check_ways, copied
 from routecast.router.graph import find_cycle
 from routecast.router.model import Route, RouterModel, TaskUnit
@@ -80,7 +80,10 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
                 add(f"{place}.until_s", f"got {event.until_s:g} s, but {began}: a later time is wanted")
             continue
         _within(f"{place}.at_s", event.at_s, duration_s, add)
-        check_route(f"{place}.route", event.route, targets, add)
+        faults = field_faults(event.route, f"{place}.route")
+        problems += faults
+        if not faults:
+            check_route(f"{place}.route", event.route, targets, add)
         holds_back = event.task in tasks and tasks[event.task].holds_back
         if holds_back and event.route.kind in _BY_TURN and len(event.route.to) > 1:
             add(

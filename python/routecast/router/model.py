@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 from routecast.contention import LAWS, PARAMETERS, mixed_factors
 from routecast.contention.laws import coherent_factor
@@ -35,13 +35,30 @@ from routecast.quantity.fields import (
     Energy,
     FrameCount,
     Frequency,
+    Natural,
     Number,
     Power,
+    Share,
     Span,
     Voltage,
+    Within,
 )
 from routecast.quantity.schema import field, value
-from routecast.router.check_numbers import MAX_UNITS
+from routecast.router.bounds import (
+    CONTENTION_FACTORS,
+    FREQUENCIES_HZ,
+    LINK_RATES_BPS,
+    LONGEST_BYTE_S,
+    LONGEST_S,
+    MAX_FRAMES,
+    MAX_UNITS,
+    MOST_CONTENTION,
+    MOST_INTERRUPTIONS_HZ,
+    MOST_QUANTILES,
+    MOST_SCV,
+    SHORTEST_SLICE_S,
+    SPEED_RATIOS,
+)
 
 __all__ = [
     "Activation",
@@ -84,10 +101,10 @@ class SleepState:
     name: str = field("Name of the state, such as C1 or C6")
     power_w: Power = field("Of a unit asleep in it, W")
     # From the first work until the unit works; it draws active power meanwhile, and frames wait.
-    exit_s: Span = field("From the first work until the unit works, s", default=0.0)
+    exit_s: Span = field("From the first work until the unit works, s", default=0.0, le=LONGEST_S)
     # Idle time after which the unit enters it; 0 for a governor that enters at once. States of a pool rise in
     # ``after_s``; before the first, an idle unit draws :attr:`PowerDraw.idle_w`.
-    after_s: Span = field("Idle time after which the unit enters it, s", default=0.0)
+    after_s: Span = field("Idle time after which the unit enters it, s", default=0.0, le=LONGEST_S)
     # Energy of entering and leaving beyond what the powers say (caches flushed and filled again).
     wake_energy_j: Energy = field("Energy of entering and leaving beyond what the powers say, J", default=0.0)
 
@@ -96,7 +113,7 @@ class SleepState:
 class PerformanceState:
     """A P-state that a unit may be run at: its clock, and what it draws there (Bolla et al. 2009, eq. 2)."""
 
-    frequency_hz: Frequency = field("Cycles per second of a unit, Hz")
+    frequency_hz: Frequency = field("Cycles per second of a unit, Hz", within=FREQUENCIES_HZ)
     active_w: Power = field("Of a unit at work, W")
     idle_w: Power = field("Of a unit that is neither at work nor asleep, W")
     voltage_v: Voltage | None = field("Supply voltage, V", default=None)
@@ -138,16 +155,20 @@ class RandomTime:
     2.75e-05
     """
 
-    mean_s: Span = field("Mean, s", default=0.0)
+    mean_s: Span = field("Mean, s", default=0.0, le=LONGEST_S)
     # Law, as for service times: ``deterministic``, ``exponential``, ``gamma``, ``hyperexponential``, ``lognormal``,
     # ``uniform``.
     variation: Variation = field("Distribution around the mean", default="deterministic")
     # Squared coefficient of variation of the law (fixed for ``deterministic`` and ``exponential``).
-    scv: Number | None = field("Squared coefficient of variation (gamma, lognormal, …)", default=None)
+    scv: Number | None = field(
+        "Squared coefficient of variation (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
+    )
     # Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, seconds, in rising order; the first is
     # the least time, the last the greatest. Between them the distribution function is linear. One: a constant.
-    quantiles_s: tuple[Span, ...] = field(
-        "Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s", default=()
+    quantiles_s: tuple[Annotated[Span, Within(le=LONGEST_S)], ...] = field(
+        "Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s",
+        default=(),
+        max_length=MOST_QUANTILES,
     )
 
     @property
@@ -204,7 +225,7 @@ class Interruptions:
     Research 11(3), 1963). A service that takes T without them is completed after T and Poisson(rate·T) of their times.
     """
 
-    rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz")
+    rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz", le=MOST_INTERRUPTIONS_HZ)
     duration: RandomTime = field("How long one takes")
 
     @property
@@ -253,12 +274,16 @@ def _factor_quantile(variation: Variation, scv: float, ratio: float) -> float:
 PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair", "linux"]
 ActivationKind = Literal["dedicated", "polling", "interrupt", "thread"]
 RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egress", "by_egress"]
+SLICED = ("round_robin", "fair", "linux")
+"""Policies under which units are granted for at most a time slice."""
+
 PollDiscipline = Literal["gated", "exhaustive"]
 if TYPE_CHECKING:
     LawName: TypeAlias = str
 else:
     LawName = Literal[tuple(LAWS)]
 _Table = TypeVar("_Table")
+ContentionFactor = Annotated[Number, Within(ge=CONTENTION_FACTORS[0], le=CONTENTION_FACTORS[1])]
 _TABLE_BITS = 6
 """A law is made a table of 64 entries, or of twice as many until they suffice."""
 
@@ -274,7 +299,8 @@ def _with_parameters(declared: type[_Table]) -> type[_Table]:
             ]
             meaning = "; ".join(meanings)
             declared.__annotations__[name] = "Number | None"
-            setattr(declared, name, field(meaning[0].upper() + meaning[1:], default=None))
+            limits = min(shape.least for _, shape in of), max(shape.most for _, shape in of)
+            setattr(declared, name, field(meaning[0].upper() + meaning[1:], default=None, within=limits))
     return declared
 
 
@@ -284,8 +310,8 @@ class NamedLaw:
     """A law of contention and its parameters."""
 
     law: LawName = field("Name of the law, whose parameters stand beside it", default="coherent")
-    sigma: Number = field("Contention, dimensionless, >= 0", default=0.0)
-    kappa: Number = field("Coherence, dimensionless, >= 0", default=0.0)
+    sigma: Number = field("Contention, dimensionless", default=0.0, ge=0.0, le=MOST_CONTENTION)
+    kappa: Number = field("Coherence, dimensionless", default=0.0, ge=0.0, le=MOST_CONTENTION)
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -297,7 +323,7 @@ class NamedLaw:
 class WeightedLaw(NamedLaw):
     """A law of contention that may hold, and its weight."""
 
-    weight: Number = field("Weight, > 0, relative to the sum of all")
+    weight: Number = field("Weight, relative to the sum of all", gt=0.0)
 
 
 @value
@@ -310,10 +336,14 @@ class Contention(NamedLaw):
     """
 
     # Factors for 1, 2, … busy units; the first is normally 1. Empty: the law is used.
-    table: tuple[Number, ...] = field("Factors for 1, 2, … busy units instead of a law", default=())
+    table: tuple[ContentionFactor, ...] = field(
+        "Factors for 1, 2, … busy units instead of a law", default=(), max_length=MAX_UNITS
+    )
     mixture: tuple[WeightedLaw, ...] = field("Several laws to average over, instead of one", default=())
     # How far a measured router strays from the law or the mixture. Past the end the last one goes on.
-    discrepancy: tuple[Number, ...] = field("Factors for 1, 2, … busy units on top of the law or mixture", default=())
+    discrepancy: tuple[ContentionFactor, ...] = field(
+        "Factors for 1, 2, … busy units on top of the law or mixture", default=()
+    )
 
     @property
     def is_none(self) -> bool:
@@ -377,9 +407,18 @@ class Policy:
 
     kind: PolicyKind = field("Order in which task units get units", default="fifo")
     # Longest grant under ``round_robin``, ``fair`` and ``linux`` while others wait.
-    quantum_s: Duration | None = field("Longest grant under round_robin, fair and linux, s", default=None)
+    quantum_s: Duration | None = field(
+        "Longest grant while others wait, s",
+        default=None,
+        only_where={"kind": SLICED},
+        ge=SHORTEST_SLICE_S,
+        le=LONGEST_S,
+    )
     wakeup_granularity_s: Span = field(
-        "Under linux: by how much less service a thread that wakes takes the unit of another, s", default=0.0
+        "By how much less service a thread that wakes takes the unit of another, s",
+        default=0.0,
+        only_where={"kind": ("linux",)},
+        le=LONGEST_S,
     )
 
 
@@ -390,16 +429,16 @@ class ResourcePool:
     name: str = field("Name of the pool")
     units: Count = field("How many units", default=1, ge=1, le=MAX_UNITS)
     # Cycles per second of a unit; needed where a task unit that uses the pool gives costs in cycles.
-    frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None)
-    unit_speed_ratio: tuple[Number, ...] = field(
+    frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None, within=FREQUENCIES_HZ)
+    unit_speed_ratio: tuple[Annotated[Number, Within(ge=SPEED_RATIOS[0], le=SPEED_RATIOS[1])], ...] = field(
         "Speed of each unit relative to the frequency; none: all 1", default=()
     )
     policy: Policy = field("How units are granted", default=Policy())
     # Work lost when a unit turns from one task unit (or thread) to another. Under ``linux`` an interrupt borrows the
     # unit of the thread that it interrupts: it pays nothing, and neither does that thread when it goes on.
-    switch_cost_s: Span = field("Lost when a unit turns to another task unit, s", default=0.0)
+    switch_cost_s: Span = field("Lost when a unit turns to another task unit, s", default=0.0, le=LONGEST_S)
     # Work lost when a task unit goes on at another unit than its last one.
-    migration_cost_s: Span = field("Lost when a task unit goes on at another unit, s", default=0.0)
+    migration_cost_s: Span = field("Lost when a task unit goes on at another unit, s", default=0.0, le=LONGEST_S)
     contention: Contention = field("How units slow each other down", default=Contention())
     # What takes a unit away while it works (host preemption, ticks).
     interruptions: Interruptions | None = field("What takes units away while they work", default=None)
@@ -425,14 +464,18 @@ class ServiceCost:
     per_batch_cycles: CostCycles = field(
         "Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch"
     )
-    per_packet_s: CostSeconds = field("Cost of a frame, cycles or s", default=0.0, key="per_packet")
-    per_byte_s: CostPerByteSeconds = field("Cost of a byte of a frame, cycles/B or s/B", default=0.0, key="per_byte")
-    per_batch_s: CostSeconds = field("Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch")
-    memory_accesses: Number = field("Memory accesses of a frame that the cache does not serve", default=0.0)
-    memory_latency_s: Span = field("Latency of one memory access, s", default=0.0)
+    per_packet_s: CostSeconds = field("Cost of a frame, cycles or s", default=0.0, key="per_packet", le=LONGEST_S)
+    per_byte_s: CostPerByteSeconds = field(
+        "Cost of a byte of a frame, cycles/B or s/B", default=0.0, key="per_byte", le=LONGEST_BYTE_S
+    )
+    per_batch_s: CostSeconds = field(
+        "Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch", le=LONGEST_S
+    )
+    memory_accesses: Number = field("Memory accesses of a frame that the cache does not serve", default=0.0, ge=0.0)
+    memory_latency_s: Span = field("Latency of one memory access, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution of the service time around its mean", default="deterministic")
     scv: Number | None = field(
-        "Squared coefficient of variation of the service time (gamma, lognormal, …)", default=None
+        "Squared coefficient of variation of the service time (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
     )
 
     def mean_s(self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0) -> float:
@@ -463,19 +506,26 @@ class Activation:
     """
 
     kind: ActivationKind = field("dedicated, polling, interrupt (NAPI), or thread", default="dedicated")
-    budget_frames: FrameCount = field("Most frames of a poll, frames", default=64)
-    interrupt_cost_s: Span = field("Cost of an interrupt, or of the notification that wakes a thread, s", default=0.0)
-    moderation_s: Span = field("Least time between two interrupts, s", default=0.0)
+    budget_frames: FrameCount = field("Most frames of a poll, frames", default=64, le=MAX_FRAMES)
+    interrupt_cost_s: Span = field(
+        "Cost of an interrupt, or of the notification that wakes a thread, s", default=0.0, le=LONGEST_S
+    )
+    moderation_s: Span = field("Least time between two interrupts, s", default=0.0, le=LONGEST_S)
     # How long a task unit whose poll came back short goes on polling, at active power, before it enables interrupts
     # again (adaptive activation: busy polling of sockets, DPDK's l3fwd-power); 0 for NAPI.
     linger_s: Span = field(
-        "How long it goes on polling after a poll that came back short, at active power, s", default=0.0
+        "How long it goes on polling after a poll that came back short, at active power, s",
+        default=0.0,
+        only_where={"kind": ("interrupt",)},
+        le=LONGEST_S,
     )
     # From an interrupt (or the frame that wakes a thread) until the task unit, which slept, asks for its unit. It
     # delays and occupies nothing: what comes meanwhile waits in the queue. A task unit that is interrupted as its
     # poll ends is still awake.
     wakeup: RandomTime | None = field(
-        "From an interrupt, or the frame that wakes a thread, until it asks for its unit", default=None
+        "From an interrupt, or the frame that wakes a thread, until it asks for its unit",
+        default=None,
+        only_where={"kind": ("interrupt", "thread")},
     )
     # What a poll takes: the frames that it finds waiting (``gated``), or also those that come while it is under way,
     # one by one (``exhaustive``: Linux's veth and most drivers), in the words of vacation models (Takagi 1991).
@@ -518,8 +568,10 @@ class Route:
 
     kind: RouteKind = field("How a target is chosen", default="single")
     to: tuple[str, ...] = field("Names of task units or ports; for kind by_egress one for each port", default=())
-    weights: tuple[Number, ...] = field("Chances of the targets, for kind random", default=())
-    indirection: tuple[Count, ...] = field("128 target numbers, for kind rss; none: they go round", default=())
+    weights: tuple[Share, ...] = field("Chances of the targets", default=(), only_where={"kind": ("random",)})
+    indirection: tuple[Natural, ...] = field(
+        "128 target numbers; none: they go round", default=(), only_where={"kind": ("rss",)}
+    )
     copies: tuple[str, ...] = field(
         "Names of task units that get a copy of every frame besides, where it ends", default=()
     )
@@ -534,11 +586,11 @@ class TaskUnit:
     needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: a processor of its own", default=())
     service: ServiceCost = field("Cost of a frame", default=ServiceCost())
     # Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.
-    queue_frames: FrameCount = field("Frames that can wait, frames", default=512)
+    queue_frames: FrameCount = field("Frames that can wait, frames", default=512, le=MAX_FRAMES)
     activation: Activation = field("When it works", default=Activation())
     # Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame. Interrupts and
     # threads take :attr:`Activation.budget_frames` instead.
-    batch_frames: FrameCount = field("Most frames served per grant, frames", default=1)
+    batch_frames: FrameCount = field("Most frames served per grant, frames", default=1, le=MAX_FRAMES)
     # Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the number of
     # units for a pool that serves one common queue (M/M/c).
     parallel: Count = field("Frames in service at once", default=1, ge=1, le=MAX_UNITS)
@@ -549,8 +601,8 @@ class TaskUnit:
     )
     # Larger is more urgent (policies ``priority``, ``preemptive``).
     priority: Count = field("Larger is more urgent", default=0)
-    weight: Number = field("Share under the policies fair and linux", default=1.0)
-    pin: tuple[Count, ...] = field("Units of its first pool that it may use; none: all", default=())
+    weight: Number = field("Share under the policies fair and linux", default=1.0, gt=0.0)
+    pin: tuple[Natural, ...] = field("Units of its first pool that it may use; none: all", default=())
     # Task units of the same thread are one for the resource managers: one grant at a time, one account under ``fair``
     # and ``linux``, no switch cost between them. They agree in needs, pin, priority, weight and the kind of
     # activation, which is ``thread`` or ``polling``. Empty: a thread of its own.
@@ -569,8 +621,8 @@ class Port:
     """
 
     name: str = field("Name of the port")
-    link_bps: BitRate = field("Rate of the link in each direction, bit/s")
-    tx_ring_frames: FrameCount = field("Transmit ring, frames", default=512)
+    link_bps: BitRate = field("Rate of the link in each direction, bit/s", within=LINK_RATES_BPS)
+    tx_ring_frames: FrameCount = field("Transmit ring, frames", default=512, le=MAX_FRAMES)
     entry: str = field("Name of the task unit that receives its frames")
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, ByteRate, Count, FrameCount, FrameRate, Frequency
-from routecast.quantity.schema import field, value
-from routecast.router.check_numbers import MAX_UNITS
+from routecast.quantity.schema import field, field_faults, is_faulty, value
+from routecast.router.bounds import FREQUENCIES_HZ, LINK_RATES_BPS, MAX_FRAMES, MAX_UNITS
 from routecast.router.model import (
     Activation,
     Contention,
@@ -53,19 +50,19 @@ class Multicore:
     cores: Count = field("Cores that process frames", ge=1, le=MAX_CORES)
     units: Count | None = field("Cores of the machine, where that is more", default=None, ge=1, le=MAX_UNITS)
     service: ServiceCost = field("Cost of a frame on a core")
-    queue_frames: FrameCount = field("Queue of each core, frames", default=512)
+    queue_frames: FrameCount = field("Queue of each core, frames", default=512, le=MAX_FRAMES)
     # Frames of flow ``i`` enter and leave where the load says.
     ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
-    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9)
-    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9, within=LINK_RATES_BPS)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)
     # ``rss``: by the flow's hash. ``round_robin``: frame by frame. ``per_flow``: flow ``i`` to core ``i mod cores``.
     distribution: Distribution = field("How frames get to cores", default="rss")
     contention: Contention = field("How cores slow each other down", default=Contention())
     interruptions: Interruptions | None = field("What takes cores away while they work", default=None)
-    frequency_hz: Frequency | None = field("Cycles per second of a core, Hz", default=None)
+    frequency_hz: Frequency | None = field("Cycles per second of a core, Hz", default=None, within=FREQUENCIES_HZ)
     power: PowerDraw | None = field("Watts of one core", default=None)
     activation: Activation = field("When a core works", default=Activation())
-    batch_frames: FrameCount = field("Most frames that a core takes at once, frames", default=1)
+    batch_frames: FrameCount = field("Most frames that a core takes at once, frames", default=1, le=MAX_FRAMES)
     nic_cap_pps: FrameRate | None = field("Frames that the NICs can take in, frames/s", default=None)
     # Every frame crosses it twice, in and out (Meyer et al. 2014, eq. 1: ``μ_Bus/2``).
     bus_bytes_per_s: ByteRate | None = field("Rate of the bus that frames cross in and out, B/s", default=None)
@@ -79,7 +76,10 @@ class Multicore:
             A parameter is out of range; all of them at once.
         """
         title = self.name or f"multicore, {self.cores} core{'s' if self.cores != 1 else ''}"
-        problems = list(self._problems())
+        problems = field_faults(self)
+        if self.units is not None and not is_faulty(problems, "cores", "units") and self.units < self.cores:
+            message = f"more cores than units: {self.cores} cores on {self.units} units of the machine"
+            problems.insert(0, Problem("cores", message))
         if problems:
             raise ModelProblem(f"router {title!r}", problems)
         port_names = tuple(f"port {index}" for index in range(self.ports))
@@ -156,20 +156,6 @@ class Multicore:
             tasks=(*front, distributor, *workers, *back),
             pools=tuple(pools),
         )
-
-    def _problems(self) -> Iterator[Problem]:
-        if not isinstance(self.cores, int) or not 1 <= self.cores <= MAX_CORES:
-            yield Problem("cores", f"got {self.cores}: a whole number from 1 to {MAX_CORES}")
-        elif self.units is not None and self.units < self.cores:
-            yield Problem("cores", f"more cores than units: {self.cores} cores on {self.units} units of the machine")
-        if not isinstance(self.ports, int) or not 1 <= self.ports <= MAX_PORTS:
-            yield Problem("ports", f"got {self.ports}: a whole number from 1 to {MAX_PORTS}")
-        if self.distribution not in get_args(Distribution):
-            meant = did_you_mean(str(self.distribution), get_args(Distribution))
-            yield Problem("distribution", f'got "{self.distribution}": {meant}')
-        for place, rate in (("nic_cap_pps", self.nic_cap_pps), ("bus_bytes_per_s", self.bus_bytes_per_s)):
-            if rate is not None and not (math.isfinite(rate) and rate > 0.0):
-                yield Problem(place, f"got {rate}: a finite number > 0")
 
 
 def multicore(cores: int, service: ServiceCost, **others: Any) -> RouterModel:

@@ -8,7 +8,7 @@ from typing import Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.check import machine_problems, size_problems
+from routecast.router.virtual.check import Outside, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import lay_forwarding
 
@@ -69,7 +69,9 @@ def parallel_router(
     problems = machine_problems((server,), machines)
     if balancing not in _ROUTES:
         problems.append(Problem("balancing", f'got "{balancing}": "flow_hash" or "round_robin" is wanted'))
-    problems += size_problems(machines, ports=ports, interfaces=interfaces, link_bps=link_bps)
+    problems += size_problems(
+        machines, Outside(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
+    )
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))

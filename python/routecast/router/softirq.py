@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import BitRate, Count, FrameCount, Number, Span, TimePerByte
-from routecast.quantity.schema import field, value
-from routecast.router.check import check_interruptions, check_time
+from routecast.quantity.schema import field, field_faults, is_faulty, value
+from routecast.router.bounds import LINK_RATES_BPS, LONGEST_BYTE_S, LONGEST_S, MAX_FRAMES, MOST_SCV
+from routecast.router.check import check_time
 from routecast.router.model import (
     Activation,
     Contention,
@@ -55,18 +54,22 @@ class Softirq:
 
     name: str = field("Name of the router; without it the file's", default="")
     cores: Count = field("Cores that forward", default=1, ge=1, le=MAX_CORES)
-    per_packet_s: Span = field("Work for a frame, without slow-down and rules, s")
-    per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0)
-    work_iterations: Number = field("Iterations of slow-down for a frame", default=0.0)
-    work_s_per_iteration: Span = field("Work of one iteration of slow-down, s", default=0.0, key="work_per_iteration")
-    rules: Number = field("Rules that a frame is matched with, one after the other", default=0.0)
-    rule_s: Span = field("Work of one rule, s", default=0.0)
+    per_packet_s: Span = field("Work for a frame, without slow-down and rules, s", le=LONGEST_S)
+    per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0, le=LONGEST_BYTE_S)
+    work_iterations: Number = field("Iterations of slow-down for a frame", default=0.0, ge=0.0)
+    work_s_per_iteration: Span = field(
+        "Work of one iteration of slow-down, s", default=0.0, key="work_per_iteration", le=LONGEST_S
+    )
+    rules: Number = field("Rules that a frame is matched with, one after the other", default=0.0, ge=0.0)
+    rule_s: Span = field("Work of one rule, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution of the work for a frame", default="deterministic")
-    scv: Number | None = field("Squared coefficient of variation of that work", default=None)
-    ring_frames: FrameCount = field("Receive ring of each core, frames", default=VETH_RING_FRAMES)
-    budget_frames: FrameCount = field("Most frames of a poll (NAPI weight), frames", default=NAPI_WEIGHT)
-    interrupt_cost_s: Span = field("Work of an interrupt, s", default=0.0)
-    linger_s: Span = field("How long a core goes on polling an empty ring, at active power, s", default=0.0)
+    scv: Number | None = field("Squared coefficient of variation of that work", default=None, ge=0.0, le=MOST_SCV)
+    ring_frames: FrameCount = field("Receive ring of each core, frames", default=VETH_RING_FRAMES, le=MAX_FRAMES)
+    budget_frames: FrameCount = field("Most frames of a poll (NAPI weight), frames", default=NAPI_WEIGHT, le=MAX_FRAMES)
+    interrupt_cost_s: Span = field("Work of an interrupt, s", default=0.0, le=LONGEST_S)
+    linger_s: Span = field(
+        "How long a core goes on polling an empty ring, at active power, s", default=0.0, le=LONGEST_S
+    )
     # On a virtual machine that of an idle core's inter-processor interrupt and the scheduler, some 20 µs. None: at
     # once, as where frames are forwarded on the sender's core.
     wakeup: RandomTime | None = field("From an interrupt until a sleeping NAPI thread runs", default=None)
@@ -74,8 +77,8 @@ class Softirq:
     contention: Contention = field("How cores slow each other down", default=Contention())
     distribution: Literal["rss", "per_flow"] = field("How flows get to cores", default="rss")
     ports: Count = field("Interfaces", default=2, ge=1, le=MAX_PORTS)
-    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9)
-    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9, within=LINK_RATES_BPS)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)
     power: PowerDraw | None = field("Watts of one core", default=None)
 
     def model(self) -> RouterModel:
@@ -87,24 +90,15 @@ class Softirq:
             A parameter is out of range; all of them at once.
         """
         title = self.name or f"softirq, {self.cores} core{'s' if self.cores != 1 else ''}"
-        problems: list[Problem] = []
-        for place in ("per_packet_s", "work_iterations", "work_s_per_iteration", "rules", "rule_s"):
-            got = getattr(self, place)
-            if not (math.isfinite(got) and got >= 0.0):
-                problems.append(Problem(place, f"got {got}: allowed is a finite number >= 0"))
-        if self.distribution not in get_args(Literal["rss", "per_flow"]):
-            problems.append(
-                Problem(
-                    "distribution",
-                    f'got "{self.distribution}": {did_you_mean(str(self.distribution), ("rss", "per_flow"))}',
-                )
-            )
-        if self.wakeup is not None:
-            check_time("wakeup", self.wakeup, lambda place, message: problems.append(Problem(place, message)))
-        if self.interruptions is not None:
-            check_interruptions(
-                "interruptions", self.interruptions, lambda place, message: problems.append(Problem(place, message))
-            )
+        problems = field_faults(self)
+
+        def add(path: str, message: str) -> None:
+            problems.append(Problem(path, message))
+
+        if self.wakeup is not None and not is_faulty(problems, "wakeup"):
+            check_time("wakeup", self.wakeup, add)
+        if self.interruptions is not None and not is_faulty(problems, "interruptions"):
+            check_time("interruptions.duration", self.interruptions.duration, add)
         if problems:
             raise ModelProblem(f"router {title!r}", problems)
         return multicore(

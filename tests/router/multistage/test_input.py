@@ -137,7 +137,7 @@ def test_faults_of_a_file_have_its_places():
 
         [control]
         rate = "10 pps"
-        message = "0 s"
+        message = "1 s"
     """
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
@@ -150,8 +150,10 @@ def test_faults_of_a_file_have_its_places():
         "router",
         "interconnect.tag",
         "ports_per_balancer",
-        "control.message",
     }
+    with pytest.raises(FileProblem) as caught:
+        parse_router(text.replace("= 1000", "= 10000").replace('message = "1 s"', 'message = "0 s"'))
+    assert {problem.place for problem in caught.value.problems} == {"ports_per_balancer", "control.message"}
 
 
 def test_every_scenario_of_li_2012_can_be_written_as_a_file_and_read_again():

@@ -10,7 +10,8 @@ from routecast.errors import ModelProblem
 from routecast.router.model import ServiceCost
 from routecast.router.parallel import parallel_router
 from routecast.router.virtual import Machine, Server, Technology, virtual_router
-from routecast.router.virtual.check import MAX_PRIORITY, machine_problems
+from routecast.router.virtual.check import machine_problems
+from routecast.router.virtual.machines import MAX_PRIORITY
 
 COST = ServiceCost(per_packet_s=1e-6)
 KVM = Technology(name="kvm", receive=COST, send=COST, functions={"forward": COST})
@@ -35,7 +36,7 @@ def test_what_is_right_is_not_told() -> None:
         (replace(VM, vcpu_cores=((1, 1),)), "machine[0].vcpu_cores[0]", "twice"),
         (replace(VM, vcpu_cores=((0,), (1,))), "machine[0].vcpu_cores", "2 entries for 1 vcpu"),
         (replace(VM, vcpus=0), "machine[0].vcpus", "got 0"),
-        (replace(VM, vcpu_priority=100), "machine[0].vcpu_priority", "1 to 99 are real time"),
+        (replace(VM, vcpu_priority=100), "machine[0].vcpu_priority", "allowed is 0 to 99"),
         (replace(VM, backend_priority=-1), "machine[0].backend_priority", "got -1"),
         (replace(VM, weight=0.0), "machine[0].weight", "a finite number > 0"),
         (replace(VM, server="hots"), "machine[0].server", 'did you mean "host"'),
@@ -58,13 +59,13 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
     ("server", "place", "says"),
     [
         (replace(HOST, cores=0), "server[0].cores", "1 to 128"),
-        (replace(HOST, speed_ratio=float("nan")), "server[0].speed_ratio", "finite number > 0"),
+        (replace(HOST, speed_ratio=float("nan")), "server[0].speed_ratio", "allowed is 1e-06 to 1000000"),
         (replace(HOST, interrupt_cores=(0, 9)), "server[0].interrupt_cores", "core 9 is not there"),
         (replace(HOST, switch_cores=(0,)), "server[0].switch_cores", "no vSwitch that polls"),
         (
             replace(HOST, technology=replace(KVM, smp_factor=0.5)),
             "server[0].technology.smp_factor",
-            "a finite number >= 1",
+            "allowed is 1 to 1000000",
         ),
         (replace(HOST, technology=replace(KVM, nic_send=COST)), "server[0].technology.nic_send", "add it to send"),
         (
@@ -75,12 +76,12 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
         (
             replace(HOST, technology=replace(KVM, queue_frames=0)),
             "server[0].technology.queue_frames",
-            "at least 1 frame",
+            "allowed is 1 to 2147483647 frames",
         ),
         (
             replace(HOST, technology=replace(KVM, send=ServiceCost(per_byte_s=-1.0))),
             "server[0].technology.send.per_byte_s",
-            ">= 0",
+            "allowed is 0 to 10 s/B",
         ),
     ],
 )

@@ -99,7 +99,6 @@ def test_all_faults_of_a_virtual_router_come_at_once() -> None:
     text = (
         VIRTUAL.replace("kvm-vhost-2012", "kvm-vhost-2021")
         .replace("[[2]]", "[[7]]")
-        .replace("vcpu_priority = 98", "vcpu_priority = 120")
         .replace(
             '"100 kpps"', '"100 kpps"\nflows = { count = 1, seed = 1 }\narrivals = { kind = "on_off", peak = 0.5 }'
         )
@@ -107,8 +106,11 @@ def test_all_faults_of_a_virtual_router_come_at_once() -> None:
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
     told = {problem.place: problem.message for problem in caught.value.problems}
-    assert set(told) == {"technology", "machine[0].vcpu_cores[0]", "machine[0].vcpu_priority", "load.arrivals.peak"}
+    assert set(told) == {"technology", "machine[0].vcpu_cores[0]", "load.arrivals.peak"}
     assert 'did you mean "kvm-vhost-2012"' in told["technology"]
+    with pytest.raises(FileProblem) as caught:
+        parse_router(text.replace("vcpu_priority = 98", "vcpu_priority = 120").replace("cores = 4", "cores = 400"))
+    assert {problem.place for problem in caught.value.problems} == {"server[0].cores", "machine[0].vcpu_priority"}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from routecast.evaluate.simulate.scenario import ports_in, run_of, scenario_of
 from routecast.evaluate.trial import TIE, Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
+from routecast.router.bounds import MAX_UNITS
 from routecast.router.check_load import check_load
-from routecast.router.check_numbers import MAX_UNITS
 from routecast.router.events import Event, Outage, check_events
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 from routecast.router.window import windows_of

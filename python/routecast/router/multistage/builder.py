@@ -13,6 +13,7 @@ from routecast.router.multistage.check import (
     Balancing,
     Control,
     Interconnect,
+    Joint,
     balance_function,
     check_multistage,
     with_control,
@@ -233,11 +234,14 @@ def multistage_router(
         servers,
         balancers,
         routers,
-        interconnect=interconnect,
-        balancing=balancing,
-        ports_per_balancer=ports_per_balancer,
-        link_bps=link_bps,
-        control=control,
+        Joint(
+            interconnect=interconnect,
+            balancing=balancing,
+            ports_per_balancer=ports_per_balancer,
+            link_bps=link_bps,
+            tx_ring_frames=tx_ring_frames,
+            control=control,
+        ),
     )
     assembly = Assembly(servers)
     first = [Element(machine=balancer, interface=_INSIDE, takes=f"{balancer.name} return") for balancer in balancers]

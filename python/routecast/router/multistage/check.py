@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, Count, FrameCount, FrameRate, Span
-from routecast.quantity.schema import field, value
-from routecast.router.check_numbers import LINK_RATES_BPS, duration, within
+from routecast.quantity.fields import BitRate, Count, Duration, FrameCount, FrameRate, Span
+from routecast.quantity.schema import field, field_faults, is_faulty, value
+from routecast.router.bounds import LINK_RATES_BPS, LONGEST_S, MAX_FRAMES
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.virtual.check import MAX_PORTS, machine_problems
 from routecast.router.virtual.machines import Machine, Server
@@ -23,6 +21,7 @@ __all__ = [
     "Interconnect",
     "InterconnectKind",
     "Joined",
+    "Joint",
     "balance_function",
     "check_multistage",
     "with_control",
@@ -43,24 +42,13 @@ class Control:
 
     rate_pps: FrameRate = field("Messages to and from each element, messages/s")
     # On the technology's reference machine.
-    message_s: Span = field("Work of one, through host and machine, s")
+    message_s: Duration = field("Work of one, through host and machine, s", le=LONGEST_S)
 
 
 def control_problems(control: Control, servers: Sequence[Server], machines: Sequence[Machine]) -> list[Problem]:
     """Return what is wrong with control traffic, each with its place."""
-    problems = [
-        Problem(f"control.{place}", f"got {value}: {what} is a finite number > 0")
-        for place, value, what in (
-            ("rate_pps", control.rate_pps, "a rate of messages"),
-            ("message_s", control.message_s, "the work of a message"),
-        )
-        if not (math.isfinite(value) and value > 0.0)
-    ]
-    if problems:
-        return problems
+    problems = []
     for server in servers:
-        if server.cores < 1 or not server.speed_ratio > 0.0:
-            continue
         rate_hz, message_s = _on_core(control, server, machines)
         if rate_hz * message_s >= 1.0:
             message = f'messages would take {rate_hz * message_s:.3g} of each core of "{server.name}": less than 1 can'
@@ -116,20 +104,27 @@ class Interconnect:
         default="switch",
     )
     # On and off together, on the technology's reference machine.
-    tag_s: Span = field("Work of a virtual switch for the tag of a frame, for vlan, s", default=0.0)
+    tag_s: Span = field(
+        "Work of a virtual switch for the tag of a frame, s", default=0.0, le=LONGEST_S, only_where={"kind": ("vlan",)}
+    )
     # ``guest``: the copy wakes the machine and costs its driver (a bridge that floods taps; a Click balancer, which
     # must listen to all). ``backend``: it gets no farther.
     filtered_by: Filtered = field(
         "Who throws away what a shared hub copies: the guest, or its backend", default="guest"
     )
     joined: Joined = field("Servers are joined by a cable for each two, or by a physical switch", default="cable")
-    link_bps: BitRate = field("Rate of each link between servers, each direction, bit/s", default=1e9)
+    link_bps: BitRate = field(
+        "Rate of each link between servers, each direction, bit/s", default=1e9, within=LINK_RATES_BPS
+    )
     # As a virtual switch's uplinks are shared by originating port (Li 2012, scenario C.1: one, C.2: two).
     links: Count = field("Such links side by side; elements take them in turn", default=1, ge=1, le=MAX_PORTS)
     # Over all that use it.
-    link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512)
+    link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512, le=MAX_FRAMES)
     switch_bps: BitRate | None = field(
-        "What the physical switch carries; none: as much as its links bring, bit/s", default=None
+        "What the physical switch carries; none: as much as its links bring, bit/s",
+        default=None,
+        only_where={"joined": ("switch",)},
+        within=LINK_RATES_BPS,
     )
 
     @property
@@ -138,39 +133,23 @@ class Interconnect:
         return VLAN_TAG_BYTES if self.kind == "vlan" else 0.0
 
 
-def interconnect_problems(interconnect: Interconnect) -> list[Problem]:
-    """Return what is wrong with an interconnect, each with its place."""
-    problems: list[Problem] = []
-
-    def add(place: str, message: str) -> None:
-        problems.append(Problem(place, message))
-
-    for place, got, allowed in (
-        ("kind", interconnect.kind, get_args(InterconnectKind)),
-        ("filtered_by", interconnect.filtered_by, get_args(Filtered)),
-        ("joined", interconnect.joined, get_args(Joined)),
-    ):
-        if got not in allowed:
-            problems.append(Problem(f"interconnect.{place}", f'got "{got}": {did_you_mean(str(got), allowed)}'))
-    within("interconnect.link_bps", interconnect.link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
-    for place, count in (("links", interconnect.links), ("link_queue_frames", interconnect.link_queue_frames)):
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            problems.append(Problem(f"interconnect.{place}", f"got {count}: a whole number from 1 on"))
-    right = duration("interconnect.tag_s", interconnect.tag_s, add)
-    if right and interconnect.tag_s and interconnect.kind != "vlan":
-        problems.append(
-            Problem("interconnect.tag_s", f"is given, but a {interconnect.kind} tags no frames: leave it out")
-        )
-    switch_bps = interconnect.switch_bps
-    if switch_bps is not None:
-        within("interconnect.switch_bps", switch_bps, LINK_RATES_BPS, "a rate", "bit/s", add)
-    if switch_bps is not None and interconnect.joined == "cable":
-        message = 'is given, but the servers are joined by cables: leave it out, or join them by "switch"'
-        problems.append(Problem("interconnect.switch_bps", message))
-    return problems
-
-
 Balancing = Literal["round_robin", "flow_hash", "local"]
+
+
+@value
+class Joint:
+    """How the servers of a multistage router are joined, with each other and with the outside."""
+
+    interconnect: Interconnect = field("What joins balancers and routers", default=Interconnect())
+    balancing: Balancing = field(
+        "How balancers choose: frame by frame, by the flow's hash, or frame by frame among the "
+        "routers on their own server",
+        default="round_robin",
+    )
+    ports_per_balancer: Count = field("Outer interfaces of each balancer", default=1, ge=1, le=MAX_PORTS)
+    link_bps: BitRate = field("Rate of each outer link in each direction, bit/s", default=1e9, within=LINK_RATES_BPS)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)
+    control: Control | None = field("Messages of the control plane", default=None)
 
 
 def balance_function(balancer: Machine, server: Server, balancing: str) -> str:
@@ -180,16 +159,7 @@ def balance_function(balancer: Machine, server: Server, balancing: str) -> str:
 
 
 def check_multistage(
-    subject: str,
-    servers: Sequence[Server],
-    balancers: Sequence[Machine],
-    routers: Sequence[Machine],
-    *,
-    interconnect: Interconnect,
-    balancing: str,
-    ports_per_balancer: int,
-    link_bps: float,
-    control: Control | None,
+    subject: str, servers: Sequence[Server], balancers: Sequence[Machine], routers: Sequence[Machine], joint: Joint
 ) -> None:
     """Check what a multistage router is made of.
 
@@ -197,7 +167,7 @@ def check_multistage(
     ------
     ModelProblem
         With all problems: no balancer or no router, what :func:`~routecast.router.virtual.check.machine_problems`
-        finds, a local balancer without a router on its server, a hub that cannot flood, numbers out of range.
+        finds, a local balancer without a router on its server, a hub that cannot flood, values out of range.
     """
     machines = (*balancers, *routers)
     by_name = {server.name: server for server in servers}
@@ -207,11 +177,8 @@ def check_multistage(
         if not there
     ]
 
-    def add(place: str, message: str) -> None:
-        problems.append(Problem(place, message))
-
     functions = {router.name: ("forward",) for router in routers} | {
-        balancer.name: (balance_function(balancer, by_name[balancer.server], balancing), "return")
+        balancer.name: (balance_function(balancer, by_name[balancer.server], joint.balancing), "return")
         for balancer in balancers
         if balancer.server in by_name
     }
@@ -220,21 +187,18 @@ def check_multistage(
             f"{kind}[{n}]" for kind, ones in (("balancer", balancers), ("router", routers)) for n in range(len(ones))
         ]
         problems += machine_problems(servers, machines, functions=functions, places=places)
-    if balancing not in get_args(Balancing):
-        meant = did_you_mean(str(balancing), get_args(Balancing))
-        problems.append(Problem("balancing", f'got "{balancing}": {meant}'))
-    elif balancing == "local" and routers:
+    faults = field_faults(joint)
+    problems += faults
+    if joint.balancing == "local" and routers:
         problems += _local_problems(balancers, routers)
     most = MAX_PORTS // max(len(balancers), 1)
-    if not isinstance(ports_per_balancer, int) or not 1 <= ports_per_balancer <= most:
-        message = f"got {ports_per_balancer}: a whole number from 1 to {most}"
+    if not is_faulty(faults, "ports_per_balancer") and joint.ports_per_balancer > most:
+        message = f"got {joint.ports_per_balancer}: {len(balancers)} balancers have at most {most} each"
         problems.append(Problem("ports_per_balancer", message))
-    within("link_bps", link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
-    problems += interconnect_problems(interconnect)
-    if interconnect.kind == "shared_hub":
+    if joint.interconnect.kind == "shared_hub":
         problems += _hub_problems(machines, by_name)
-    if control is not None:
-        problems += control_problems(control, servers, machines)
+    if joint.control is not None and not problems:
+        problems += control_problems(joint.control, servers, machines)
     if problems:
         raise ModelProblem(subject, problems)
 

@@ -6,13 +6,11 @@ from pathlib import Path
 
 from routecast.errors import ModelProblem
 from routecast.load.frames import FrameMix
-from routecast.quantity.fields import BitRate, Count, FrameCount
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.multistage.builder import multistage_router
-from routecast.router.multistage.check import Balancing, Control, Interconnect
+from routecast.router.multistage.check import Joint
 from routecast.router.virtual.catalogue import TechnologyOrName
-from routecast.router.virtual.check import MAX_PORTS
 from routecast.router.virtual.reading import (
     MachineTable,
     ServerTable,
@@ -26,7 +24,7 @@ __all__ = ["MultistageRouter"]
 
 
 @value
-class MultistageRouter:
+class MultistageRouter(Joint):
     """A multistage router: load balancers, an interconnect, back-end routers."""
 
     name: str = field("Name of the router; without it the file's", default="")
@@ -36,16 +34,6 @@ class MultistageRouter:
     server: tuple[ServerTable, ...] = field("The servers")
     balancer: tuple[MachineTable, ...] = field("The load balancers", default=())
     router: tuple[MachineTable, ...] = field("The back-end routers", default=())
-    interconnect: Interconnect = field("What joins balancers and routers", default=Interconnect())
-    balancing: Balancing = field(
-        "How balancers choose: frame by frame, by the flow's hash, or frame by frame among the "
-        "routers on their own server",
-        default="round_robin",
-    )
-    ports_per_balancer: Count = field("Outer interfaces of each balancer", default=1, ge=1, le=MAX_PORTS)
-    link_bps: BitRate = field("Rate of each outer link in each direction, bit/s", default=1e9)
-    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
-    control: Control | None = field("Messages of the control plane", default=None)
 
     @property
     def ports(self) -> int:

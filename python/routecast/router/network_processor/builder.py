@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.router.check_numbers import MAX_UNITS
+from routecast.router.bounds import MAX_UNITS
 from routecast.router.model import Need, Policy, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 from routecast.router.network_processor.check import problems_of, stage_threads
 from routecast.router.network_processor.model import (

@@ -8,17 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.network_processor.model import (
-    MOST_ENGINES,
-    MOST_PORTS,
-    MOST_THREADS,
-    Block,
-    LineCard,
-    NetworkProcessor,
-    Slice,
-    Stage,
-    State,
-)
+from routecast.quantity.schema import faults_in, field_faults
+from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Slice, Stage, State
 
 __all__ = ["parts_problems", "problems_of", "stage_threads"]
 
@@ -42,53 +33,38 @@ def problems_of(
 ) -> list[Problem]:
     """Return what is wrong with a router on a network processor, each with its place."""
     problems = parts_problems(processor, blocks, states)
+    faults = faults_in("stage", stages) + faults_in("slice", slices)
+    faults += field_faults(line_card, "line_card") if line_card is not None else []
+    problems += faults
 
     def add(place: str, message: str) -> None:
         problems.append(Problem(place, message))
 
+    if faults or field_faults(processor) or any(map(field_faults, (*blocks, *states))):
+        return problems
     memories = {memory.name: memory for memory in processor.memories}
     _check_stages(processor, {block.name: block for block in blocks}, stages, memories, add)
     _check_engines(processor, {block.name: block for block in blocks}, stages, add)
     _check_capacities(processor, states, stages, add)
     _check_slices(slices, [block.name for block in blocks], add)
-    if line_card is not None:
-        _check_line_card(line_card, add)
     return problems
 
 
 def parts_problems(processor: NetworkProcessor, blocks: Sequence[Block], states: Sequence[State]) -> list[Problem]:
     """Return what is wrong with the parts themselves, whatever stages are made of them."""
-    problems: list[Problem] = []
+    problems = field_faults(processor, "processor") + faults_in("state", states) + faults_in("block", blocks)
 
     def add(place: str, message: str) -> None:
         problems.append(Problem(place, message))
 
-    _check_processor(processor, add)
+    for index, memory in enumerate(processor.memories):
+        if memory.name.startswith("engine "):
+            message = f'got "{memory.name}": names that begin with "engine" are those of engines'
+            add(f"processor.memory[{index}].name", message)
+    _no_twins("processor.memory", [memory.name for memory in processor.memories], add)
     _check_states(states, {memory.name: memory for memory in processor.memories}, add)
     _check_blocks(blocks, [state.name for state in states], add)
     return problems
-
-
-def _check_processor(processor: NetworkProcessor, add: Add) -> None:
-    engines = processor.engines
-    _whole("processor.engines.count", engines.count, 1, MOST_ENGINES, add)
-    _whole("processor.engines.threads", engines.threads, 1, MOST_THREADS, add)
-    _whole("processor.ports", processor.ports, 1, MOST_PORTS, add)
-    _positive("processor.engines.frequency_hz", engines.frequency_hz, add)
-    _positive("processor.link_bps", processor.link_bps, add)
-    for name in ("registers", "spill_cycles", "switch_cycles", "code_words"):
-        _not_negative(f"processor.engines.{name}", getattr(engines, name), add)
-    for name in ("receive_buffer_bytes", "transmit_buffer_bytes"):
-        _not_negative(f"processor.{name}", getattr(processor, name), add)
-    for index, memory in enumerate(processor.memories):
-        at = f"processor.memory[{index}]"
-        _whole(f"{at}.channels", memory.channels, 1, 1024, add)
-        _positive(f"{at}.latency_s", memory.latency_s, add)
-        _positive(f"{at}.bandwidth_bytes_per_s", memory.bandwidth_bytes_per_s, add)
-        _not_negative(f"{at}.least_bytes", memory.least_bytes, add)
-        if memory.name.startswith("engine "):
-            add(f"{at}.name", f'got "{memory.name}": names that begin with "engine" are those of engines')
-    _no_twins("processor.memory", [memory.name for memory in processor.memories], add)
 
 
 def _check_states(states: Sequence[State], memories: Mapping[str, object], add: Add) -> None:
@@ -96,7 +72,6 @@ def _check_states(states: Sequence[State], memories: Mapping[str, object], add: 
     for index, state in enumerate(states):
         if state.memory not in memories:
             add(f"state[{index}].memory", f'"{state.memory}" is no memory: {did_you_mean(state.memory, memories)}')
-        _not_negative(f"state[{index}].size_bytes", state.size_bytes, add)
 
 
 def _check_capacities(processor: NetworkProcessor, states: Sequence[State], stages: Sequence[Stage], add: Add) -> None:
@@ -118,17 +93,11 @@ def _check_blocks(blocks: Sequence[Block], states: Collection[str], add: Add) ->
     _no_twins("block", [block.name for block in blocks], add)
     for index, block in enumerate(blocks):
         at = f"block[{index}]"
-        for name in ("cycles", "cycles_per_byte", "registers", "code_words"):
-            _not_negative(f"{at}.{name}", getattr(block, name), add)
         for number, reference in enumerate(block.references):
             here = f"{at}.references[{number}]"
             if reference.state not in states:
                 meant = did_you_mean(reference.state, states)
                 add(f"{here}.state", f'"{reference.state}" is no state: {meant}')
-            _not_negative(f"{here}.accesses", reference.accesses, add)
-            _not_negative(f"{here}.accesses_per_byte", reference.accesses_per_byte, add)
-            _whole(f"{here}.access_bytes", reference.access_bytes, 1, 1 << 20, add)
-            _whole(f"{here}.waits", reference.waits, 0, 1 << 20, add)
 
 
 def _check_stages(
@@ -158,14 +127,12 @@ def _check_stages(
             if not 0 <= engine < processor.engines.count:
                 there = f"{processor.name} has {processor.engines.count}, numbered from 0"
                 add(f"{at}.engines[{number}]", f"got {engine}: {there}")
-        _whole(f"{at}.threads", stage.threads, 0, max(processor.engines.threads, 0), add)
+        if stage.threads > processor.engines.threads:
+            there = f"an engine of {processor.name} has {processor.engines.threads}"
+            add(f"{at}.threads", f"got {stage.threads}: {there}")
         link = stage.link
         if link.memory and link.memory not in memories:
             add(f"{at}.link.memory", f'"{link.memory}" is no memory: {did_you_mean(link.memory, memories)}')
-        _not_negative(f"{at}.link.put_cycles", link.put_cycles, add)
-        _not_negative(f"{at}.link.get_cycles", link.get_cycles, add)
-        _whole(f"{at}.link.access_bytes", link.access_bytes, 1, 1 << 20, add)
-        _whole(f"{at}.link.frames", link.frames, 1, 1 << 30, add)
     for name in blocks:
         if name not in placed:
             add("stage", f'no stage runs "{name}": add it to the blocks of one, or leave the block out')
@@ -197,25 +164,12 @@ def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) ->
     _no_twins("slice", [part.name for part in slices], add)
     for index, part in enumerate(slices):
         at = f"slice[{index}]"
-        kinds = ("none", "policed", "weighted")
-        if part.policing not in kinds:
-            add(f"{at}.policing", f'got "{part.policing}": {did_you_mean(part.policing, kinds)}')
-        _positive(f"{at}.bandwidth_bps", part.bandwidth_bps, add)
-        if not 0.0 <= part.share <= 1.0:
-            add(f"{at}.share", f"got {part.share}: a share of the traffic is between 0 and 1")
-        for name, ratio in part.cycles_ratio.items():
+        for name in part.cycles_ratio:
             if name not in blocks:
                 add(f"{at}.cycles_ratio.{name}", f'"{name}" is no block: {did_you_mean(name, blocks)}')
-            _not_negative(f"{at}.cycles_ratio.{name}", ratio, add)
     total = math.fsum(part.share for part in slices)
     if slices and abs(total - 1.0) > _SHARES_SUM_TO:
         add("slice", f"shares add up to {total:g}: they are shares of all the traffic and add up to 1")
-
-
-def _check_line_card(card: LineCard, add: Add) -> None:
-    for name in ("per_packet_s", "per_byte_s", "out_per_packet_s", "out_per_byte_s", "latency_s", "link_bps"):
-        _not_negative(f"line_card.{name}", getattr(card, name), add)
-    _whole("line_card.queue_frames", card.queue_frames, 1, 1 << 30, add)
 
 
 def _no_twins(place: str, names: Iterable[str], add: Add) -> None:
@@ -225,18 +179,3 @@ def _no_twins(place: str, names: Iterable[str], add: Add) -> None:
             add(f"{place}.name", "is empty: give it a name")
         elif times > 1:
             add(place, f'"{name}" is there {times} times: names are given once')
-
-
-def _whole(place: str, value: int, least: int, most: int, add: Add) -> None:
-    if not isinstance(value, int) or not least <= value <= most:
-        add(place, f"got {value}: a whole number from {least} to {most}")
-
-
-def _positive(place: str, value: float, add: Add) -> None:
-    if not (math.isfinite(value) and value > 0.0):
-        add(place, f"got {value}: a finite number > 0")
-
-
-def _not_negative(place: str, value: float, add: Add) -> None:
-    if not (math.isfinite(value) and value >= 0.0):
-        add(place, f"got {value}: a finite number >= 0")

@@ -18,8 +18,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from routecast.quantity.fields import BitRate, ByteRate, Bytes, Count, FrameCount, Frequency, Number, Span, TimePerByte
+from routecast.quantity.fields import (
+    BitRate,
+    ByteRate,
+    Bytes,
+    Count,
+    Duration,
+    FrameCount,
+    Frequency,
+    Number,
+    Ratio,
+    Share,
+    Span,
+    TimePerByte,
+)
 from routecast.quantity.schema import field, value
+from routecast.router.bounds import FREQUENCIES_HZ, LINK_RATES_BPS, LONGEST_BYTE_S, LONGEST_S, MAX_FRAMES
 
 __all__ = [
     "MOST_ENGINES",
@@ -48,6 +62,7 @@ MOST_PORTS: Final = 1024
 MOST_THREADS: Final = 1024
 _MOST_REGISTERS = 1 << 20
 _MOST_WORDS = 1 << 30
+_MOST_ACCESS_BYTES = 1 << 20
 
 
 @value
@@ -57,15 +72,15 @@ class Engines:
     count: Count = field("How many engines", ge=1, le=MOST_ENGINES)
     # 1: none beside the only one, so that memory latency is never hidden.
     threads: Count = field("Hardware threads (contexts) of an engine", default=1, ge=1, le=MOST_THREADS)
-    frequency_hz: Frequency = field("Cycles per second of an engine, Hz")
+    frequency_hz: Frequency = field("Cycles per second of an engine, Hz", within=FREQUENCIES_HZ)
     registers: Count = field(
         "General-purpose registers of an engine, which active threads share; 0: no limit",
         default=0,
         ge=0,
         le=_MOST_REGISTERS,
     )
-    spill_cycles: Number = field("Cycles that each register too few costs a block for each frame", default=0.0)
-    switch_cycles: Number = field("Cycles to turn to the next thread", default=0.0)
+    spill_cycles: Number = field("Cycles that each register too few costs a block for each frame", default=0.0, ge=0.0)
+    switch_cycles: Number = field("Cycles to turn to the next thread", default=0.0, ge=0.0)
     code_words: Count = field(
         "Instructions that the control store of an engine holds; 0: no limit", default=0, ge=0, le=_MOST_WORDS
     )
@@ -77,7 +92,7 @@ class Memory:
 
     name: str = field("Name of the memory")
     channels: Count = field("Accesses to different channels go on at once", default=1, ge=1, le=1024)
-    latency_s: Span = field("Latency of an access where nobody else is there, transfer included, s")
+    latency_s: Duration = field("Latency of an access where nobody else is there, transfer included, s", le=LONGEST_S)
     bandwidth_bytes_per_s: ByteRate = field("Bytes per second of one channel, B/s")
     least_bytes: Bytes = field("What a shorter access costs all the same (a burst), B", default=4)
     capacity_bytes: Bytes = field("Size; none: no limit, B", default=0)
@@ -90,7 +105,7 @@ class Hardware:
     engines: Engines = field("The engines")
     memories: tuple[Memory, ...] = field("Memories", key="memory")
     ports: Count = field("Interfaces", ge=1, le=MOST_PORTS)
-    link_bps: BitRate = field("Rate of each link in each direction, bit/s")
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", within=LINK_RATES_BPS)
     receive_buffer_bytes: Bytes = field("Receive buffer on the chip, all ports together, B", default=0)
     transmit_buffer_bytes: Bytes = field("Transmit buffer on the chip, all ports together, B", default=0)
 
@@ -118,9 +133,9 @@ class Reference:
     """What a block reads and writes of a state for one frame."""
 
     state: str = field("Name of the state")
-    accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0)
-    accesses_per_byte: Number = field("Besides, accesses for each byte of the frame", default=0.0)
-    access_bytes: Bytes = field("Bytes of one access, B", default=4)
+    accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0, ge=0.0)
+    accesses_per_byte: Number = field("Besides, accesses for each byte of the frame", default=0.0, ge=0.0)
+    access_bytes: Bytes = field("Bytes of one access, B", default=4, ge=1, le=_MOST_ACCESS_BYTES)
     waits: Count = field(
         "How often the thread waits: accesses issued together are one wait", default=1, ge=0, le=1 << 20
     )
@@ -132,8 +147,8 @@ class Block:
 
     name: str = field("Name of the block")
     # Without waiting for memories.
-    cycles: Number = field("Instructions' cycles for a frame")
-    cycles_per_byte: Number = field("Besides, cycles for each byte of the frame", default=0.0)
+    cycles: Number = field("Instructions' cycles for a frame", ge=0.0)
+    cycles_per_byte: Number = field("Besides, cycles for each byte of the frame", default=0.0, ge=0.0)
     references: tuple[Reference, ...] = field("What it reads and writes in memories for a frame", default=())
     registers: Count = field("Registers that a thread would like to have", default=0, ge=0, le=_MOST_REGISTERS)
     code_words: Count = field("Instructions of its program", default=0, ge=0, le=_MOST_WORDS)
@@ -148,10 +163,10 @@ class Link:
 
     # Next-neighbour registers cost cycles only.
     memory: str = field('Memory of the ring; "": registers of the next engine', default="")
-    put_cycles: Number = field("Cycles to put a frame's handle into the ring", default=0.0)
-    get_cycles: Number = field("Cycles to get it out", default=0.0)
-    access_bytes: Bytes = field("Bytes of a handle, B", default=4)
-    frames: FrameCount = field("Length of the ring, frames", default=128)
+    put_cycles: Number = field("Cycles to put a frame's handle into the ring", default=0.0, ge=0.0)
+    get_cycles: Number = field("Cycles to get it out", default=0.0, ge=0.0)
+    access_bytes: Bytes = field("Bytes of a handle, B", default=4, ge=1, le=_MOST_ACCESS_BYTES)
+    frames: FrameCount = field("Length of the ring, frames", default=128, le=MAX_FRAMES)
 
 
 @value
@@ -181,10 +196,12 @@ class Slice:
     """
 
     name: str = field("Name of the slice")
-    bandwidth_bps: BitRate = field("Provisioned on each port, with the 20 bytes of each frame, bit/s")
-    share: Number = field("Its share of the traffic, 0 to 1")
+    bandwidth_bps: BitRate = field(
+        "Provisioned on each port, with the 20 bytes of each frame, bit/s", within=LINK_RATES_BPS
+    )
+    share: Ratio = field("Its share of the traffic")
     # Blocks that are not named have 1.
-    cycles_ratio: Mapping[str, Number] = field(
+    cycles_ratio: Mapping[str, Share] = field(
         "Cycles of its blocks over those of the plain router's, by block", default_factory=dict
     )
     policing: Literal["none", "policed", "weighted"] = field(
@@ -202,18 +219,20 @@ class LineCard:
     Performance PlanetLab Node: Line Card, 2006).
     """
 
-    per_packet_s: Span = field("To validate a frame that comes in, s", default=0.0)
-    per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0)
-    out_per_packet_s: Span = field("For a frame that goes out, s", default=0.0)
-    out_per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0)
+    per_packet_s: Span = field("To validate a frame that comes in, s", default=0.0, le=LONGEST_S)
+    per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0, le=LONGEST_BYTE_S)
+    out_per_packet_s: Span = field("For a frame that goes out, s", default=0.0, le=LONGEST_S)
+    out_per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0, le=LONGEST_BYTE_S)
     # It does not block: it takes time and no capacity.
-    latency_s: Span = field("Of the crossbar, each time that it is crossed, s", default=0.0)
+    latency_s: Span = field("Of the crossbar, each time that it is crossed, s", default=0.0, le=LONGEST_S)
     # 64 is an assumption.
     queue_frames: FrameCount = field(
-        "That wait before a card, its link to the switch, and its line, each, frames", default=64
+        "That wait before a card, its link to the switch, and its line, each, frames", default=64, le=MAX_FRAMES
     )
     # The switch's is that of the processor's ports.
-    link_bps: BitRate = field("Rate of its line to the outside; none: that of the processor's, bit/s", default=0.0)
+    link_bps: BitRate = field(
+        "Rate of its line to the outside; none: that of the processor's, bit/s", default=0.0, within=LINK_RATES_BPS
+    )
 
     def line_bps(self, processor: NetworkProcessor) -> float:
         """Return the rate of the line to the outside."""

@@ -12,6 +12,7 @@ from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, FrameCount
 from routecast.quantity.schema import field, merged, value
+from routecast.router.bounds import MAX_FRAMES
 from routecast.router.load_table import LoadTable
 from routecast.router.model import RouterModel
 from routecast.router.network_processor.builder import flows_of_a_round, network_processor
@@ -181,7 +182,9 @@ class NetworkProcessorRouter:
     stage: tuple[StageTable, ...] = field("Staged: which blocks run on which engines", default=())
     slice: tuple[Slice, ...] = field("Meta-routers that share the processor; none: one", default=())
     line_card: LineCard | None = field("What stands before each port of the processor; none: nothing", default=None)
-    burst_frames: FrameCount = field("What a policed slice may send at once to a port, frames", default=64)
+    burst_frames: FrameCount = field(
+        "What a policed slice may send at once to a port, frames", default=64, le=MAX_FRAMES
+    )
     load: LoadTable | None = field("Load to evaluate with by default", default=None)
 
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:

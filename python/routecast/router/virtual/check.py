@@ -5,40 +5,26 @@ Places are written as in a router file: ``server[0].cores``, ``machine[1].vcpu_c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Final, get_args
+from typing import Final
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, Count, FrameCount
+from routecast.quantity.schema import faults_in, field, field_faults, is_faulty, value
+from routecast.router.bounds import LINK_RATES_BPS, MAX_FRAMES
 from routecast.router.check import check_contention, check_policy, check_time, check_variation
-from routecast.router.check_numbers import (
-    LINK_RATES_BPS,
-    LONGEST_BYTE_S,
-    LONGEST_S,
-    MAX_FRAMES,
-    MOST_CONTENTION,
-    SPEED_RATIOS,
-    duration,
-    known,
-    not_negative,
-    within,
-)
 from routecast.router.model import ServiceCost
-from routecast.router.virtual.machines import MAX_CORES, MAX_VCPUS, Cores, Machine, Server
-from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
+from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.router.virtual.technology import Technology
 
-__all__ = ["MAX_PRIORITY", "machine_problems", "size_problems"]
+__all__ = ["Outside", "machine_problems", "size_problems"]
 
 
 # Whether the costs and mechanisms of a virtualisation technique can be, with every fault at once.
 
 
-_MAX_QUEUES: Final = 128
-_FRAMES = tuple(field.name for field in fields(Technology) if field.name.endswith("_frames"))
-_TIMES = tuple(field.name for field in fields(Technology) if field.name.endswith("_s"))
-_WORK = tuple(field.name for field in fields(ServiceCost) if field.name.startswith(("per_", "memory_")))
+_WORK_CYCLES = ("per_packet_cycles", "per_byte_cycles", "per_batch_cycles")
 _IN_THE_GUEST = "add it to guest_driver"
 _UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "none": {"nic_receive": _IN_THE_GUEST, "nic_send": _IN_THE_GUEST, "switch": _IN_THE_GUEST},
@@ -57,22 +43,11 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
     def add(at: str, message: str) -> None:
         problems.append(Problem(at, message))
 
-    for key, allowed in (("backend", Backend), ("backend_threads", BackendThreads), ("guest", Guest)):
-        known(f"{place}.{key}", getattr(technology, key), get_args(allowed), add)
     if technology.backend == "thread" and technology.backend_threads == "server":
         add(
             f"{place}.backend_threads",
             'only a vSwitch that polls has threads of the server: "interface" or "machine" is wanted',
         )
-    for key in _FRAMES:
-        least = 0 if key == "guest_queue_frames" else 1
-        if not is_whole(getattr(technology, key), least, MAX_FRAMES):
-            wanted = "0 frames or more are wanted" if least == 0 else "at least 1 frame is wanted"
-            add(f"{place}.{key}", f"got {getattr(technology, key)}: {wanted}")
-    if not is_whole(technology.nic_queues, 1, _MAX_QUEUES):
-        add(f"{place}.nic_queues", f"got {technology.nic_queues}: between 1 and {_MAX_QUEUES} queues are wanted")
-    for key in _TIMES:
-        duration(f"{place}.{key}", getattr(technology, key), add)
     for key in _COSTS:
         _check_cost(f"{place}.{key}", getattr(technology, key), add)
     for key, instead in _UNUSED.get(technology.backend, {}).items():
@@ -84,11 +59,6 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
         check_time(f"{place}.guest_wakeup", technology.guest_wakeup, add)
     check_policy(f"{place}.policy", technology.policy, add)
     check_contention(f"{place}.contention", technology.contention, cores, add)
-    if not 1.0 <= technology.smp_factor <= MOST_CONTENTION:
-        add(
-            f"{place}.smp_factor",
-            f"got {technology.smp_factor}: a finite number >= 1 is wanted, at most {MOST_CONTENTION:g}",
-        )
     return problems
 
 
@@ -99,29 +69,30 @@ def cost_problems(place: str, cost: ServiceCost) -> list[Problem]:
     return problems
 
 
-def is_whole(value: object, least: int, most: int) -> bool:
-    """Return whether a value is a whole number, and neither less nor more than allowed."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
 def _check_cost(place: str, cost: ServiceCost, add: Callable[[str, str], None]) -> None:
-    for name in _WORK:
-        at, value = f"{place}.{name}", getattr(cost, name)
-        if name.endswith("_s"):
-            duration(at, value, add, most_s=LONGEST_BYTE_S if name == "per_byte_s" else LONGEST_S)
-        elif not_negative(at, value, add) and value and name.endswith("_cycles"):
-            add(at, "is in cycles, and servers state no frequency: give seconds on the reference machine")
+    for name in _WORK_CYCLES:
+        if getattr(cost, name):
+            add(
+                f"{place}.{name}", "is in cycles, and servers state no frequency: give seconds on the reference machine"
+            )
     check_variation(place, cost.variation, cost.scv, add)
 
-
-MAX_PRIORITY: Final = 99
-"""Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
 
 MAX_PORTS: Final = 1024
 """Most ports of a server, or interfaces of a machine."""
 
 MAX_THREADS: Final = 4096
 """Most threads of all machines of a router; more is taken for a typing error."""
+
+
+@value
+class Outside:
+    """Ports of a server, and the interfaces by which its machines reach them."""
+
+    interfaces: Count = field("Interfaces of each machine; ports take them in turn", default=1, ge=1, le=MAX_PORTS)
+    ports: Count = field("Interfaces of the server", default=2, ge=1, le=MAX_PORTS)
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=1e9, within=LINK_RATES_BPS)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512, le=MAX_FRAMES)
 
 
 def machine_problems(
@@ -154,46 +125,39 @@ def machine_problems(
         problems.append(Problem("server", "there is none: machines need one to run on"))
     if not machines:
         problems.append(Problem("machine", "there is none: frames need one to be routed by"))
-    for number, server in enumerate(servers):
-        problems += _server_problems(f"server[{number}]", server)
+    faults = faults_in("server", servers)
+    faults += [fault for place, machine in zip(places, machines, strict=True) for fault in field_faults(machine, place)]
+    problems += faults
     by_name = {server.name: server for server in servers}
+    for number, server in enumerate(servers):
+        at = f"server[{number}]"
+        if not is_faulty(faults, f"{at}.cores", f"{at}.interrupt_cores", f"{at}.switch_cores", f"{at}.technology"):
+            problems += _server_problems(at, server)
+    uncounted = {server.name for n, server in enumerate(servers) if is_faulty(faults, f"server[{n}].cores")}
     for place, machine in zip(places, machines, strict=True):
-        problems += _machine_problems(place, machine)
         on = by_name.get(machine.server)
         if on is None:
             hint = did_you_mean(machine.server, by_name)
             problems.append(Problem(f"{place}.server", f'"{machine.server}" is no server: {hint}'))
             continue
         wanted = functions.get(machine.name, ()) if isinstance(functions, Mapping) else functions
-        problems += _function_problems(f"{place}.functions", machine, on.technology, wanted)
-        problems += _pin_problems(place, machine, on)
+        if not is_faulty(faults, f"{place}.vcpus", f"{place}.vcpu_cores"):
+            problems += _machine_problems(place, machine)
+        if not is_faulty(faults, f"{place}.functions"):
+            problems += _function_problems(f"{place}.functions", machine, on.technology, wanted)
+        if on.name not in uncounted and not is_faulty(faults, f"{place}.vcpu_cores", f"{place}.backend_cores"):
+            problems += _pin_problems(place, machine, on)
     return problems
 
 
-def size_problems(machines: Sequence[Machine], *, ports: int, interfaces: int, link_bps: float) -> list[Problem]:
-    """Return what is wrong with how many ports, interfaces and threads a router has, and with its links' rate.
-
-    Parameters
-    ----------
-    machines : sequence of Machine
-    ports : int
-        Of the server.
-    interfaces : int
-        Of each machine.
-    link_bps : float
-        Rate of each port, each direction.
-    """
-    problems = [
-        Problem(place, f"got {number}: a whole number from 1 to {MAX_PORTS} is wanted")
-        for place, number in (("ports", ports), ("interfaces", interfaces))
-        if not is_whole(number, 1, MAX_PORTS)
-    ]
-    within("link_bps", link_bps, LINK_RATES_BPS, "a link rate", "bit/s", _into(problems))
-    threads = sum(machine.vcpus + interfaces for machine in machines)
-    if not problems and threads > MAX_THREADS:
-        problems.append(
-            Problem("machine", f"vcpus and interfaces make {threads} threads: at most {MAX_THREADS} are allowed")
-        )
+def size_problems(machines: Sequence[Machine], outside: Outside) -> list[Problem]:
+    """Return what is wrong with how many ports, interfaces and threads a router has, and with its links."""
+    problems = field_faults(outside)
+    if not problems and not any(field_faults(machine) for machine in machines):
+        threads = sum(machine.vcpus + outside.interfaces for machine in machines)
+        if threads > MAX_THREADS:
+            message = f"vcpus and interfaces make {threads} threads: at most {MAX_THREADS} are allowed"
+            problems.append(Problem("machine", message))
     return problems
 
 
@@ -208,39 +172,23 @@ def _name_problems(kind: str, names: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _server_problems(place: str, server: Server) -> Iterator[Problem]:
-    if not is_whole(server.cores, 1, MAX_CORES):
-        yield Problem(f"{place}.cores", f"got {server.cores}: a server has 1 to {MAX_CORES} cores")
-    speed: list[Problem] = []
-    within(f"{place}.speed_ratio", server.speed_ratio, SPEED_RATIOS, "a relative speed", "", _into(speed))
-    yield from speed
     yield from _core_problems(f"{place}.interrupt_cores", server.interrupt_cores, server)
     yield from _core_problems(f"{place}.switch_cores", server.switch_cores, server)
     if server.switch_cores and server.technology.backend != "polling":
         yield Problem(
             f"{place}.switch_cores", f'technology "{server.technology.name}" has no vSwitch that polls: leave them out'
         )
-    cores = min(max(server.cores, 1), MAX_CORES)
-    yield from technology_problems(f"{place}.technology", server.technology, cores)
+    yield from technology_problems(f"{place}.technology", server.technology, server.cores)
 
 
 def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
-    if not is_whole(machine.vcpus, 1, MAX_VCPUS):
-        yield Problem(f"{place}.vcpus", f"got {machine.vcpus}: a machine has 1 to {MAX_VCPUS} vcpus")
-    elif len(machine.vcpu_cores) > machine.vcpus:
+    if len(machine.vcpu_cores) > machine.vcpus:
         given = len(machine.vcpu_cores)
         yield Problem(
             f"{place}.vcpu_cores",
             f"has {given} entries for {machine.vcpus} vcpu{'s' * (machine.vcpus > 1)}: give one list of cores for"
             f" each vcpu, such as [[0, 1]] for one that may use both",
         )
-    for key in ("vcpu_priority", "backend_priority"):
-        priority = getattr(machine, key)
-        if not is_whole(priority, 0, MAX_PRIORITY):
-            yield Problem(
-                f"{place}.{key}", f"got {priority}: 0 shares fairly, 1 to {MAX_PRIORITY} are real time (SCHED_FIFO)"
-            )
-    if not (math.isfinite(machine.weight) and machine.weight > 0.0):
-        yield Problem(f"{place}.weight", f"got {machine.weight}: a finite number > 0 is wanted")
 
 
 def _function_problems(
@@ -274,14 +222,10 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
 
 def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:
     for core in dict.fromkeys(cores):
-        if not is_whole(core, 0, max(server.cores, 1) - 1):
-            yield Problem(place, f'core {core} is not there: "{server.name}" has cores 0 to {max(server.cores, 1) - 1}')
+        if not 0 <= core < server.cores:
+            yield Problem(place, f'core {core} is not there: "{server.name}" has cores 0 to {server.cores - 1}')
     if len(set(cores)) < len(cores):
         yield Problem(place, f"names a core twice: {_listed(cores)}")
-
-
-def _into(problems: list[Problem]) -> Callable[[str, str], None]:
-    return lambda place, message: problems.append(Problem(place, message))
 
 
 def _listed(cores: Cores) -> str:

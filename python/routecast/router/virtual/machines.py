@@ -7,16 +7,20 @@ from typing import Final
 
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.schema import field, value
+from routecast.router.bounds import SPEED_RATIOS
 from routecast.router.model import PowerDraw, ResourcePool
 from routecast.router.virtual.technology import Cost, Technology
 
-__all__ = ["MAX_CORES", "MAX_VCPUS", "Cores", "Machine", "Server"]
+__all__ = ["MAX_CORES", "MAX_PRIORITY", "MAX_VCPUS", "Cores", "Machine", "Server"]
 
 MAX_CORES: Final = 128
 """Most cores of a server: as many as the simulator can hand out to threads."""
 
 MAX_VCPUS: Final = 1024
 """Most vcpus of a machine."""
+
+MAX_PRIORITY: Final = 99
+"""Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
 
 Cores = tuple[Count, ...]
 """Cores that a thread may use; ``()``: all of its server."""
@@ -29,7 +33,9 @@ class Server:
     name: str = field("Name of the server")
     cores: Count = field("How many cores", ge=1, le=MAX_CORES)
     technology: Technology = field("What its machines run on")
-    speed_ratio: Number = field("Speed of a core relative to the technology's reference machine", default=1.0)
+    speed_ratio: Number = field(
+        "Speed of a core relative to the technology's reference machine", default=1.0, within=SPEED_RATIOS
+    )
     # The queues of a card interrupt those that follow.
     interrupt_cores: Cores = field("Cores that its cards interrupt, card by card in turn; none: the first", default=())
     # Only where the technology's backend polls.
@@ -64,9 +70,9 @@ class Machine:
     backend_cores: tuple[Cores, ...] = field(
         "Where each of its backend threads may run, likewise; softirqs without: the interrupt cores", default=()
     )
-    vcpu_priority: Count = field("0: shared fairly; 1 to 99: real time (SCHED_FIFO)", default=0)
-    backend_priority: Count = field("Of its backend threads, likewise", default=0)
-    weight: Number = field("Share of each of its threads under the fair scheduler", default=1.0)
+    vcpu_priority: Count = field("0: shared fairly; 1 to 99: real time (SCHED_FIFO)", default=0, ge=0, le=MAX_PRIORITY)
+    backend_priority: Count = field("Of its backend threads, likewise", default=0, ge=0, le=MAX_PRIORITY)
+    weight: Number = field("Share of each of its threads under the fair scheduler", default=1.0, gt=0.0)
     functions: Mapping[str, Cost] = field(
         "Work of its functions where it differs from the technology's", default_factory=dict
     )

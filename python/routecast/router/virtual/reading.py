@@ -10,12 +10,12 @@ from typing import Annotated, Any
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, Count, FrameCount
+from routecast.quantity.fields import Count
 from routecast.quantity.schema import Given, extended, field, value
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import Balancing, parallel_router
 from routecast.router.virtual.catalogue import TechnologyOrName, functions_over, technology_from
-from routecast.router.virtual.check import MAX_PORTS, machine_problems, size_problems
+from routecast.router.virtual.check import Outside, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
@@ -37,7 +37,7 @@ MachineTable = Annotated[Mapping[str, Any], Given(Machine)]
 
 
 @value
-class _OneServerRouter:
+class _OneServerRouter(Outside):
     """What virtual and parallel routers have in common: one server, its ports, and what its machines run on."""
 
     name: str = field("Name of the router; without it the file's", default="")
@@ -45,10 +45,6 @@ class _OneServerRouter:
         "What machines run on: a name, a *.virtualisation.toml, or a table with a base", default=None
     )
     server: tuple[ServerTable, ...] = field("The server, one")
-    interfaces: Count = field("Interfaces of each machine; ports take them in turn", default=1, ge=1, le=MAX_PORTS)
-    ports: Count = field("Interfaces of the server", default=2, ge=1, le=MAX_PORTS)
-    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=1e9)
-    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
 
     def _outside(self) -> dict[str, Any]:
         return {
@@ -62,7 +58,7 @@ class _OneServerRouter:
     def _check(self, problems: list[Problem], servers: Sequence[Server], machines: Sequence[Machine]) -> None:
         """Raise all problems, those of servers and machines included, in the order in which files give them."""
         faulty = machine_problems(servers, machines)
-        faulty += size_problems(machines, ports=self.ports, interfaces=self.interfaces, link_bps=self.link_bps)
+        faulty += size_problems(machines, self)
         if any(problem.place == "machines" for problem in problems):
             faulty = [problem for problem in faulty if problem.place != "machine"]
         problems += further_problems(at_technology(faulty, self.server), problems, servers)

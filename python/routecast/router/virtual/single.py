@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from routecast.errors import ModelProblem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.check import machine_problems, size_problems
+from routecast.router.virtual.check import Outside, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["lay_forwarding", "virtual_router"]
@@ -54,7 +54,9 @@ def virtual_router(
     """
     name = name or f"{machine.name} on {server.name}"
     problems = machine_problems((server,), (machine,))
-    problems += size_problems((machine,), ports=ports, interfaces=interfaces, link_bps=link_bps)
+    problems += size_problems(
+        (machine,), Outside(ports=ports, interfaces=interfaces, link_bps=link_bps, tx_ring_frames=tx_ring_frames)
+    )
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))

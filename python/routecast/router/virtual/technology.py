@@ -30,6 +30,7 @@ from typing import Annotated, Literal
 
 from routecast.quantity.fields import Count, FrameCount, Number, Span, TimePerByte
 from routecast.quantity.schema import Given, field, value
+from routecast.router.bounds import LONGEST_BYTE_S, LONGEST_S, MAX_FRAMES, MOST_CONTENTION, MOST_SCV
 from routecast.router.model import Contention, Policy, RandomTime, ServiceCost, Variation
 
 __all__ = [
@@ -59,11 +60,13 @@ BACKEND_SOFTIRQ = 900
 class Work:
     """Work for one frame on the reference machine; what is left out is as the base says, else 0."""
 
-    per_packet_s: Span = field("Work for a frame, s", default=0.0)
-    per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0)
-    per_batch_s: Span = field("Work for a batch, shared by its frames, s", default=0.0)
+    per_packet_s: Span = field("Work for a frame, s", default=0.0, le=LONGEST_S)
+    per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0, le=LONGEST_BYTE_S)
+    per_batch_s: Span = field("Work for a batch, shared by its frames, s", default=0.0, le=LONGEST_S)
     variation: Variation = field("Distribution of the work for a frame around its mean", default="deterministic")
-    scv: Number | None = field("Squared coefficient of variation of that work (gamma, lognormal, …)", default=None)
+    scv: Number | None = field(
+        "Squared coefficient of variation of that work (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
+    )
 
 
 Cost = Annotated[ServiceCost, Given(Work)]
@@ -79,8 +82,8 @@ class Mechanisms:
     )
     # Other backends have it in ``send``.
     nic_send: Cost = field("Work of a polling vSwitch for a frame onto a wire", default_factory=ServiceCost)
-    nic_interrupt_s: Span = field("Work of an interrupt of a card, s", default=0.0)
-    nic_moderation_s: Span = field("Least time between two interrupts of a card, s", default=0.0)
+    nic_interrupt_s: Span = field("Work of an interrupt of a card, s", default=0.0, le=LONGEST_S)
+    nic_moderation_s: Span = field("Least time between two interrupts of a card, s", default=0.0, le=LONGEST_S)
     # No more than there are cores for a card's interrupts.
     nic_queues: Count = field(
         "Receive queues of a card that it spreads flows over, each with an interrupt of its own",
@@ -88,8 +91,10 @@ class Mechanisms:
         ge=1,
         le=128,
     )
-    nic_ring_frames: FrameCount = field("Receive ring of a card's queue, frames", default=512)
-    nic_budget_frames: FrameCount = field("Most frames of a poll of a card (NAPI weight), frames", default=64)
+    nic_ring_frames: FrameCount = field("Receive ring of a card's queue, frames", default=512, le=MAX_FRAMES)
+    nic_budget_frames: FrameCount = field(
+        "Most frames of a poll of a card (NAPI weight), frames", default=64, le=MAX_FRAMES
+    )
     backend: Backend = field(
         "What moves frames between host and machine: thread, softirq, polling, none", default="thread"
     )
@@ -100,23 +105,29 @@ class Mechanisms:
     )
     receive: Cost = field("Work of the backend for a frame into a machine", default_factory=ServiceCost)
     send: Cost = field("Work of the backend for a frame out of a machine", default_factory=ServiceCost)
-    queue_frames: FrameCount = field("Frames that wait for the backend (tap or macvtap queue), frames", default=512)
-    backend_budget_frames: FrameCount = field(
-        "Frames of one direction before the backend turns to the next, frames", default=256
+    queue_frames: FrameCount = field(
+        "Frames that wait for the backend (tap or macvtap queue), frames", default=512, le=MAX_FRAMES
     )
-    backend_wake_s: Span = field("Work of a notification that wakes the backend, s", default=0.0)
+    backend_budget_frames: FrameCount = field(
+        "Frames of one direction before the backend turns to the next, frames", default=256, le=MAX_FRAMES
+    )
+    backend_wake_s: Span = field("Work of a notification that wakes the backend, s", default=0.0, le=LONGEST_S)
     # Of each direction (coalescing).
-    backend_moderation_s: Span = field("Least time between two notifications of a backend in softirqs, s", default=0.0)
+    backend_moderation_s: Span = field(
+        "Least time between two notifications of a backend in softirqs, s", default=0.0, le=LONGEST_S
+    )
     # From machine to machine; the sender's backend does it. A polling vSwitch does it for every frame, off a wire and
     # onto one too.
     switch: Cost = field("Work for a frame that crosses the virtual switch", default_factory=ServiceCost)
     guest: Guest = field("What runs functions in a machine: thread, softirq, polling", default="thread")
-    guest_ring_frames: FrameCount = field("Ring of a machine in each direction, frames", default=256)
+    guest_ring_frames: FrameCount = field("Ring of a machine in each direction, frames", default=256, le=MAX_FRAMES)
     guest_queue_frames: FrameCount = field(
-        "Frames that wait in a machine, before its ring, to be sent (qdisc), frames", default=0
+        "Frames that wait in a machine, before its ring, to be sent (qdisc), frames", default=0, le=MAX_FRAMES
     )
-    guest_budget_frames: FrameCount = field("Most frames of a poll in a machine, frames", default=64)
-    guest_wake_s: Span = field("Work of a notification that wakes a machine: injected interrupt, exits, s", default=0.0)
+    guest_budget_frames: FrameCount = field("Most frames of a poll in a machine, frames", default=64, le=MAX_FRAMES)
+    guest_wake_s: Span = field(
+        "Work of a notification that wakes a machine: injected interrupt, exits, s", default=0.0, le=LONGEST_S
+    )
     guest_driver: Cost = field(
         "Work in a machine for a frame besides its function: driver, exits", default_factory=ServiceCost
     )
@@ -129,7 +140,9 @@ class Mechanisms:
         "Work in a machine for a frame of such a function before it waits for it", default_factory=ServiceCost
     )
     # What comes beyond is dropped when that work is done.
-    guest_backlog_frames: FrameCount = field("Frames that wait so for such a function, frames", default=1000)
+    guest_backlog_frames: FrameCount = field(
+        "Frames that wait so for such a function, frames", default=1000, le=MAX_FRAMES
+    )
     guest_wakeup: RandomTime | None = field(
         "From a notification until the machine asks for a core, occupying nothing", default=None
     )
@@ -144,13 +157,15 @@ class Mechanisms:
     policy: Annotated[Policy, Given()] = field(
         "Scheduler of a server's cores", default=Policy(kind="linux", quantum_s=3e-3)
     )
-    switch_cost_s: Span = field("Lost when a core turns to another thread, s", default=0.0)
-    migration_cost_s: Span = field("Lost when a thread goes on at another core, s", default=0.0)
+    switch_cost_s: Span = field("Lost when a core turns to another thread, s", default=0.0, le=LONGEST_S)
+    migration_cost_s: Span = field("Lost when a thread goes on at another core, s", default=0.0, le=LONGEST_S)
     contention: Annotated[Contention, Given()] = field(
         "How much slower cores are when others work too", default=Contention()
     )
     # Locks and cache lines that move.
-    smp_factor: Number = field("Work in a machine of several vcpus relative to one, >= 1", default=1.0)
+    smp_factor: Number = field(
+        "Work in a machine of several vcpus relative to one", default=1.0, ge=1.0, le=MOST_CONTENTION
+    )
 
     def sending_frames(self, ways: int = 1) -> int:
         """Return how many frames wait in a machine to be sent on one of so many ways that share its ring and queue."""

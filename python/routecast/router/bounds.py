@@ -1,0 +1,63 @@
+"""Ranges that several fields of router models share: what is outside means nothing, or cannot be computed with.
+
+The simulator counts time in picoseconds, of which 64 bits hold 1.8e7 s. Every single time stays far below that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "CONTENTION_FACTORS",
+    "FREQUENCIES_HZ",
+    "LINK_RATES_BPS",
+    "LONGEST_BYTE_S",
+    "LONGEST_S",
+    "MAX_FRAMES",
+    "MAX_UNITS",
+    "MOST_CONTENTION",
+    "MOST_INTERRUPTIONS_HZ",
+    "MOST_QUANTILES",
+    "MOST_SCV",
+    "SHORTEST_SLICE_S",
+    "SPEED_RATIOS",
+]
+
+MAX_UNITS: Final = 65_536
+"""Most units of a pool; more is taken for a typing error."""
+
+MAX_FRAMES: Final = 2**31 - 1
+"""Longest queue, ring or batch."""
+
+LONGEST_S: Final = 1e5
+"""Longest time of a model, about a day: longer than any trial, so more changes nothing."""
+
+LONGEST_BYTE_S: Final = 10.0
+"""Longest work for a byte: a frame of 10 kB then takes as long as a time may be."""
+
+SHORTEST_SLICE_S: Final = 10e-9
+"""Shortest time slice of a scheduler: less than a switch from one thread to another takes."""
+
+MOST_CONTENTION: Final = 1e6
+"""Greatest factor by which units slow each other down, and greatest coefficient of it."""
+
+MOST_INTERRUPTIONS_HZ: Final = 1e8
+"""Most interruptions per second of work; what strikes more often is part of the service."""
+
+MOST_QUANTILES: Final = 100_001
+"""Longest table of quantiles."""
+
+MOST_SCV: Final = 1e6
+"""Greatest squared coefficient of variation."""
+
+CONTENTION_FACTORS: Final = (1.0 / MOST_CONTENTION, MOST_CONTENTION)
+"""Least and greatest factor on the service time."""
+
+LINK_RATES_BPS: Final = (1.0, 1e18)
+"""Least and greatest rate of a link."""
+
+FREQUENCIES_HZ: Final = (1.0, 1e15)
+"""Least and greatest clock of a unit."""
+
+SPEED_RATIOS: Final = (1e-6, 1e6)
+"""Least and greatest speed of a unit relative to another."""
