@@ -34,8 +34,8 @@ def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = 
     routes = [(task.name, task.route) for task in model.tasks]
     routes += [(event.task, event.route) for event in events if isinstance(event, Reroute)]
     # Builders give many task units the same route: it is looked at once, and once for all flows that leave alike.
-    distinct = {id(route): (name, route) for name, route in reversed(routes) if route.kind == "egress"}
-    egress_routes = [(name, frozenset(route.to)) for name, route in reversed(distinct.values())]
+    distinct = {route.to: name for name, route in reversed(routes) if route.kind == "egress"}
+    egress_routes = [(name, frozenset(to)) for to, name in reversed(distinct.items())]
     leaves_out: dict[int, str] = {}
     by_egress = any(route.kind in {"egress", "by_egress"} for _, route in routes)
     there = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"

@@ -49,14 +49,17 @@ def reachable_tasks(model: RouterModel) -> set[str]:
 
 
 def _following(tasks: Sequence[TaskUnit], *, copies: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the task units that each leads to; a route that many have, to all ports say, is looked through once."""
+    """Return the task units that each leads to; targets that many have, all ports say, are looked through once."""
     names = {task.name for task in tasks}
-    led: dict[int, tuple[str, ...]] = {}
+    following: dict[tuple[str, ...], tuple[str, ...]] = {}
     for route in (task.route for task in tasks):
-        if id(route) not in led:
-            targets = (*route.to, *route.copies) if copies else route.to
-            led[id(route)] = tuple(to for to in targets if to in names)
-    return {task.name: led[id(task.route)] for task in tasks}
+        to = route.to + route.copies if copies and route.copies else route.to
+        if to not in following:
+            following[to] = tuple(name for name in to if name in names)
+    return {
+        task.name: following[task.route.to + task.route.copies if copies and task.route.copies else task.route.to]
+        for task in tasks
+    }
 
 
 def topological_order(tasks: Sequence[TaskUnit]) -> tuple[TaskUnit, ...]:
