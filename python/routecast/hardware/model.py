@@ -139,17 +139,17 @@ class MemoryLevel:
     # Of L3: the part that it gets. Infinite for DRAM.
     size_bytes: Size = field("What one core's data can occupy; not for DRAM, B", default=math.inf)
     dependent_cycles: LineCycles = field("Cycles of a line where each access waits for the one before", default=0.0)
-    dependent_s: LineSeconds = field("The same in seconds", default=0.0)
+    dependent_s: LineSeconds = field("``dependent_cycles`` in seconds", default=0.0)
     # The misses overlap.
     batched_cycles: LineCycles = field(
         "Cycles of a random line where several are asked for together, with prefetch", default=0.0
     )
-    batched_s: LineSeconds = field("The same in seconds", default=0.0)
+    batched_s: LineSeconds = field("``batched_cycles`` in seconds", default=0.0)
     # The hardware prefetcher helps.
     streamed_cycles: LineCycles = field(
         "Cycles of a line where lines are read in the order of their addresses", default=0.0
     )
-    streamed_s: LineSeconds = field("The same in seconds", default=0.0)
+    streamed_s: LineSeconds = field("``streamed_cycles`` in seconds", default=0.0)
     source: str = field(SOURCE, default="")
 
     def line_cycles(self, pattern: str, frequency_hz: float) -> float:

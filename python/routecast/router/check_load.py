@@ -17,18 +17,8 @@ _SHOWN_PROBLEMS = 5
 def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = ()) -> None:
     """Check that every flow enters by a port that there is and can leave by the one that it wants.
 
-    Parameters
-    ----------
-    model : RouterModel
-    load : OfferedLoad
-    events : sequence of Event
-        What happens during the trial: its routes ask for ports too.
-
-    Raises
-    ------
-    ModelProblem
-        A flow names a port number that the router does not have, or a port that an egress route leaves out.
-        At most five flows are listed.
+    ``events``: what happens during the trial: its routes ask for ports too. Raises ModelProblem: a flow names a port
+    number that the router does not have, or a port that an egress route leaves out. At most five flows are listed.
     """
     ports = [port.name for port in model.ports]
     routes = [(task.name, task.route) for task in model.tasks]

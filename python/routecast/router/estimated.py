@@ -40,22 +40,9 @@ def estimated_router(
 ) -> RouterModel:
     """Build the router that an estimate describes.
 
-    Parameters
-    ----------
-    found : Estimate
-    hardware : Hardware
-        That it was made for.
-    by_size : mapping of int to float
-        Cycles per packet by frame size, where ``found`` is for a mix: the cores then spend a part per byte. Not
-        given: every frame costs the estimate's mean.
-    queue_frames : int
-        Queue in front of each core, the memory and the network card.
-    name : str
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        A parameter is out of range.
+    ``hardware``: that it was made for; ``by_size``: cycles per packet by frame size, where ``found`` is for a mix: the
+    cores then spend a part per byte. Not given: every frame costs the estimate's mean; ``queue_frames``: queue in front
+    of each core, the memory and the network card. Raises ModelProblem: a parameter is out of range.
     """
     per_packet, per_byte = cost_by_size(estimate, by_size or {})
     frame_bytes = estimate.frames.mean_bytes

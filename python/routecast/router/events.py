@@ -45,9 +45,6 @@ class Reroute:
 Event = Outage | Reroute
 
 
-# Whether what is to happen during a trial can happen: known task units, times within it, routes without a circle.
-
-
 _BY_TURN = {"round_robin", "random"}
 Add = Callable[[str, str], None]
 
@@ -58,10 +55,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
     A frame can meet an old route of one task unit and a new one of another. So all routes together must not make a
     cycle, even those that are never in force at the same time, nor lead out of a window.
 
-    Raises
-    ------
-    ModelProblem
-        All faults at once, each with its place, such as ``events[2].from_s``.
+    Raises ModelProblem: all faults at once, each with its place, such as ``events[2].from_s``.
     """
     problems: list[Problem] = []
 

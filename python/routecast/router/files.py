@@ -60,10 +60,7 @@ def _kind(builder: str) -> type:
 def read_router(path: str | Path) -> RouterModel:
     """Read a router model from a ``*.router.toml`` file.
 
-    Raises
-    ------
-    FileProblem
-        The file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    Raises FileProblem: the file cannot be read, is no TOML, or says something wrong; all faults with their places.
     """
     return read_router_and_load(path)[0]
 
@@ -71,17 +68,8 @@ def read_router(path: str | Path) -> RouterModel:
 def read_router_and_load(path: str | Path, *, frames: FrameMix | None = None) -> tuple[RouterModel, OfferedLoad | None]:
     """Read a router model and the load that its file suggests, None where it suggests none.
 
-    Parameters
-    ----------
-    path : path
-    frames : FrameMix or None
-        What will be offered instead of the file's frames: a load in bit/s is of them, and buffers of a network
-        processor are counted in them.
-
-    Raises
-    ------
-    FileProblem
-        As :func:`read_router`.
+    ``frames``: what will be offered instead of the file's frames: a load in bit/s is of them, and buffers of a network
+    processor are counted in them. Raises FileProblem: as :func:`read_router`.
     """
     path = Path(path)
     text = read_text(path, kind="router file")
@@ -93,18 +81,8 @@ def parse_router(
 ) -> tuple[RouterModel, OfferedLoad | None]:
     """Read a router model and its load, if any, from the text of a router file.
 
-    Parameters
-    ----------
-    text : str
-    subject : str
-        What to call the text in messages; its stem names a router without a name.
-    folder : Path or None
-        Where traces are looked for.
-
-    Raises
-    ------
-    FileProblem
-        As :func:`read_router`.
+    ``subject``: what to call the text in messages; its stem names a router without a name; ``folder``: where traces are
+    looked for. Raises FileProblem: as :func:`read_router`.
 
     Examples
     --------
@@ -128,19 +106,9 @@ def build_router(
 ) -> tuple[RouterModel, OfferedLoad | None]:
     """Build a router model and its load, if any, from what a router file says, as plain data.
 
-    Parameters
-    ----------
-    document : mapping
-        As :func:`~routecast.quantity.toml_file.parse_toml` returns it, or :func:`routecast.router.variants.vary`.
-    subject, folder
-        As :func:`parse_router`.
-    frames
-        As :func:`read_router_and_load`.
-
-    Raises
-    ------
-    FileProblem
-        As :func:`read_router`.
+    ``document``: as :func:`~routecast.quantity.toml_file.parse_toml` returns it, or
+    :func:`routecast.router.variants.vary`; ``subject`` and ``folder``: as :func:`parse_router`; ``frames``: as
+    :func:`read_router_and_load`. Raises FileProblem: as :func:`read_router`.
     """
     router: Any = validated(router_table(document, subject), document, subject)
     router = replace(router, name=router.name or Path(subject).name.removesuffix(".router.toml"))
@@ -169,10 +137,7 @@ def build_router(
 def router_table(document: Mapping[str, Any], subject: str = "router file") -> type:
     """Return the table that says what a router file may say: that of its builder, or of ports, pools and task units.
 
-    Raises
-    ------
-    FileProblem
-        There is no such builder, or neither a builder nor any of the tables.
+    Raises FileProblem: there is no such builder, or neither a builder nor any of the tables.
     """
     if "builder" not in document:
         if not {"port", "task", "pool"} & document.keys():

@@ -56,10 +56,7 @@ def read_load(
 ) -> OfferedLoad:
     """Return the load that a table ``load`` says, as router files have one, for so many ports.
 
-    Raises
-    ------
-    FileProblem
-        The table says something wrong; all faults with their places.
+    Raises FileProblem: the table says something wrong; all faults with their places.
     """
     try:
         return load_of(validated(LoadTable, table, subject), ports, folder)

@@ -92,8 +92,6 @@ __all__ = [
 #
 # ACPI's names: a P-state is a frequency (and voltage) at which a unit works, a C-state a depth of sleep of an idle
 # one.
-
-
 @value
 class SleepState:
     """A C-state of an idle unit."""
@@ -137,9 +135,6 @@ class PowerDraw:
     performance: tuple[PerformanceState, ...] = field(
         "P-states that the pool could run at, in rising frequency", default=()
     )
-
-
-# Random times of their own: how long a wake-up takes, how long a unit is taken away.
 
 
 Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
@@ -457,19 +452,15 @@ class ServiceCost:
     variation is ``scv`` (fixed by the kind for ``deterministic`` (0) and ``exponential`` (1)).
     """
 
-    per_packet_cycles: CostCycles = field("Cost of a frame, cycles or s", default=0.0, key="per_packet")
-    per_byte_cycles: CostPerByteCycles = field(
-        "Cost of a byte of a frame, cycles/B or s/B", default=0.0, key="per_byte"
-    )
-    per_batch_cycles: CostCycles = field(
-        "Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch"
-    )
-    per_packet_s: CostSeconds = field("Cost of a frame, cycles or s", default=0.0, key="per_packet", le=LONGEST_S)
+    per_packet_cycles: CostCycles = field("Cost of a frame, cycles", default=0.0, key="per_packet")
+    per_byte_cycles: CostPerByteCycles = field("Cost of a byte of a frame, cycles/B", default=0.0, key="per_byte")
+    per_batch_cycles: CostCycles = field("Cost of a batch, shared by its frames, cycles", default=0.0, key="per_batch")
+    per_packet_s: CostSeconds = field("Cost of a frame, s", default=0.0, key="per_packet", le=LONGEST_S)
     per_byte_s: CostPerByteSeconds = field(
-        "Cost of a byte of a frame, cycles/B or s/B", default=0.0, key="per_byte", le=LONGEST_BYTE_S
+        "Cost of a byte of a frame, s/B", default=0.0, key="per_byte", le=LONGEST_BYTE_S
     )
     per_batch_s: CostSeconds = field(
-        "Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch", le=LONGEST_S
+        "Cost of a batch, shared by its frames, s", default=0.0, key="per_batch", le=LONGEST_S
     )
     memory_accesses: Number = field("Memory accesses of a frame that the cache does not serve", default=0.0, ge=0.0)
     memory_latency_s: Span = field("Latency of one memory access, s", default=0.0, le=LONGEST_S)

@@ -70,10 +70,7 @@ class Multicore:
     def model(self) -> RouterModel:
         """Build the router.
 
-        Raises
-        ------
-        ModelProblem
-            A parameter is out of range; all of them at once.
+        Raises ModelProblem: a parameter is out of range; all of them at once.
         """
         title = self.name or f"multicore, {self.cores} core{'s' if self.cores != 1 else ''}"
         problems = field_faults(self)

@@ -26,14 +26,7 @@ _VARIATIONS = ("deterministic", "exponential", "gamma", "lognormal", "uniform")
 def ns3_document(model: RouterModel) -> dict[str, Any]:
     """Return a router as plain data for ns-3, in seconds and watts.
 
-    Parameters
-    ----------
-    model : RouterModel
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        It has something that ns-3 cannot express; every such thing with its place.
+    Raises ModelProblem: it has something that ns-3 cannot express; every such thing with its place.
 
     Examples
     --------

@@ -58,21 +58,9 @@ def host_start(
 ) -> Start:
     """Return what this machine tells of a router that it could be.
 
-    Parameters
-    ----------
-    name : str
-    cpu : str
-        Name of the processor.
-    cores : int
-        Without hardware threads.
-    frequency_hz : float or None
-        None where the system does not tell it.
-    frequency_source : str
-        Where it is from.
-    cards : sequence of Nic
-        Those that tell their speed; the commonest speed counts.
-    remarks : sequence of str
-        What the system does not tell.
+    ``cpu``: name of the processor; ``cores``: without hardware threads; ``frequency_hz``: None where the system does
+    not tell it; ``frequency_source``: where it is from; ``cards``: those that tell their speed; the commonest speed
+    counts; ``remarks``: what the system does not tell.
     """
     speeds = Counter(card.link_bps for card in cards)
     link_bps, count = speeds.most_common(1)[0] if speeds else (_GUESSED_LINK_BPS, 0)

@@ -44,23 +44,11 @@ def vary(
     are not looked at: :func:`routecast.router.files.build_router` checks the variant like any file. What no path leads
     through is shared with the document, not copied.
 
-    Parameters
-    ----------
-    document : mapping
-        What a router file says, as :func:`~routecast.quantity.toml_file.parse_toml` returns it.
-    overrides : mapping of str to object
-        New values by path, as the file would say them: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``.
-    subject : str
-        What messages call the document.
-    table : pydantic model, optional
-        What the document may say, where it is another file than a router's.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The document names a builder that there is not.
-    routecast.errors.ModelProblem
-        A path is none of a router file of this kind; all of them at once, each with the nearest known name.
+    ``document``: what a router file says, as :func:`~routecast.quantity.toml_file.parse_toml` returns it;
+    ``overrides``: new values by path, as the file would say them: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``;
+    ``subject``: what messages call the document; ``table``: what the document may say, where it is another file than a
+    router's. Raises FileProblem: the document names a builder that there is not; ModelProblem: a path is none of a
+    router file of this kind; all of them at once, each with the nearest known name.
 
     Examples
     --------

@@ -24,9 +24,6 @@ from routecast.router.virtual.machines import Machine, Server
 __all__ = ["multistage_router"]
 
 
-# Ways between a multistage router's elements: through virtual switches, over links, with the copies of hubs.
-
-
 FILTER = "filter"
 """Name of a machine's work on a frame that is for another one."""
 
@@ -45,12 +42,7 @@ class Element:
 class Ways:
     """Lays the ways between elements.
 
-    Parameters
-    ----------
-    assembly : Assembly
-    interconnect : Interconnect
-    pairs : sequence of (Element, Element)
-        Who sends to whom: all of them, so that those who share a ring or a link share it evenly.
+    ``pairs``: who sends to whom: all of them, so that those who share a ring or a link share it evenly.
     """
 
     def __init__(

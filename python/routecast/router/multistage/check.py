@@ -28,12 +28,11 @@ __all__ = [
 ]
 
 
-# What the control plane takes from the elements: the messages of DIST (Li 2012, sec. 1.2).
-
-
 @value
 class Control:
     """Messages that every element handles besides the frames that it forwards.
+
+    What the control plane takes from the elements: the messages of DIST (Li 2012, sec. 1.2).
 
     They take cores away from frames and are themselves no frames of the load: they count neither as offered nor as
     forwarded. Their work is spread over all cores of an element's server; a core that is busy all the time handles just
@@ -75,9 +74,6 @@ def _on_core(control: Control, server: Server, machines: Sequence[Machine]) -> t
     """Return messages per second of each core of a server, and what one takes there."""
     elements = sum(1 for machine in machines if machine.server == server.name)
     return control.rate_pps * elements / server.cores, control.message_s / server.speed_ratio
-
-
-# What joins a multistage router's elements: virtual switches within servers, links and a switch between them.
 
 
 InterconnectKind = Literal["switch", "vlan", "hub", "shared_hub"]
@@ -163,11 +159,9 @@ def check_multistage(
 ) -> None:
     """Check what a multistage router is made of.
 
-    Raises
-    ------
-    ModelProblem
-        With all problems: no balancer or no router, what :func:`~routecast.router.virtual.check.machine_problems`
-        finds, a local balancer without a router on its server, a hub that cannot flood, values out of range.
+    Raises ModelProblem: with all problems: no balancer or no router, what
+    :func:`~routecast.router.virtual.check.machine_problems` finds, a local balancer without a router on its server, a
+    hub that cannot flood, values out of range.
     """
     machines = (*balancers, *routers)
     by_name = {server.name: server for server in servers}

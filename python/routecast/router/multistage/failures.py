@@ -40,8 +40,8 @@ class Absence:
     down_s: float
     up_s: float = field("It takes no frames from, to")
     # Later than ``down_s`` for a failure that they must detect, earlier for an element that is switched off by plan.
-    avoided_s: float = field("The others send it nothing from, to")
-    used_s: float = field("The others send it nothing from, to")
+    avoided_s: float = field("From then on the others send it nothing")
+    used_s: float = field("From then on the others send to it again")
 
 
 def failover(
@@ -111,16 +111,7 @@ def away_by_plan(element: str, *, off_s: float, on_s: float = math.inf, drain_s:
 def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, ...]:
     """Return the events of several absences together, in order of time.
 
-    Parameters
-    ----------
-    model : RouterModel
-    absences : sequence of Absence
-        Several of the same element must not overlap.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        As :func:`failover`.
+    ``absences``: several of the same element must not overlap. Raises ModelProblem: as :func:`failover`.
     """
     _check(model, absences)
     outages = [

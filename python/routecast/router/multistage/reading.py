@@ -43,10 +43,7 @@ class MultistageRouter(Joint):
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
         """Return the router; techniques that are files are looked for in ``folder``.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            With all faults, their places those of the file.
+        Raises ModelProblem: with all faults, their places those of the file.
         """
         servers, problems = servers_from(self.server, self.technology, folder)
         model = None

@@ -19,11 +19,6 @@ from routecast.router.virtual.technology import Technology
 __all__ = ["FIGURE_3_12", "figure_3_14", "figure_4_5", "router_document", "table_3_2"]
 
 
-# The multistage routers that Li (2012) measured: Table 3.2, affinities of figs. 3.12 and 3.14, bindings of fig. 4.5.
-#
-# What the text leaves open is said where it is decided. Costs are none of this: they come with the technology.
-
-
 SECOND_SERVER_SPEED = 2.66 / 3.0
 """Clock of a Core 2 Duo E6750 over that of a Xeon E3110 (sec. 3.3: alike "except for the CPU"), taken as speed."""
 
@@ -42,7 +37,12 @@ _BOTH: Cores = (0, 1)
 
 @value
 class Scenario:
-    """A multistage router that was measured, as arguments of :func:`multistage_router`, and how it was loaded."""
+    """A multistage router that was measured, as arguments of :func:`multistage_router`, and how it was loaded.
+
+    The multistage routers that Li (2012) measured: Table 3.2, affinities of figs. 3.12 and 3.14, bindings of fig. 4.5.
+
+    What the text leaves open is said where it is decided. Costs are none of this: they come with the technology.
+    """
 
     name: str = field("As Li (2012) calls it")
     note: str
@@ -130,12 +130,8 @@ _Where = Sequence[Literal[1, 2]]
 def table_3_2(technology: Technology, *, interrupt_cores: Cores = INTERRUPT_CORES) -> dict[str, Scenario]:
     """Return the scenarios of Table 3.2, by name: mappings of elements to servers.
 
-    Parameters
-    ----------
-    technology : Technology
-        Of both servers, with server 1 (Xeon E3110) as reference.
-    interrupt_cores : Cores
-        Cores that the cards interrupt, in turn.
+    ``technology``: of both servers, with server 1 (Xeon E3110) as reference; ``interrupt_cores``: cores that the cards
+    interrupt, in turn.
 
     Notes
     -----
@@ -251,11 +247,7 @@ def _on(case: Scenario, technology: Technology, interrupt_cores: Cores) -> Scena
 def router_document(scenario: Scenario, technology: str) -> dict[str, Any]:
     """Return what a router file says of a scenario; what is as by default is left out.
 
-    Parameters
-    ----------
-    scenario : Scenario
-    technology : str
-        Name or file of the technique that its servers have.
+    ``technology``: name or file of the technique that its servers have.
 
     Examples
     --------

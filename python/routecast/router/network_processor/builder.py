@@ -42,25 +42,23 @@ from routecast.router.network_processor.model import (
 __all__ = ["flows_of_a_round", "network_processor", "stage_names"]
 
 
-# Line cards before a network processor, and the crossbar between them (Heller 2006, sec. 2.3).
-#
-# ::
-#
-#     port 0 ─► line card 0 ─► line card 0 to crossbar ─┐                         ┌─► ring of the first stage
-#     port 1 ─► line card 1 ─► line card 1 to crossbar ─┴─► crossbar in (a delay) ─┘        ⋮
-#     port 0 ◄── line card 0 out ◄──┬── crossbar out (a delay) ◄──┬── blade port 0 ◄── last stage, by the flow's egress
-#     port 1 ◄── line card 1 out ◄──┘                             └── blade port 1 ◄──
-#
-# Each port of the blade has a line card of its own at the other side of the switch. A crossbar that does not block
-# costs
-# time and no capacity; its ports carry frames at the rate of the blade's ports, with the 20 bytes of each frame (S1),
-# once into the blade and once out of it. The lines to the outside are the line cards'; what leaves the blade waits
-# before
-# its own ports, in the transmit buffer and the queues of the queue manager.
-
-
 def line_ports(card: LineCard, processor: NetworkProcessor) -> list[Port]:
-    """Return the lines to the outside, which end at the line cards."""
+    """Return the lines to the outside, which end at the line cards.
+
+    Line cards before a network processor, and the crossbar between them (Heller 2006, sec. 2.3).
+
+    ::
+
+      port 0 ─► line card 0 ─► line card 0 to crossbar ─┐                         ┌─► ring of the first stage
+      port 1 ─► line card 1 ─► line card 1 to crossbar ─┴─► crossbar in (a delay) ─┘        ⋮
+      port 0 ◄── line card 0 out ◄──┬── crossbar out (a delay) ◄──┬── blade port 0 ◄── last stage, by the flow's egress
+      port 1 ◄── line card 1 out ◄──┘                             └── blade port 1 ◄──
+
+    Each port of the blade has a line card of its own at the other side of the switch. A crossbar that does not block
+    costs time and no capacity; its ports carry frames at the rate of the blade's ports, with the 20 bytes of each frame
+    (S1), once into the blade and once out of it. The lines to the outside are the line cards'; what leaves the blade
+    waits before its own ports, in the transmit buffer and the queues of the queue manager.
+    """
     return [
         Port(
             name=f"port {number}",
@@ -149,33 +147,6 @@ def _on_the_wire(processor: NetworkProcessor) -> ServiceCost:
     return ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s)
 
 
-# Slices (meta-routers) of one processor: which flows are whose, and what is dropped before it takes others' time.
-#
-# ::
-#
-#     ports ─► slices ─by flow─┬─► slice A ─by egress─► slice A to port 0 (a bucket that leaks at A's bandwidth) ─►
-# ring
-#                              └─► slice B ─────────────────────────────────────────────────────────────────────► ring
-#
-# A flow belongs to one slice. Flows are dealt out in groups of one for each port, so that every slice has traffic on
-# every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. What a slice that
-# is
-# policed sends beyond its bandwidth to a port overflows its bucket. Line cards do that, as they validate what comes in
-# (Heller 2006, sec. 2.3), so it costs no engine anything. A bucket is a queue that is served at the provisioned rate:
-# it
-# delays a burst where a token bucket would let it through.
-#
-# Where slices are weighted, each has a queue of its own before every port::
-#
-#     last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0
-#                         └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are
-# bandwidths
-#
-# The scheduler lets frames go at the rate of the link, so they do not meet again in the port's own ring; their latency
-# counts the time on the wire twice. With line cards that is no artefact: the scheduler is the blade's port, and theirs
-# follows.
-
-
 ENTRY = "slices"
 """Name of the task unit that tells slices apart."""
 
@@ -185,6 +156,30 @@ _SHORTEST_TURN_S = 10e-9
 
 def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
     """Return numbers of slices in turn, each as often as its share of the traffic says, spread evenly.
+
+    Slices (meta-routers) of one processor: which flows are whose, and what is dropped before it takes others' time.
+
+    ::
+
+        ports ─► slices ─by flow─┬─► slice A ─by egress─► slice A to port 0 (a bucket that leaks at A's bandwidth) ─►
+    ring
+                                 └─► slice B ─────────────────────────────────────────────────────────────────────► ring
+
+    A flow belongs to one slice. Flows are dealt out in groups of one for each port, so that every slice has traffic on
+    every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. What a slice that
+    is policed sends beyond its bandwidth to a port overflows its bucket. Line cards do that, as they validate what
+    comes in (Heller 2006, sec. 2.3), so it costs no engine anything. A bucket is a queue that is served at the
+    provisioned rate: it delays a burst where a token bucket would let it through.
+
+    Where slices are weighted, each has a queue of its own before every port::
+
+        last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0
+                            └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are
+    bandwidths
+
+    The scheduler lets frames go at the rate of the link, so they do not meet again in the port's own ring; their
+    latency counts the time on the wire twice. With line cards that is no artefact: the scheduler is the blade's port,
+    and theirs follows.
 
     The number of entries is the least up to 100 that says all shares exactly, else 100 with the nearest parts.
 
@@ -257,17 +252,8 @@ def schedulers(
 ) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
     """Return the way from the last stage to the ports: queues of each slice, and pools that serve them by weight.
 
-    Parameters
-    ----------
-    slices : sequence of Slice
-    ports : sequence of str
-    link_bps : float
-    queue_frames : int
-        Of each slice at each port.
-    frame_bytes : float
-        One such frame is the longest turn of a slice.
-    following : Route or None
-        Where frames go from there; None: to the port.
+    ``queue_frames``: of each slice at each port; ``frame_bytes``: one such frame is the longest turn of a slice;
+    ``following``: where frames go from there; None: to the port.
     """
     byte_s = 8.0 / link_bps
     turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)

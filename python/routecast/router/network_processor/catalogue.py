@@ -45,14 +45,12 @@ __all__ = [
 ]
 
 
-# The keys of network processors in processor files and router files: a value that a base has may be left out.
-# In processor files each value has its source beside it, in ``source``.
-
-
 _Table = Mapping[str, Any]
 _Named = TypeVar("_Named", Memory, State, Block)
 
 
+# The keys of network processors in processor files and router files: a value that a base has may be left out.
+# In processor files each value has its source beside it, in ``source``.
 def _source() -> Any:
     return field("Where each value of this table comes from, by its key", default_factory=dict)
 
@@ -140,9 +138,6 @@ class ProcessorFile(ProcessorTable):
     source: dict[str, str] = field("Where the values of the processor come from, by key", default_factory=dict)
 
 
-# Faults of the tables of files that no longer show once the tables are put over a base.
-
-
 def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
     """Yield a fault for each table of a list whose name an earlier one has; ``place`` is that of the list.
 
@@ -186,9 +181,6 @@ def _missing(place: str, table: _Table, names: Iterable[str]) -> Iterator[Proble
     for name in names:
         if name not in table:
             yield Problem(f"{place}{key_of(name)}", "is missing, and there is no base that has it")
-
-
-# Values of files in the place of those of a base.
 
 
 def by_name(base: Sequence[_Named], tables: Sequence[_Table], new: _Named) -> tuple[_Named, ...]:
@@ -263,10 +255,7 @@ def processors() -> tuple[str, ...]:
 def processor(name: str) -> NetworkProcessor:
     """Return a network processor that ships.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        No processor of that name ships; the message suggests the nearest.
+    Raises FileProblem: no processor of that name ships; the message suggests the nearest.
 
     Examples
     --------
@@ -290,11 +279,8 @@ def read_processor(path: str | Path) -> NetworkProcessor:
 def read_preset(path: str | Path, *, folder: Path | None = None) -> Preset:
     """Read a network processor and the router on it: one that ships by its name, or a ``*.processor.toml``.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file cannot be read, is not TOML, contains faults, or gives a value without a source; the error lists each
-        fault with its place.
+    Raises FileProblem: the file cannot be read, is not TOML, contains faults, or gives a value without a source; the
+    error lists each fault with its place.
     """
     return _preset(_document(path, folder), str(path))
 
@@ -302,10 +288,8 @@ def read_preset(path: str | Path, *, folder: Path | None = None) -> Preset:
 def preset_from(table: _Table, *, folder: Path | None = None) -> Preset:
     """Return the processor of a table in a router file: its base, with the table's own values over it.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such base, its file contains faults, or the table has no base and values are missing.
+    Raises FileProblem: there is no such base, its file contains faults, or the table has no base and values are
+    missing.
     """
     if not table.get("base"):
         missing = f"is missing: name a processor that ships, or a file; {did_you_mean('', processors())}"
@@ -317,10 +301,7 @@ def preset_from(table: _Table, *, folder: Path | None = None) -> Preset:
 def processor_sources(name: str) -> Mapping[str, str]:
     """Return where each value of a processor that ships comes from, by its place in the file.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`processor`.
+    Raises FileProblem: as :func:`processor`.
     """
     document = _document(name, None)
     return {f"{place}{key}": source[key] for place, key, source in values_given(document) if key in source}

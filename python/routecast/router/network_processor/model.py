@@ -220,9 +220,9 @@ class LineCard:
     """
 
     per_packet_s: Span = field("To validate a frame that comes in, s", default=0.0, le=LONGEST_S)
-    per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0, le=LONGEST_BYTE_S)
+    per_byte_s: TimePerByte = field("For each byte of a frame that comes in, s/B", default=0.0, le=LONGEST_BYTE_S)
     out_per_packet_s: Span = field("For a frame that goes out, s", default=0.0, le=LONGEST_S)
-    out_per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0, le=LONGEST_BYTE_S)
+    out_per_byte_s: TimePerByte = field("For each byte of a frame that goes out, s/B", default=0.0, le=LONGEST_BYTE_S)
     # It does not block: it takes time and no capacity.
     latency_s: Span = field("Of the crossbar, each time that it is crossed, s", default=0.0, le=LONGEST_S)
     # 64 is an assumption.
@@ -239,26 +239,24 @@ class LineCard:
         return self.link_bps or processor.link_bps
 
 
-# What a thread does for a frame in a stage: runs of instructions, and waits for memories between them.
-#
-# ::
-#
-#     ring ─► get │ wait ring │ run parse │ wait dram │ run parse, lookup │ wait sram │ run lookup, put │ wait ring ─►
-#
-# A block's instructions are spread evenly over the runs before, between and after its waits. References of a block to
-# the same memory are one step, as long as their waits together: where in a block a thread waits, and in how many
-# pieces,
-# moves none of the bounds on throughput (:mod:`routecast.router.network_processor.expectation`), and fewer steps are
-# evaluated sooner.
-#
-# Fractions are averages: 0.3 accesses with one wait cost each frame 0.3 of the access and 0.3 of the wait. Accesses
-# with
-# no wait are issued ahead (prefetching, posted writes): they hold the thread only while the channel takes them.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionRun:
-    """Instructions on the engine, ``cycles + cycles_per_byte·S`` of them for a frame of ``S`` bytes."""
+    """Instructions on the engine, ``cycles + cycles_per_byte·S`` of them for a frame of ``S`` bytes.
+
+    What a thread does for a frame in a stage: runs of instructions, and waits for memories between them.
+
+    ::
+
+        ring ─► get │ wait ring │ run parse │ wait dram │ run parse, lookup │ wait sram │ run lookup, put │ wait ring ─►
+
+    A block's instructions are spread evenly over the runs before, between and after its waits. References of a block to
+    the same memory are one step, as long as their waits together: where in a block a thread waits, and in how many
+    pieces, moves none of the bounds on throughput (:mod:`routecast.router.network_processor.expectation`), and fewer
+    steps are evaluated sooner.
+
+    Fractions are averages: 0.3 accesses with one wait cost each frame 0.3 of the access and 0.3 of the wait. Accesses
+    with no wait are issued ahead (prefetching, posted writes): they hold the thread only while the channel takes them.
+    """
 
     block: str
     cycles: float
@@ -306,20 +304,10 @@ def steps_of(
 ) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """Return what a thread of a stage does for a frame until its blocks are done, and how it hands the frame on.
 
-    Parameters
-    ----------
-    stage : Stage
-    processor : NetworkProcessor
-    blocks, states : mapping
-        By name.
-    active_threads : int
-        Of all stages on the engine, which share its registers.
-    source : Link or None
-        The ring that the frame comes by; None: the receive buffer, from which it costs nothing to take it.
-    target : Link or None
-        The ring that it goes on by; None: a port.
-    ratios : mapping of str to float or None
-        Cycles of blocks relative to their own (:attr:`Slice.cycles_ratio`).
+    ``blocks`` and ``states``: by name; ``active_threads``: of all stages on the engine, which share its registers;
+    ``source``: the ring that the frame comes by; None: the receive buffer, from which it costs nothing to take it;
+    ``target``: the ring that it goes on by; None: a port; ``ratios``: cycles of blocks relative to their own
+    (:attr:`Slice.cycles_ratio`).
     """
     memories = {memory.name: memory for memory in processor.memories}
     first, last = stage.blocks[0], stage.blocks[-1]

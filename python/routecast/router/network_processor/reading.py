@@ -43,12 +43,6 @@ from routecast.router.network_processor.model import (
 __all__ = ["NetworkProcessorRouter", "Parts", "in_the_file", "parallel", "parts_of", "pipelined"]
 
 
-# Organisations: which blocks share a stage, and which engines run it.
-#
-# *Pipelined*: a stage for every block. *Parallel*: some blocks that follow each other are one stage, which each of
-# several engines runs to completion; the others are stages of their own.
-
-
 def pipelined(
     blocks: Sequence[str],
     *,
@@ -57,6 +51,11 @@ def pipelined(
     link: Link | None = None,
 ) -> tuple[Stage, ...]:
     """Return a stage for every block, on engines numbered from 0 in the order of the way.
+
+    Organisations: which blocks share a stage, and which engines run it.
+
+    *Pipelined*: a stage for every block. *Parallel*: some blocks that follow each other are one stage, which each of
+    several engines runs to completion; the others are stages of their own.
 
     Parameters
     ----------
@@ -190,10 +189,7 @@ class NetworkProcessorRouter:
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
         """Return the router; buffers are counted in ``frames``, or else in those of the file's load.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            With all faults, their places those of the file.
+        Raises ModelProblem: with all faults, their places those of the file.
         """
         parts = parts_of(self, folder)
         try:
@@ -214,24 +210,13 @@ class NetworkProcessorRouter:
             raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
 
 
-# The stages that a router file asks for: those of an organisation by its name, or those that it lists.
-
-
 def stages_of(
     router: NetworkProcessorRouter, preset: Preset, ring: Link, names: list[str], problems: list[Problem]
 ) -> tuple[Stage, ...]:
     """Return the stages of a router file; what is wrong is added to ``problems``.
 
-    Parameters
-    ----------
-    router : NetworkProcessorRouter
-    preset : Preset
-        Of the file's processor.
-    ring : Link
-        Between stages that say nothing else.
-    names : list of str
-        Blocks that are present, in the order of the way.
-    problems : list of Problem
+    ``preset``: of the file's processor; ``ring``: between stages that say nothing else; ``names``: blocks that are
+    present, in the order of the way.
     """
     if router.organisation == "staged":
         return _staged(router, ring, names, problems)
@@ -329,23 +314,14 @@ def _absent(router: NetworkProcessorRouter) -> set[str]:
     return {table["name"] for table in router.block if not table.get("present", True)}
 
 
-# Where in a router file a fault is that the builder found: it counts blocks that the file inherits, too.
-
-
 _ENTRY = re.compile(r"(?P<list>processor\.memory|block|state|stage)\[(?P<number>\d+)\](?P<rest>.*)")
 
 
 def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, stages: Sequence[Stage]) -> Problem:
     """Return a fault that the builder found with the place that it has in the file.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its place counts the memories, blocks and states of ``parts``, and ``stages``.
-    router : NetworkProcessorRouter
-        What the file says.
-    parts : Parts
-    stages : sequence of Stage
+    ``problem``: its place counts the memories, blocks and states of ``parts``, and ``stages``; ``router``: what the
+    file says.
     """
     match = _ENTRY.fullmatch(problem.place)
     if not match:
@@ -400,10 +376,7 @@ class Parts:
 def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Parts:
     """Return the processor, blocks, states and stages that a file says, for those who map or bound them.
 
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        With all faults, their places those of the file.
+    Raises ModelProblem: with all faults, their places those of the file.
     """
     subject = f"router {router.name!r}" if router.name else "router"
     try:

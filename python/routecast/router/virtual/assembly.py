@@ -32,26 +32,13 @@ from routecast.router.virtual.technology import BACKEND_SOFTIRQ, SOFTIRQ, Techno
 __all__ = ["Assembly"]
 
 
-# Wires between servers: links that frames of several ways take in order of arrival.
-
-
 def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: int, tag_bytes: float) -> TaskUnit:
     """Return the task unit of one way over a wire: a frame takes it for its bytes, preamble and gap included (S1).
 
-    Parameters
-    ----------
-    wire : str
-        Name of the wire, and of its pool: ways of the same name share it.
-    link_bps : float
-        Its rate in this direction.
-    label : str
-        What tells this way from the others over the wire, in the task unit's name.
-    to : str
-        Task unit that its frames go to; ``''``: they end here, copies that nobody wants.
-    queue_frames : int
-        Frames of this way that wait for the wire.
-    tag_bytes : float
-        Bytes of a VLAN tag on each frame.
+    ``wire``: name of the wire, and of its pool: ways of the same name share it; ``link_bps``: its rate in this
+    direction; ``label``: what tells this way from the others over the wire, in the task unit's name; ``to``: task unit
+    that its frames go to; ``''``: they end here, copies that nobody wants; ``queue_frames``: frames of this way that
+    wait for the wire; ``tag_bytes``: bytes of a VLAN tag on each frame.
     """
     return TaskUnit(
         name=f"{wire} {label}",
@@ -63,27 +50,13 @@ def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: 
     )
 
 
-# The guest's part of a frame's way: functions in a machine, run by its vcpu threads, by softirqs, or by polling.
-
-
 def guest_task(
     technology: Technology, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
 ) -> TaskUnit:
     """Return the task unit of a function on one vcpu of a machine.
 
-    Parameters
-    ----------
-    technology : Technology
-        Of the machine's server; its ``guest`` says what runs the function.
-    machine : Machine
-    name : str
-        Of the task unit.
-    vcpu : int
-        Number of the vcpu, from 0.
-    cost : ServiceCost
-        All work of the machine for a frame.
-    route : Route
-        Where its frames go.
+    ``technology``: of the machine's server; its ``guest`` says what runs the function; ``name``: of the task unit;
+    ``vcpu``: number of the vcpu, from 0; ``cost``: all work of the machine for a frame; ``route``: where its frames go.
     """
     budget_frames = technology.guest_budget_frames
     task = TaskUnit(
@@ -125,16 +98,8 @@ def interrupt_driven_tasks(
     return replace(entry, activation=whole_ring), behind
 
 
-# A server's network cards: which cores they interrupt or a vSwitch polls them from, and the softirqs' work.
-
-
 class Cards:
-    """The cards of one server, in the order in which they turn up: each takes its turn at the server's cores.
-
-    Parameters
-    ----------
-    server : Server
-    """
+    """The cards of one server, in the order in which they turn up: each takes its turn at the server's cores."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -165,17 +130,8 @@ class Cards:
 def softirq_task(server: Server, name: str, core: int, route: Route, *, card_share: int = 1) -> TaskUnit:
     """Return the task unit of the softirqs of one queue of a card.
 
-    Parameters
-    ----------
-    server : Server
-    name : str
-        Of the task unit.
-    core : int
-        That the queue interrupts.
-    route : Route
-        Where its frames go.
-    card_share : int
-        Task units that share the queue's ring and its interrupts evenly.
+    ``name``: of the task unit; ``core``: that the queue interrupts; ``route``: where its frames go; ``card_share``:
+    task units that share the queue's ring and its interrupts evenly.
     """
     technology = server.technology
     return TaskUnit(
@@ -196,9 +152,6 @@ def softirq_task(server: Server, name: str, core: int, route: Route, *, card_sha
     )
 
 
-# The backend's part of a frame's way: what moves frames between host and machine, a thread, softirqs or a vSwitch.
-
-
 def backend_task(
     technology: Technology,
     machine: Machine,
@@ -214,27 +167,11 @@ def backend_task(
 ) -> TaskUnit:
     """Return the task unit of the backend's work on one direction of a machine's interface.
 
-    Parameters
-    ----------
-    technology : Technology
-        Of the machine's server; its ``backend`` says what does the work.
-    machine : Machine
-    interface : int
-        Number of the machine's interface, from 0.
-    name : str
-        Of the task unit.
-    cost : ServiceCost
-        All work of the backend for a frame.
-    route : Route
-        Where its frames go.
-    switch_core : int or None
-        Core of the vSwitch that polls the interface; None where the backend does not poll.
-    interrupt_cores : Cores
-        Cores of its softirqs, where the machine says none.
-    holds_back : bool
-        Whether frames wait before it while the machine's ring is full.
-    queue_frames : int or None
-        Frames that wait for it; None: as the technology says.
+    ``technology``: of the machine's server; its ``backend`` says what does the work; ``interface``: number of the
+    machine's interface, from 0; ``name``: of the task unit; ``cost``: all work of the backend for a frame; ``route``:
+    where its frames go; ``switch_core``: core of the vSwitch that polls the interface; None where the backend does not
+    poll; ``interrupt_cores``: cores of its softirqs, where the machine says none; ``holds_back``: whether frames wait
+    before it while the machine's ring is full; ``queue_frames``: frames that wait for it; None: as the technology says.
     """
     per_machine = technology.backend_threads == "machine"
     thread = f"{machine.name} backend" if per_machine else f"{machine.name} backend {interface}"
@@ -368,16 +305,8 @@ class Assembly:
     def off_wire(self, server: str, wire: str, route: Route, *, label: str = "", card_share: int = 1) -> str:
         """Lay the work of a card's softirqs on frames off a wire; return the task unit that they come in at.
 
-        Parameters
-        ----------
-        server, wire : str
-            The card is the server's at that wire.
-        route : Route
-            Where its frames go.
-        label : str
-            What to call the card's work in names of task units; ``''``: as the wire.
-        card_share : int
-            As for :meth:`from_wire`.
+        ``server`` and ``wire``: the card is the server's at that wire; ``route``: where its frames go; ``label``: what
+        to call the card's work in names of task units; ``''``: as the wire; ``card_share``: as for :meth:`from_wire`.
         """
         on = self.servers[server]
         cores = self._cards[server].interrupt_cores(wire)

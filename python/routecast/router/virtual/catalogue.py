@@ -91,10 +91,7 @@ def technology(name: str) -> Technology:
 def technology_sources(name: str) -> Mapping[str, str]:
     """Return where each value of a technique that ships comes from, by its key in the file, its bases' included.
 
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`technology`.
+    Raises FileProblem: as :func:`technology`.
     """
     document = _TECHNIQUES.read(name)
     below = technology_sources(document["base"]) if document.get("base") else {}
@@ -116,18 +113,8 @@ def read_technology(path: str | Path) -> Technology:
 def parse_technology(text: str, *, subject: str = "virtualisation file", folder: Path | None = None) -> Technology:
     """Read a virtualisation technique from the text of its file.
 
-    Parameters
-    ----------
-    text : str
-    subject : str
-        What to call the text in messages.
-    folder : Path or None
-        Where a base that is a file is looked for.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        As :func:`read_technology`.
+    ``subject``: what to call the text in messages; ``folder``: where a base that is a file is looked for. Raises
+    FileProblem: as :func:`read_technology`.
     """
     return _from_document(_document(text, subject), subject=subject, folder=folder, above=())
 
@@ -135,18 +122,8 @@ def parse_technology(text: str, *, subject: str = "virtualisation file", folder:
 def technology_from(table: Mapping[str, Any], *, name: str = "", folder: Path | None = None) -> Technology:
     """Return the technique of a table (:data:`TechnologyOrName`): its base, with the table's own values over it.
 
-    Parameters
-    ----------
-    table : mapping of str to object
-    name : str
-        Name of a technique that has no base.
-    folder : Path or None
-        Where a base that is a file is looked for.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        There is no such base, or its file contains faults.
+    ``name``: name of a technique that has no base; ``folder``: where a base that is a file is looked for. Raises
+    FileProblem: there is no such base, or its file contains faults.
     """
     return _merged(table, name=name, folder=folder, above=())
 

@@ -21,9 +21,6 @@ from routecast.router.virtual.technology import Technology
 __all__ = ["Outside", "machine_problems", "size_problems"]
 
 
-# Whether the costs and mechanisms of a virtualisation technique can be, with every fault at once.
-
-
 _WORK_CYCLES = ("per_packet_cycles", "per_byte_cycles", "per_batch_cycles")
 _IN_THE_GUEST = "add it to guest_driver"
 _UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
@@ -108,13 +105,8 @@ def machine_problems(
     server, priorities that Linux does not have, functions without a cost, and technologies whose numbers cannot be.
     More pinned threads than cores is no fault: they share.
 
-    Parameters
-    ----------
-    servers, machines : sequences
-    functions : sequence of str, or mapping of str to sequence of str
-        What each machine must be able to do; or for each machine, by its name.
-    places : sequence of str
-        Of the machines; ``()``: ``machine[0]``, ``machine[1]``, …
+    ``functions``: what each machine must be able to do; or for each machine, by its name; ``places``: of the machines;
+    ``()``: ``machine[0]``, ``machine[1]``, ….
     """
     places = places or [f"machine[{number}]" for number in range(len(machines))]
     problems = [

@@ -75,10 +75,7 @@ class VirtualRouter(_OneServerRouter):
     def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
         """Return the router; techniques that are files are looked for in ``folder``.
 
-        Raises
-        ------
-        routecast.errors.ModelProblem
-            With all faults, their places those of the file.
+        Raises ModelProblem: with all faults, their places those of the file.
         """
         servers, problems = servers_from(self.server, self.technology, folder)
         machines = [machine_from(table, servers) for table in self.machine]
@@ -123,9 +120,6 @@ class ParallelRouter(_OneServerRouter):
         return parallel_router(servers[0], machines, balancing=self.balancing, **self._outside())
 
 
-# Where a file says what is wrong with the technique of a server: with the server, or once for all of them.
-
-
 def at_technology(problems: Sequence[Problem], tables: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """Return problems of servers that name no technique of their own where the file says that of all, each once."""
     shared = {
@@ -143,20 +137,9 @@ def servers_from(
 ) -> tuple[list[Server], list[Problem]]:
     """Return the servers that tables say, and what is wrong with their techniques.
 
-    Parameters
-    ----------
-    tables : sequence of mapping
-    technology : mapping or None
-        Of servers that name none.
-    folder : Path or None
-        Where techniques that are files are looked for.
-
-    Returns
-    -------
-    servers : list of Server
-        One for each table; where a technique is wrong, with one that costs nothing, so that the rest can be checked.
-    problems : list of Problem
-        Faults of the techniques.
+    ``technology``: of servers that name none; ``folder``: where techniques that are files are looked for. One for each
+    table; where a technique is wrong, with one that costs nothing, so that the rest can be checked. Faults of the
+    techniques.
     """
     problems: list[Problem] = []
     common = _technology(technology, "technology", folder, problems) if technology is not None else None
@@ -185,14 +168,8 @@ def further_problems(
 ) -> list[Problem]:
     """Return the problems of a builder that those of the file do not tell already, and that do not follow from them.
 
-    Parameters
-    ----------
-    found : sequence of Problem
-        Of the builder.
-    told : sequence of Problem
-        Of the file.
-    servers : sequence of Server
-        As :func:`servers_from` returns them: a machine on a technique that could not be read may well have a backend.
+    ``found``: of the builder; ``told``: of the file; ``servers``: as :func:`servers_from` returns them: a machine on a
+    technique that could not be read may well have a backend.
     """
     places = {problem.place for problem in reported}
     unread = any(server.technology is _UNKNOWN for server in servers)

@@ -71,14 +71,8 @@ def virtual_router(
 def lay_forwarding(assembly: Assembly, machine: Machine, wires: Sequence[str], *, interfaces: int) -> str:
     """Lay a machine's routing of frames, and its ways to outer ports; return the task unit that takes the frames.
 
-    Parameters
-    ----------
-    assembly : Assembly
-    machine : Machine
-    wires : sequence of str
-        Names of the outer ports.
-    interfaces : int
-        Interfaces of the machine: port ``i`` is reached by interface ``i mod interfaces``.
+    ``wires``: names of the outer ports; ``interfaces``: interfaces of the machine: port ``i`` is reached by interface
+    ``i mod interfaces``.
     """
     egress = Route(kind="egress", to=tuple(wires))
     leaving = tuple(
