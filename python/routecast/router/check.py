@@ -48,9 +48,6 @@ __all__ = [
 ]
 
 
-# Whether task units that poll, share a thread, sleep as threads or hold frames back contradict themselves.
-
-
 _BY_TURN = {"round_robin", "random"}
 _KINDS = {"thread", "polling"}
 
@@ -154,9 +151,6 @@ def _check_together(place: str, task: TaskUnit, leader: TaskUnit, add: Callable[
             )
 
 
-# Whether the power states of a pool make sense.
-
-
 Add = Callable[[str, str], None]
 
 _RESERVED = ("active", "idle", "waking", "base")
@@ -220,9 +214,6 @@ def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, 
             add(at, "is the P-state that the pool runs at, but has other watts: give both the same")
 
 
-# Whether random times and how things vary make sense: for services, wake-ups and interruptions alike.
-
-
 _SCV_RANGES: dict[str, tuple[float, float, str]] = {
     "deterministic": (0.0, 0.0, "0, or not given"),
     "exponential": (1.0, 1.0, "1, or not given"),
@@ -253,9 +244,6 @@ def check_time(path: str, time: RandomTime, add: Add) -> None:
     for index, (before, quantile) in enumerate(pairwise(time.quantiles_s), start=1):
         if quantile < before:
             add(f"{path}.quantiles_s[{index}]", f"got {quantile} after {before}: quantiles rise, or stay the same")
-
-
-# Whether a pool makes sense: its units, their speeds, their scheduler, and how they slow each other down.
 
 
 def check_pool(path: str, pool: ResourcePool, add: Add) -> None:
@@ -320,9 +308,6 @@ def check_law(place: str, named: NamedLaw, add: Add) -> bool:
             add(at, f'got {got:g}: {shape.meaning} of the law "{named.law}", allowed is {allowed}')
             is_right = False
     return is_right
-
-
-# Whether a route of a task unit makes sense: its own, or one that it gets during a trial.
 
 
 INDIRECTION_ENTRIES: Final = 128
@@ -394,9 +379,6 @@ def _check_copies(place: str, route: Route, targets: Targets, add: Add) -> None:
         elif name in named:
             add(at, f'"{name}" is named twice: a task unit gets one copy of a frame')
         named.add(name)
-
-
-# Whether windows make sense: units that a frame carries over several task units (:attr:`Need.until`).
 
 
 def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
@@ -563,13 +545,10 @@ _LONGEST: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_bat
 def check_model(model: RouterModel) -> None:
     """Check that a router model is free of contradictions.
 
-    Raises
-    ------
-    ModelProblem
-        With all problems: unknown names (and the nearest known one), needs that no pool can meet, pins out of
-        range, a cycle in the task graph, task units that no frame reaches, queues of 0, numbers that are
-        negative, not finite or beyond all bounds, routes without what their kind needs, costs in cycles without a
-        frequency, windows that frames leave with units in hand, and more.
+    Raises ModelProblem: with all problems: unknown names (and the nearest known one), needs that no pool can meet, pins
+    out of range, a cycle in the task graph, task units that no frame reaches, queues of 0, numbers that are negative,
+    not finite or beyond all bounds, routes without what their kind needs, costs in cycles without a frequency, windows
+    that frames leave with units in hand, and more.
     """
     problems = [*faults_in("port", model.ports), *faults_in("pool", model.pools), *faults_in("task", model.tasks)]
     faults = tuple(problems)
