@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import experiment_results as examples
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import experiment_results as made
 
 from routecast.experiment.answer import course_of
 from routecast.experiment.model import Results
@@ -26,7 +22,7 @@ ROUTER = {
 
 def simulated(*, is_steadied: bool = True, unsteady: dict[int, str] | None = None) -> Results:
     """Return results whose runs hold a real router; what they answered is made up."""
-    results = made.results_of(made.experiment(is_steadied=is_steadied), made.paper_value, unsteady=unsteady)
+    results = examples.results_of(examples.experiment(is_steadied=is_steadied), examples.paper_value, unsteady=unsteady)
     return replace(results, runs=tuple(replace(run, document=ROUTER, duration_s=0.05) for run in results.runs))
 
 
@@ -48,12 +44,12 @@ def test_the_same_run_goes_the_same_way_again() -> None:
 
 def test_where_nobody_asked_for_steadiness_or_the_router_is_gone_there_is_no_course() -> None:
     assert course_of(simulated(is_steadied=False)) is None
-    assert course_of(made.broken()) is None  # its runs hold no router
+    assert course_of(examples.broken()) is None  # its runs hold no router
 
 
 def test_the_page_and_the_folder_show_the_course_with_its_verdict(tmp_path: Path) -> None:
     results = simulated(unsteady={3: "still rising"})
-    write_experiment(results, made.analyses_of(results), tmp_path)
+    write_experiment(results, examples.analyses_of(results), tmp_path)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Throughput over time of run 4 (packet size 1500 B, queue manager stub, parse threads 4)" in html
     assert "mean since the start" in html

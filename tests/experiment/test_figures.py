@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from xml.etree import ElementTree
 
+import experiment_results as examples
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import experiment_results as made
-
-from routecast.experiment._runs import wire_order
 from routecast.experiment.model import Factor, Level, Results
 from routecast.experiment.views._pictures import (
     effect_bars,
@@ -41,10 +35,10 @@ DRAWN = ("paper", "replicated", "broken", "fraction", "surface", "sample", "mult
 
 
 def parts(name: str, response: str = "throughput"):  # type: ignore[no-untyped-def] # three values of three kinds
-    results = getattr(made, name)()
+    results = getattr(examples, name)()
     assert isinstance(results, Results)
     response = results.experiment.responses[0].name
-    return results, made.analyses_of(results)[response], scale_of(results, response)
+    return results, examples.analyses_of(results)[response], scale_of(results, response)
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -124,8 +118,10 @@ def test_residuals_are_shown_over_prediction_order_and_scores_in_a_unit_of_their
 
 
 def test_runs_on_the_wire_stand_in_the_order_in_which_they_were_made() -> None:
-    results = made.results_of(made.experiment(replications=3, evaluator="measure"), made.noisy(made.paper_value, 30e6))
-    analysis = made.analyses_of(results)["throughput"]
+    results = examples.results_of(
+        examples.experiment(replications=3, evaluator="measure"), examples.noisy(examples.paper_value, 30e6)
+    )
+    analysis = examples.analyses_of(results)["throughput"]
     panels = residual_panels(results, analysis, scale_of(results, "throughput"))
     cloud = next(mark for mark in panels[2].marks if isinstance(mark, Points))
     order = wire_order(results.experiment.seed, 24)
@@ -134,7 +130,7 @@ def test_runs_on_the_wire_stand_in_the_order_in_which_they_were_made() -> None:
 
 
 def test_what_a_formula_leaves_over_is_shown_without_order_and_without_chance() -> None:
-    sampled = made.sample()
+    sampled = examples.sample()
     bent = replace(
         sampled,
         answers=tuple(
@@ -142,7 +138,7 @@ def test_what_a_formula_leaves_over_is_shown_without_order_and_without_chance() 
             for answer, (run, *_) in zip(sampled.answers, sampled.experiment.design.coded, strict=True)
         ),
     )
-    panels = residual_panels(bent, made.analyses_of(bent)["throughput"], scale_of(bent, "throughput"))
+    panels = residual_panels(bent, examples.analyses_of(bent)["throughput"], scale_of(bent, "throughput"))
     assert [panel.title for panel in panels] == ["Answered against predicted", "Residual over prediction"]
     assert residual_panels(*parts("sample")) == ()  # a polynomial of second order: nothing is left over
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
+import experiment_results as examples
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import experiment_results as made
 
 from routecast.experiment.model import Response, Results
 from routecast.experiment.views import experiment_page, experiment_sections, write_experiment
@@ -31,13 +27,13 @@ VOID = {"meta", "link", "br", "hr", "img", "path", "circle", "rect"}
 
 
 def results_named(name: str) -> Results:
-    results = getattr(made, name)()
+    results = getattr(examples, name)()
     assert isinstance(results, Results)
     return results
 
 
 def page_of(results: Results) -> Page:
-    return experiment_page(results, made.analyses_of(results), command="routecast experiment f.experiment.toml")
+    return experiment_page(results, examples.analyses_of(results), command="routecast experiment f.experiment.toml")
 
 
 def text_of(results: Results) -> str:
@@ -50,7 +46,7 @@ def text_of(results: Results) -> str:
 
 
 def said(results: Results, response: str = "throughput") -> str:
-    return answer_said(results, made.analyses_of(results)[response], scale_of(results, response))
+    return answer_said(results, examples.analyses_of(results)[response], scale_of(results, response))
 
 
 class Balance(HTMLParser):
@@ -87,7 +83,7 @@ def test_every_page_is_well_formed_needs_no_network_and_no_script(name: str) -> 
 
 def test_the_paper_s_findings_are_told_in_its_own_numbers() -> None:
     # Sec. 5.3: +464, +148 and -215 Mbit/s; 75.7, 7.7 and 16.3 % of the variation, here with next to no rest.
-    answer = said(made.paper())
+    answer = said(examples.paper())
     first, second, third, last = re.split(r"(?<=\.) (?=\*\*|O)", answer)
     assert first == (
         "**Packet size** explains **75.9 %** of the variation of throughput: with 1500 B it is 464 Mbit/s above the"
@@ -104,7 +100,7 @@ def test_the_paper_s_findings_are_told_in_its_own_numbers() -> None:
 
 
 def test_the_page_says_what_was_asked_what_varied_and_how_it_was_made() -> None:
-    text = text_of(made.replicated())
+    text = text_of(examples.replicated())
     assert "Which of packet size, queue manager and parse threads limits throughput?" in text
     assert "2 x 2 x 2 = 8. Each was run 3 times with a seed of its own" in text
     assert "A packet size 78 B, 1500 B" in text
@@ -115,7 +111,7 @@ def test_the_page_says_what_was_asked_what_varied_and_how_it_was_made() -> None:
 
 
 def test_missing_and_unsteady_runs_are_named_with_their_reason_and_what_to_do() -> None:
-    text = text_of(made.broken())
+    text = text_of(examples.broken())
     assert "2 of 24 runs are missing" in text
     assert re.search(r"5 1500 B full 4 row 1: queue: got 0, must be at least 1", text)
     assert "runs that are there are kept" in text
@@ -128,7 +124,7 @@ def test_missing_and_unsteady_runs_are_named_with_their_reason_and_what_to_do() 
 def test_a_missing_run_makes_no_factor_look_better_than_it_is() -> None:
     # Two of three runs of one combination are missing, the lowest of its level: a plain mean of the rest would rise.
     results = results_named("broken")
-    analysis = made.analyses_of(results)["throughput"]
+    analysis = examples.analyses_of(results)["throughput"]
     panels = main_effect_panels(results.experiment, analysis, scale_of(results, "throughput"))
     threads = next(one for one in panels if one.name == "main-C")
     low, high = threads.marks[1].y
@@ -136,9 +132,9 @@ def test_a_missing_run_makes_no_factor_look_better_than_it_is() -> None:
 
 
 def test_a_surface_that_dips_below_zero_where_no_answer_is_says_so() -> None:
-    results = made.surface()
-    steep = made.results_of(results.experiment, lambda coded, _: math.exp(-4.0 * coded[0] + 3.0 * coded[1] ** 2))
-    analysis = made.analyses_of(steep)["throughput"]
+    results = examples.surface()
+    steep = examples.results_of(results.experiment, lambda coded, _: math.exp(-4.0 * coded[0] + 3.0 * coded[1] ** 2))
+    analysis = examples.analyses_of(steep)["throughput"]
     assert analysis.surface is not None
     flat = analysis.surface.stationary
     assert flat is not None
@@ -151,11 +147,11 @@ def test_a_surface_that_dips_below_zero_where_no_answer_is_says_so() -> None:
 
 def test_a_surface_that_tops_every_run_says_that_no_run_goes_so_far() -> None:
     # A parabola through what saturates: 1 at the corners and 0 in the middle of one axis is topped between the runs.
-    results = made.surface()
-    saturates = made.results_of(
+    results = examples.surface()
+    saturates = examples.results_of(
         results.experiment, lambda coded, _: min(1.0, 1.2 + coded[0]) - 0.05 * coded[0] - 0.1 * coded[1] ** 2
     )
-    analysis = made.analyses_of(saturates)["throughput"]
+    analysis = examples.analyses_of(saturates)["throughput"]
     assert analysis.surface is not None
     flat = analysis.surface.stationary
     assert flat is not None
@@ -168,14 +164,14 @@ def test_a_surface_that_tops_every_run_says_that_no_run_goes_so_far() -> None:
 
 def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_was_seen() -> None:
     # Unrepeated runs of three levels: the interaction stands for the noise, and predictions would all run parallel.
-    factors = (made.factor("A", "engines", "1", "2", "4"), made.factor("B", "queue manager", "full", "stub"))
+    factors = (examples.factor("A", "engines", "1", "2", "4"), examples.factor("B", "queue manager", "full", "stub"))
     coded = [(a.coded, b.coded) for a in factors[0].levels for b in factors[1].levels]
-    results = made.results_of(
-        made.experiment(coded, factors=factors, kind="multilevel"),
+    results = examples.results_of(
+        examples.experiment(coded, factors=factors, kind="multilevel"),
         lambda coded, _: 1e9 * (3.0 + coded[0] + coded[1] * (1.0 + coded[0])),
         problems={2: "no such engine"},
     )
-    analysis = made.analyses_of(results)["throughput"]
+    analysis = examples.analyses_of(results)["throughput"]
     assert "AB" not in {effect.name for effect in analysis.effects}
     (panel,) = interaction_panels(results.experiment, analysis, scale_of(results, "throughput"))
     full, stub = (mark for mark in panel.marks if isinstance(mark, Line))
@@ -185,10 +181,10 @@ def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_w
 
 def test_a_pair_that_may_be_another_pair_is_not_told_as_if_it_were_known() -> None:
     # 2^(4-1), I = ABCD: AB and CD are one column, and only C x D is there.
-    factors = tuple(made.factor(letter, f"factor {letter}", "low", "high") for letter in "ABCD")
+    factors = tuple(examples.factor(letter, f"factor {letter}", "low", "high") for letter in "ABCD")
     coded = [(a, b, c, a * b * c) for c, b, a in product((-1.0, 1.0), repeat=3)]
-    results = made.results_of(
-        made.experiment(coded, factors=factors, kind="fractional", generators=("D=ABC",), evaluator="solve"),
+    results = examples.results_of(
+        examples.experiment(coded, factors=factors, kind="fractional", generators=("D=ABC",), evaluator="solve"),
         lambda coded, _: 1e9 * (10.0 + coded[0] + 3.0 * coded[2] * coded[3]),
     )
     answer = said(results)
@@ -198,9 +194,9 @@ def test_a_pair_that_may_be_another_pair_is_not_told_as_if_it_were_known() -> No
 
 def test_a_factor_that_may_be_another_factor_is_not_told_as_if_it_were_known() -> None:
     # Every run with both factors at unlike levels failed: what is left moves them together.
-    factors = made.FACTORS[:2]
-    results = made.results_of(
-        made.experiment(factors=factors, evaluator="solve"),
+    factors = examples.FACTORS[:2]
+    results = examples.results_of(
+        examples.experiment(factors=factors, evaluator="solve"),
         lambda coded, _: 1e9 * (5.0 + coded[1]),
         problems={1: "too small", 2: "too small"},
     )
@@ -208,8 +204,8 @@ def test_a_factor_that_may_be_another_factor_is_not_told_as_if_it_were_known() -
 
 
 def test_without_repeated_runs_and_anything_that_stands_out_no_noise_is_spoken_of() -> None:
-    results = made.results_of(
-        made.experiment(factors=made.FACTORS[:2]), lambda coded, _: 1e9 + 3e6 * coded[0] + 2e6 * coded[1]
+    results = examples.results_of(
+        examples.experiment(factors=examples.FACTORS[:2]), lambda coded, _: 1e9 + 3e6 * coded[0] + 2e6 * coded[1]
         + 1e6 * coded[0] * coded[1],
     )  # fmt: skip
     assert "stands out from the others" in said(results)
@@ -217,23 +213,23 @@ def test_without_repeated_runs_and_anything_that_stands_out_no_noise_is_spoken_o
 
 
 def test_where_nothing_varies_or_nothing_answered_the_page_says_so() -> None:
-    assert said(made.constant()) == "**Throughput** does not vary: every run answered 1 Gbit/s."
-    assert "There is no variation to explain" in text_of(made.constant())
-    assert said(made.without_answers()) == "No run has an answer, so nothing can be said of throughput."
-    text = text_of(made.without_answers())
+    assert said(examples.constant()) == "**Throughput** does not vary: every run answered 1 Gbit/s."
+    assert "There is no variation to explain" in text_of(examples.constant())
+    assert said(examples.without_answers()) == "No run has an answer, so nothing can be said of throughput."
+    text = text_of(examples.without_answers())
     assert "8 of 8 runs are missing" in text
     assert "router: no load" in text
 
 
 def test_noise_alone_is_called_noise() -> None:
-    results = made.results_of(made.experiment(replications=4), made.noisy(lambda *_: 1e9, 5e7, seed=11))
+    results = examples.results_of(examples.experiment(replications=4), examples.noisy(lambda *_: 1e9, 5e7, seed=11))
     answer = said(results)
     assert "No factor has an effect on **throughput** that is told from the noise" in answer
 
 
 def test_effects_that_share_a_number_are_told_with_what_they_may_be_instead() -> None:
     # D = AB: what looks like lookup threads is the interaction that the data was made with.
-    text = text_of(made.fraction())
+    text = text_of(examples.fraction())
     assert "Of the 32 combinations 8 were tried, chosen by D=AB, E=AC" in text
     assert "Some effects share their numbers" in text
     assert "what is called lookup threads may be packet size x queue manager" in text
@@ -243,7 +239,7 @@ def test_a_surface_is_told_with_its_highest_point_in_the_units_of_the_file() -> 
     # Made with its maximum at (0.4, -0.3): 800 + 0.4 x 600 = 1040 B, 6 - 0.3 x 4 = 4.8 cores, 5 Gbit/s.
     found = re.search(
         r"The fitted surface is highest, ([\d.]+) Gbit/s, at frame size (\d+) B, cores ([\d.]+)\.",
-        text_of(made.surface()),
+        text_of(examples.surface()),
     )
     assert found
     assert float(found[1]) == pytest.approx(5.0, rel=0.01)
@@ -253,7 +249,7 @@ def test_a_surface_is_told_with_its_highest_point_in_the_units_of_the_file() -> 
 
 def test_a_sample_is_told_by_shares_of_variance_and_the_idle_factor_is_named() -> None:
     # Uniform in -1..1: variances 9/3, 2.25/3, 0.49/9 and 0.64 x 4/45; the first factor alone has 77.7 % of their sum.
-    answer = said(made.sample())
+    answer = said(examples.sample())
     share = re.search(
         r"\*\*Frame size\*\* matters most for throughput: it has a part in \*\*([\d.]+) %\*\* of the variance, "
         r"([\d.]+) % by itself",
@@ -267,7 +263,7 @@ def test_a_sample_is_told_by_shares_of_variance_and_the_idle_factor_is_named() -
 
 
 def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have_a_page() -> None:
-    sampled = made.sample(40)
+    sampled = examples.sample(40)
     rounded = replace(
         sampled,
         answers=tuple(
@@ -275,8 +271,8 @@ def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have
         ),
     )
     assert "All 40 runs with what they answered" in text_of(rounded)
-    curved = made.surface()
-    straight = made.results_of(
+    curved = examples.surface()
+    straight = examples.results_of(
         replace(curved.experiment, responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
         lambda at, number: math.exp(40.0 * at[0] + 1e-9 * math.sin(number)),
     )
@@ -284,8 +280,8 @@ def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have
 
 
 def test_logarithms_are_told_as_factors_and_means_as_geometric() -> None:
-    results = made.results_of(
-        made.experiment(responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
+    results = examples.results_of(
+        examples.experiment(responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
         lambda coded, _: 1e-4 * 3.0 ** coded[0] * 1.5 ** coded[1],
     )
     answer = said(results, "latency")
@@ -294,8 +290,8 @@ def test_logarithms_are_told_as_factors_and_means_as_geometric() -> None:
 
 
 def test_a_reciprocal_is_told_in_the_response_s_own_unit() -> None:
-    results = made.results_of(
-        made.experiment(responses=(Response(name="rate", of="forwarded_pps", transform="reciprocal"),)),
+    results = examples.results_of(
+        examples.experiment(responses=(Response(name="rate", of="forwarded_pps", transform="reciprocal"),)),
         lambda coded, _: 1e6 / (2.0 - coded[0]),
     )
     # One over it is 3 us at 78 B and 1 us at 1500 B.
@@ -304,13 +300,13 @@ def test_a_reciprocal_is_told_in_the_response_s_own_unit() -> None:
 
 
 def test_levels_without_an_order_are_told_by_the_highest_and_the_lowest() -> None:
-    answer = said(made.multilevel(), "rate")
+    answer = said(examples.multilevel(), "rate")
     assert "**Cipher** explains" in answer
     assert "it is highest with none, lowest with CAST" in answer
 
 
 def test_a_difference_of_shares_is_in_percentage_points() -> None:
-    results = made.paper()
+    results = examples.paper()
     shares = Response(name="busy", of="resource[cpu].utilisation_ratio")
     answers = tuple(replace(one, values={"busy": one.values["throughput"] / 5e9}) for one in results.answers)
     results = replace(results, experiment=replace(results.experiment, responses=(shares,)), answers=answers)
@@ -319,23 +315,23 @@ def test_a_difference_of_shares_is_in_percentage_points() -> None:
 
 
 def test_the_headline_is_one_sentence_for_each_response() -> None:
-    results = made.results_of(
-        made.experiment(
+    results = examples.results_of(
+        examples.experiment(
             responses=(Response(name="throughput", of="l2_bps"), Response(name="rate", of="forwarded_pps"))
         ),
-        made.paper_value,
+        examples.paper_value,
     )
     page = page_of(results)
     assert page.answer.count("explains") == 2
     assert "of the variation of throughput" in page.answer
     assert "of the variation of rate" in page.answer
-    analysis = made.analyses_of(results)["rate"]
+    analysis = examples.analyses_of(results)["rate"]
     assert headline(results, analysis, scale_of(results, "rate")).count("explains") == 1
 
 
 def test_sections_of_two_experiments_on_one_page_have_anchors_of_their_own() -> None:
-    results = made.paper()
-    analyses = made.analyses_of(results)
+    results = examples.paper()
+    analyses = examples.analyses_of(results)
     first = experiment_sections(results, analyses, prefix="With queue manager")
     second = experiment_sections(results, analyses)
     anchors = [one.anchor for one in (*first, *second)]
@@ -347,7 +343,7 @@ def test_sections_of_two_experiments_on_one_page_have_anchors_of_their_own() -> 
     "kind", ["full", "fractional", "multilevel", "central_composite", "latin_hypercube", "sobol", "listed"]
 )
 def test_every_design_is_described_with_its_number_of_combinations(kind: str) -> None:
-    experiment = made.experiment(kind=kind, generators=("C=AB",) if kind == "fractional" else ())
+    experiment = examples.experiment(kind=kind, generators=("C=AB",) if kind == "fractional" else ())
     assert "8" in design_said(experiment)
     assert "seed of its own" in design_said(replace(experiment, design=replace(experiment.design, replications=3)))
 
@@ -369,8 +365,8 @@ def test_a_response_is_written_in_the_unit_that_its_path_ends_with(path: str, un
 
 
 def test_the_files_are_the_page_and_a_picture_of_each_kind(tmp_path: Path) -> None:
-    results = made.paper()
-    write_experiment(results, made.analyses_of(results), tmp_path / "deep" / "out")
+    results = examples.paper()
+    write_experiment(results, examples.analyses_of(results), tmp_path / "deep" / "out")
     out = tmp_path / "deep" / "out"
     assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     names = {path.stem for path in (out / "figures").glob("*.svg")}
