@@ -12,7 +12,7 @@ from routecast.cli.run import run
 from routecast.errors import FileProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.experiment.analysis import analyse
-from routecast.experiment.answer import missing_entries, only_trials_know, response_problem
+from routecast.experiment.answer import missing_entries, response_problem, unchecked_responses
 from routecast.experiment.file import parse_experiment
 from routecast.experiment.model import Experiment
 from routecast.experiment.run import run_experiment
@@ -196,8 +196,8 @@ def test_on_a_wire_only_a_trial_can_know() -> None:
     """
     experiment = parse_experiment(text)
     assert missing_entries(experiment) == ()
-    assert only_trials_know(experiment) == ("drops[place unknown]",)
-    assert only_trials_know(read("drops[core 0]")) == ()
+    assert unchecked_responses(experiment) == ("drops[place unknown]",)
+    assert unchecked_responses(read("drops[core 0]")) == ()
     # What a measured trial never has is told at once, whatever the entry.
     for of in ("flow[0].loss_ratio", "interval[forwarded_pps][0]", "task[x].busy_ratio"):
         assert "measure does not answer it" in response_problem(of, "measure")

@@ -65,7 +65,7 @@ def test_bars_are_the_shares_and_add_up_with_the_errors() -> None:
     assert sum(bar.ratio for bar in bars) == pytest.approx(1.0)
     assert [bar.ratio for bar in bars[:-1]] == sorted((bar.ratio for bar in bars[:-1]), reverse=True)
     assert bars[-1].label == "errors (noise)"
-    assert "99." in bars[2].said or "100.0" in bars[2].said
+    assert "99." in bars[2].text or "100.0" in bars[2].text
 
 
 def test_main_effects_stand_where_the_means_of_the_levels_are_on_one_scale_for_all() -> None:

@@ -15,8 +15,15 @@ import pytest
 
 from routecast.experiment.model import Response, Results
 from routecast.experiment.views import experiment_page, experiment_sections, write_experiment
-from routecast.experiment.views._pictures import interaction_panels, main_effect_panels
-from routecast.experiment.views._words import answer_said, design_said, headline, scale_of, surface_said, unit_of
+from routecast.experiment.views.pictures import interaction_panels, main_effect_panels
+from routecast.experiment.views.words import (
+    describe_answer,
+    describe_design,
+    describe_surface,
+    headline,
+    scale_of,
+    unit_of,
+)
 from routecast.show.figures import Line
 from routecast.show.page import Page, render_page
 
@@ -46,7 +53,7 @@ def text_of(results: Results) -> str:
 
 
 def said(results: Results, response: str = "throughput") -> str:
-    return answer_said(results, examples.analyses_of(results)[response], scale_of(results, response))
+    return describe_answer(results, examples.analyses_of(results)[response], scale_of(results, response))
 
 
 class Balance(HTMLParser):
@@ -140,9 +147,9 @@ def test_a_surface_that_dips_below_zero_where_no_answer_is_says_so() -> None:
     assert flat is not None
     assert flat.is_inside
     assert flat.response < 0.0
-    text = surface_said(steep.experiment, analysis, scale_of(steep, "throughput"))
+    text = describe_surface(steep.experiment, analysis, scale_of(steep, "throughput"))
     assert "No run answers below zero" in text
-    assert "The middle was run" in design_said(results.experiment)
+    assert "The middle was run" in describe_design(results.experiment)
 
 
 def test_a_surface_that_tops_every_run_says_that_no_run_goes_so_far() -> None:
@@ -158,7 +165,7 @@ def test_a_surface_that_tops_every_run_says_that_no_run_goes_so_far() -> None:
     answered = [value for cell in analysis.cells for value in cell.values]
     assert flat.kind == "maximum"
     assert flat.response > max(answered) + 0.05 * (max(answered) - min(answered))
-    text = surface_said(saturates.experiment, analysis, scale_of(saturates, "throughput"))
+    text = describe_surface(saturates.experiment, analysis, scale_of(saturates, "throughput"))
     assert "No run goes so far (the highest run has" in text
 
 
@@ -344,8 +351,8 @@ def test_sections_of_two_experiments_on_one_page_have_anchors_of_their_own() -> 
 )
 def test_every_design_is_described_with_its_number_of_combinations(kind: str) -> None:
     experiment = examples.experiment(kind=kind, generators=("C=AB",) if kind == "fractional" else ())
-    assert "8" in design_said(experiment)
-    assert "seed of its own" in design_said(replace(experiment, design=replace(experiment.design, replications=3)))
+    assert "8" in describe_design(experiment)
+    assert "seed of its own" in describe_design(replace(experiment, design=replace(experiment.design, replications=3)))
 
 
 @pytest.mark.parametrize(

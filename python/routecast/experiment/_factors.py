@@ -10,6 +10,9 @@ from routecast.experiment.model import Factor, Level, Plain
 from routecast.quantity.amount import amount_of, between
 from routecast.quantity.toml_file import shown
 
+__all__ = ["coded_of", "label_for", "label_of", "level_at", "lowest_number", "settled"]
+
+
 _SHORT = 40
 _SAME = 1e-9
 _FURTHEST = 100.0
@@ -50,7 +53,7 @@ def settled(factor: Factor, coded: float) -> float:
     return level_at(factor, coded).coded if factor.is_whole else coded
 
 
-def lowest_of(factor: Factor, coded: float) -> float:
+def lowest_number(factor: Factor, coded: float) -> float:
     """Return the number that a quantity has at a coded level, in whatever unit; the lowest of several paths."""
     amounts = [amount_of(value) for value in level_at(factor, coded).overrides.values()]
     return min(amount.number for amount in amounts if amount is not None)
@@ -77,6 +80,16 @@ def coded_of(factor: Factor, value: object) -> float:
         raise ValueError(f"got {shown(value)}: lies too far from the levels {ends}")
     known = ", ".join(f'"{level.label}"' for level in factor.levels)
     raise ValueError(f"got {shown(value)}: levels are {known}")
+
+
+def label_of(factor: Factor, coded: float) -> str:
+    """Return the label of a level, or of a value between levels."""
+    for level in factor.levels:
+        if abs(level.coded - coded) < _SAME:
+            return level.label
+    if factor.is_quantity and all(level.overrides for level in factor.levels):
+        return level_at(factor, coded).label
+    return f"{coded:+.3g}"
 
 
 def label_for(value: object) -> str:

@@ -21,19 +21,24 @@ from routecast.experiment._factors import level_at
 from routecast.experiment.model import Experiment, Level, Plain, Run
 from routecast.quantity.bounded_file import open_file
 
+__all__ = ["documents", "levels_of_row", "runs_of", "wire_order", "wire_positions"]
+
 
 def wire_order(seed: int, count: int) -> list[int]:
-    """Return the positions of ``count`` runs in the order in which they are made.
+    """Return the positions of an experiment's ``count`` runs in the order in which they go over the wire.
 
-    The order in which the runs of an experiment go over the wire.
-
-    What drifts meanwhile must not look like a factor, so the order is random (Montgomery, Design and Analysis of
-    Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed: the analysis knows which run came after
-    which.
-
-    ``seed``: of the experiment.
+    A drift of the machine must not look like a factor, so the order is random (Montgomery, Design and Analysis of
+    Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed, so that the analysis knows it.
     """
     return Random(seed).sample(range(count), count)
+
+
+def wire_positions(seed: int, count: int) -> list[int]:
+    """Return for each run when it goes over the wire: 0 is the first; the inverse of :func:`wire_order`."""
+    positions = [0] * count
+    for when, run in enumerate(wire_order(seed, count)):
+        positions[run] = when
+    return positions
 
 
 _FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
@@ -66,7 +71,7 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
         varied = vary(document, _overrides(levels.of(row)), table=fields)
         body = head.copy()
         body.update(_text(varied))
-        for digest in _files_named(varied, folder):
+        for digest in _file_digests(varied, folder):
             body.update(digest)
         for replication in range(experiment.design.replications):
             seed = _seed(experiment, row, replication) if is_random else experiment.seed
@@ -132,9 +137,9 @@ class _LevelsByRow:
 
 def _fields(experiment: Experiment) -> Any:
     if experiment.evaluator == "measure":
-        from routecast.experiment.answer import bed_table
+        from routecast.experiment.answer import testbed_table
 
-        return bed_table(experiment.document)
+        return testbed_table(experiment.document)
     from routecast.router.files import router_table
 
     return router_table(experiment.document)
@@ -152,7 +157,7 @@ def _text(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
 
 
-def _files_named(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
+def _file_digests(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
     """Yield the hash of each file that a document names (a trace of arrivals, say): its content decides the answer."""
     for text in _texts(document):
         if _FILE_NAME.fullmatch(text):

@@ -51,22 +51,22 @@ __all__ = [
     "SOLVED",
     "Course",
     "answer",
-    "bed_document",
-    "bed_table",
     "built",
     "course_of",
-    "drop_places",
     "entries_of",
-    "get_ready",
+    "import_evaluator",
     "is_among",
+    "loss_points",
+    "mean_until",
     "measured",
     "missing_entries",
     "needs_flows",
-    "only_trials_know",
     "read_response",
     "reading_problem",
     "response_problem",
-    "said_at",
+    "testbed_document",
+    "testbed_table",
+    "unchecked_responses",
     "unknown_options",
 ]
 
@@ -79,7 +79,7 @@ _NAMED = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]"
 _STEP = re.compile(rf"([A-Za-z_][A-Za-z0-9_]*)((?:{_NAMED})*)(\.|$)")
 _ENTRY = re.compile(_NAMED)
 _SHORT = {"resource": "resources", "flow": "flows", "task": "activity", "drops": "drops_pps"}
-_UNKNOWN_TO: Mapping[EvaluatorKind, tuple[str, ...]] = {
+_UNANSWERED_BY: Mapping[EvaluatorKind, tuple[str, ...]] = {
     "solve": (
         "offered_frames",
         "forwarded_frames",
@@ -135,7 +135,7 @@ def response_problem(of: str, evaluator: EvaluatorKind) -> str:
         return f"has parts: add one of {', '.join(_fields(here))}"
     if not _is_number(here):
         return "is no number"
-    if steps[0][0] in _UNKNOWN_TO[evaluator]:
+    if steps[0][0] in _UNANSWERED_BY[evaluator]:
         return f"{evaluator} does not answer it: choose another response, or another evaluator"
     return ""
 
@@ -153,7 +153,7 @@ def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, durat
     return ""
 
 
-def said_at(trial: Trial, of: str, at_s: float) -> float:
+def mean_until(trial: Trial, of: str, at_s: float) -> float:
     """Return what one look at an instant would have said of a rate: its mean since the start of the trial.
 
     ``trial``: with rates over time, none of them cut off; ``of``: ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
@@ -194,7 +194,7 @@ def read_response(trial: Trial, of: str) -> float:
     here: object = trial
     for key, entries in _steps(of):
         here = getattr(here, key, None)
-        if key == "drops_pps" and len(entries) == 1 and entries[0] in drop_places(trial):
+        if key == "drops_pps" and len(entries) == 1 and entries[0] in loss_points(trial):
             # Trials list places that lose frames; the others lose none.
             return trial.drops_pps.get(entries[0], 0.0)
         for entry in entries:
@@ -224,7 +224,7 @@ def is_among(entry: str, names: Sequence[str]) -> bool:
     return entry in names or (entry.isascii() and entry.isdecimal() and int(entry) < len(names))
 
 
-def drop_places(trial: Trial) -> tuple[str, ...]:
+def loss_points(trial: Trial) -> tuple[str, ...]:
     """Return where a model can lose frames, whether it does or not: task units and outgoing links; none of a wire."""
     links = [
         resource.name for resource in trial.resources if resource.kind == "link" and resource.name.endswith(" out")
@@ -289,7 +289,7 @@ def _is_number(kind: object) -> bool:
     return bool({int, float} & {member for member in _members(kind) if isinstance(member, type)})
 
 
-def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def testbed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return what a test bed file says, with the load as one more table.
 
     ``source``: ``"namespaces"``, the name of a file in ``folder``, or what such a file says; ``load``: the table
@@ -305,7 +305,7 @@ def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folde
     return {**parse_toml(read_text(path, kind="test bed"), str(path)), "load": dict(load)}
 
 
-def bed_table(document: Mapping[str, Any]) -> type[BaseModel]:
+def testbed_table(document: Mapping[str, Any]) -> type[BaseModel]:
     """Return what a test bed document may say, the load included.
 
     Raises FileProblem: the document does not say its kind.
@@ -415,7 +415,7 @@ _OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
 """Responses that settle with the queues: later than the rate."""
 
 
-def get_ready(evaluator: EvaluatorKind) -> None:
+def import_evaluator(evaluator: EvaluatorKind) -> None:
     """Import what runs take most of their first time for; workers can do it before there are runs."""
     import routecast.router.files
     from routecast.quantity import parse_duration_s
@@ -536,7 +536,7 @@ def _read(run: Run, trial: Trial) -> Answer:
     def read(response: Response) -> float:
         if response.read_at_s is None:
             return read_response(trial, response.of)
-        return said_at(whole, response.of, response.read_at_s)
+        return mean_until(whole, response.of, response.read_at_s)
 
     values, problem = _each(run, read)
     return Answer(key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(trial))
@@ -577,7 +577,7 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
     """Return the responses that name an entry which none of the runs has, with the nearest names.
 
     An entry that only some of the runs have is none of them; a run whose router cannot be built says so itself. What
-    only a trial can tell (:func:`only_trials_know`) is not looked at.
+    only a trial can tell (:func:`unchecked_responses`) is not looked at.
     """
     wanted = _with_entries(experiment)
     if not wanted or experiment.evaluator == "measure":
@@ -617,7 +617,7 @@ def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
     )
 
 
-def only_trials_know(experiment: Experiment) -> tuple[str, ...]:
+def unchecked_responses(experiment: Experiment) -> tuple[str, ...]:
     """Return the responses (their paths) whose entries nothing but a trial can tell: all of them on a wire."""
     if experiment.evaluator != "measure":
         return ()
@@ -662,7 +662,7 @@ def _solved(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping
         "resources": {resource.name: () for resource in trial.resources},
         "activity": {activity.name: () for activity in trial.activity},
         "queue_frames": dict.fromkeys(trial.queue_frames, ()),
-        "drops_pps": dict.fromkeys(drop_places(trial), ()),
+        "drops_pps": dict.fromkeys(loss_points(trial), ()),
         "energy_j": {pool: tuple(states) for pool, states in trial.energy_j.items()},
     }
 

@@ -65,7 +65,7 @@ def experiment(
     """
     from routecast.errors import QuantityProblem
     from routecast.evaluate.result_folder import check_folder
-    from routecast.experiment.answer import only_trials_know
+    from routecast.experiment.answer import unchecked_responses
     from routecast.experiment.file import read_experiment
     from routecast.experiment.sweep import Shard
 
@@ -76,7 +76,7 @@ def experiment(
     if design_only:
         _print_plan(definition, as_json=as_json)
         return
-    for of in only_trials_know(definition):
+    for of in unchecked_responses(definition):
         remark(f"{of}: whether the wire has this entry only its trials can tell")
     folder = out or Path(definition.name)
     check_folder(folder, "experiment", definition.name)

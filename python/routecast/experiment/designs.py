@@ -65,10 +65,10 @@ __all__ = [
     "letters_of",
     "masks_up_to",
     "multilevel",
-    "on_levels",
     "parse_word",
     "plackett_burman",
     "rotatable_alpha",
+    "snap_to_levels",
     "sobol",
     "spelled",
     "standard_fraction",
@@ -112,7 +112,7 @@ def sobol(factors: int, points: int, *, seed: int) -> tuple[tuple[float, ...], .
     return _coded(sampler.random_base2(points.bit_length() - 1).tolist())
 
 
-def on_levels(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
+def snap_to_levels(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
     """Put the coordinates of factors that are no quantities on their levels, each level having an equal interval."""
     return tuple(
         tuple(

@@ -21,11 +21,11 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.experiment._factors import coded_of, label_for, level_at, lowest_of, settled
 from routecast.experiment.answer import (
-    bed_document,
-    bed_table,
     missing_entries,
     reading_problem,
     response_problem,
+    testbed_document,
+    testbed_table,
     unknown_options,
 )
 from routecast.experiment.designs import (
@@ -36,11 +36,12 @@ from routecast.experiment.designs import (
     latin_hypercube,
     letters_of,
     multilevel,
-    on_levels,
     plackett_burman,
+    snap_to_levels,
     sobol,
     standard_fraction,
 )
+from routecast.experiment.factors import coded_of, label_for, level_at, lowest_number, settled
 from routecast.experiment.model import Design, DesignKind, Experiment, Factor, Level, Plain, Response
 from routecast.quantity.amount import Amount, amount_of, coded_levels
 from routecast.quantity.bounded_file import read_text
@@ -208,7 +209,7 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         for key, kinds in _SETTINGS.items()
         if key in table.model_fields_set and table.kind not in kinds
     ]
-    problems += _wrong_factors(table, factors)
+    problems += _factor_problems(table, factors)
     if problems:
         raise ModelProblem("design", problems)
     generators: tuple[str, ...] = ()
@@ -231,7 +232,7 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         rows = central_composite(
             corners.coded if corners else full(len(factors)), shape=table.shape, centre_points=table.centre_points
         )
-        beyond = _impossible(rows, factors)
+        beyond = _nonpositive_axial_points(rows, factors)
         if beyond:
             raise ModelProblem("design", beyond)
     elif table.kind == "plackett_burman":
@@ -244,7 +245,7 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
             rows = sobol(len(factors), points, seed=seed)
         else:
             rows = latin_hypercube(len(factors), points, seed=seed, spread=table.spread)
-        rows = on_levels(rows, factors)
+        rows = snap_to_levels(rows, factors)
     _limit(len(rows) * table.replications)
     if any(factor.is_whole for factor in factors):
         rows = tuple(tuple(settled(factor, at) for factor, at in zip(factors, row, strict=True)) for row in rows)
@@ -268,7 +269,7 @@ def _limit(runs: int) -> None:
         raise ModelProblem("design", [Problem("kind", what)])
 
 
-def _wrong_factors(table: DesignTable, factors: Sequence[Factor]) -> list[Problem]:
+def _factor_problems(table: DesignTable, factors: Sequence[Factor]) -> list[Problem]:
     problems = []
     if table.kind in {"full", "fractional", "plackett_burman"}:
         problems += [
@@ -307,13 +308,13 @@ def _fraction(table: DesignTable, factors: Sequence[Factor]) -> Fraction:
     return standard_fraction(letters, runs=table.runs, resolution=table.resolution)
 
 
-def _impossible(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> list[Problem]:
+def _nonpositive_axial_points(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> list[Problem]:
     """Tell of axial points beyond the levels where a quantity that is positive would be none any more."""
     problems = []
     for number, factor in enumerate(factors):
-        least = min(lowest_of(factor, level.coded) for level in factor.levels)
+        least = min(lowest_number(factor, level.coded) for level in factor.levels)
         for coded in (min(row[number] for row in rows), max(row[number] for row in rows)):
-            value = lowest_of(factor, coded)
+            value = lowest_number(factor, coded)
             if value < 0.0 <= least or value <= 0.0 < least:
                 label = level_at(factor, coded).label
                 what = (
@@ -574,7 +575,7 @@ def experiment_of(
     from routecast.router.variants import vary
 
     problems: list[Problem] = []
-    fields = bed_table(document) if table.evaluator == "measure" else router_table(document, subject)
+    fields = testbed_table(document) if table.evaluator == "measure" else router_table(document, subject)
     kind = "test bed file" if table.evaluator == "measure" else "router file"
     try:
         document = vary(document, table.overrides, subject=kind, table=fields)
@@ -589,9 +590,9 @@ def experiment_of(
             problems += wrong.problems
             continue
         factors.append(factor)
-        problems += _wrong_paths(factor, document, fields, place, kind)
-    problems += _reading_contradictions(table, factors)
-    problems += _no_load(document, factors, problems)
+        problems += _path_problems(factor, document, fields, place, kind)
+    problems += _table_problems(table, factors)
+    problems += _load_problems(document, factors, problems)
     design = None
     if len(factors) == len(table.factor):
         try:
@@ -660,7 +661,7 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
         except FileProblem as wrong:
             placed = [Problem(f"load.{problem.place}", problem.message) for problem in wrong.problems]
             raise FileProblem(subject, placed) from wrong
-        return bed_document(source, table.load, folder), folder
+        return testbed_document(source, table.load, folder), folder
     if isinstance(source, dict):
         return source, folder
     path = folder / source
@@ -675,7 +676,7 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
     return parse_toml(read_text(path, kind="router file"), str(path)), path.parent
 
 
-def _wrong_paths(
+def _path_problems(
     factor: Factor, document: Mapping[str, Any], fields: type[BaseModel], place: str, kind: str
 ) -> list[Problem]:
     """Try each level of a factor on the document: paths that lead nowhere, with the nearest names."""
@@ -699,7 +700,7 @@ def _wrong_paths(
     return list(faults.values())
 
 
-def _reading_contradictions(table: ExperimentTable, factors: Sequence[Factor]) -> list[Problem]:
+def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[Problem]:
     problems = []
     if len(table.factor) > _MOST_FACTORS:
         problems.append(Problem("factor", f"has {len(table.factor)} entries: at most {_MOST_FACTORS} have letters"))
@@ -739,7 +740,9 @@ def _reading_contradictions(table: ExperimentTable, factors: Sequence[Factor]) -
     return problems
 
 
-def _no_load(document: Mapping[str, Any], factors: Sequence[Factor], problems: Sequence[Problem]) -> list[Problem]:
+def _load_problems(
+    document: Mapping[str, Any], factors: Sequence[Factor], problems: Sequence[Problem]
+) -> list[Problem]:
     if "load" in document or problems:
         return []
     if any(path.split(".")[0] == "load" for factor in factors for path in factor.levels[0].overrides):

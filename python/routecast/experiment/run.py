@@ -22,8 +22,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.evaluate.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.evaluate.plain import plain
 from routecast.evaluate.result_folder import versions
-from routecast.experiment._runs import levels_of_row, runs_of, wire_order
-from routecast.experiment.answer import answer, get_ready
+from routecast.experiment.answer import answer, import_evaluator
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Experiment, Results, Run
 from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AUTO", "design_json", "join_experiment", "run_experiment", "summary_json", "write_table"]
 
-MOST_RUNS_TOLD = 1000
+MOST_RUNS_LISTED = 1000
 """Of more runs the summary says nothing one by one: the table of results does."""
 
 _RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottleneck", "key")
@@ -114,7 +113,7 @@ def summary_json(results: Results, analyses: Mapping[str, Analysis], *, command:
 
 def _analysis_json(analysis: Analysis, runs: int) -> object:
     """Return an analysis as plain data; of very many runs without what it says of single ones."""
-    if runs <= MOST_RUNS_TOLD:
+    if runs <= MOST_RUNS_LISTED:
         return analysis.to_json()
     document = replace(analysis, cells=()).to_json()
     if not isinstance(document, dict):
@@ -172,7 +171,7 @@ def run_experiment(
             raise FileProblem(experiment.name, [Problem("--executor", what)])
         where, workers = "threads", 1
     with open_executor(where, _needed(workers, count)) as crew:
-        crew.prepare(partial(get_ready, experiment.evaluator))
+        crew.prepare(partial(import_evaluator, experiment.evaluator))
         runs = runs_of(experiment)
         mine = runs if shard is None else shard.of(runs)
         there = answers_on_disk(out) if out is not None and out.is_dir() else {}

@@ -43,7 +43,7 @@ __all__ = [
     "answer_of",
     "answers_on_disk",
     "join",
-    "open_book",
+    "open_answers",
     "remaining",
     "row_of",
     "sweep",
@@ -221,10 +221,10 @@ def _remedy(runs: Sequence[Run], missing: Sequence[Run], counts: set[int]) -> st
     return f"start these again with the same folder: --shard {', '.join(wanted)}; or run all without --shard"
 
 
-LOOKS_BACK_S = 60.0
+WINDOW_S = 60.0
 """Runs of a design differ, as does what else the machine does: what is long past tells little."""
 
-TELLS_AFTER_S = 2.0
+ESTIMATES_AFTER_S = 2.0
 """Before, the start of the workers would be taken for the pace."""
 
 
@@ -252,10 +252,10 @@ class Pace:
         """
         now = self._clock()
         self._past.append((now, done))
-        while len(self._past) > 2 and now - self._past[1][0] > LOOKS_BACK_S:
+        while len(self._past) > 2 and now - self._past[1][0] > WINDOW_S:
             self._past.popleft()
         then, before = self._past[0]
-        if now - then < TELLS_AFTER_S or done == before:
+        if now - then < ESTIMATES_AFTER_S or done == before:
             return None
         return (total - done) * (now - then) / (done - before)
 
@@ -308,20 +308,20 @@ class Book:
         self._answers[run.key] = answer
         if self._ledger is not None:
             self._unwritten_since = self._unwritten_since or time.monotonic()
-            with _told_if_full(self._folder):
+            with _raise_if_full(self._folder):
                 self._ledger.add(row_of(run, answer))
 
     def keep_up(self) -> None:
         """Write what has waited long enough; to be called several times a second."""
         since = self._unwritten_since
         if self._ledger is not None and since is not None and time.monotonic() - since >= WRITES_AFTER_S:
-            with _told_if_full(self._folder):
+            with _raise_if_full(self._folder):
                 self._ledger.flush()
             self._unwritten_since = None
 
 
 @contextmanager
-def open_book(out: Path | None, table: str) -> Iterator[Book]:
+def open_answers(out: Path | None, table: str) -> Iterator[Book]:
     """Open the answers of a folder; leaving, in whatever way, writes all that came in.
 
     ``out``: made if missing; without a folder answers are kept in memory; ``table``: stem of the table that is written.
@@ -332,7 +332,7 @@ def open_book(out: Path | None, table: str) -> Iterator[Book]:
         yield Book({})
         return
     with ExitStack() as stack:
-        with _told_if_full(out):
+        with _raise_if_full(out):
             out.mkdir(parents=True, exist_ok=True)
             stack.enter_context(_alone(out, table))
             ledger = Ledger(out, COLUMNS, table=table, summary=None)
@@ -341,12 +341,12 @@ def open_book(out: Path | None, table: str) -> Iterator[Book]:
 
 
 def _close(ledger: Ledger, out: Path) -> None:
-    with _told_if_full(out):
+    with _raise_if_full(out):
         ledger.__exit__(None, None, None)
 
 
 @contextmanager
-def _told_if_full(out: Path | None) -> Iterator[None]:
+def _raise_if_full(out: Path | None) -> Iterator[None]:
     import polars
 
     try:
@@ -451,7 +451,7 @@ def sweep(
         Whatever ``answer`` raises, with a note that names the run.
     """
     mine = tuple(runs) if shard is None else shard.of(runs)
-    with open_book(out, WHOLE if shard is None else shard.table) as book:
+    with open_answers(out, WHOLE if shard is None else shard.table) as book:
         once = {run.key: run for run in mine}
         missing = [run for key, run in once.items() if key not in book]
         if missing:

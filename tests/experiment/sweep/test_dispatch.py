@@ -24,7 +24,7 @@ from routecast.evaluate import ledger as ledger_module
 from routecast.evaluate.executor import check_executor, chosen_executor, open_executor, stop_if_ended
 from routecast.experiment import sweep as sweep_module
 from routecast.experiment.model import Answer, Run
-from routecast.experiment.sweep import Pace, answers_on_disk, open_book, remaining, sweep
+from routecast.experiment.sweep import Pace, answers_on_disk, open_answers, remaining, sweep
 
 
 class Inline(Executor):
@@ -247,7 +247,7 @@ def test_an_answer_is_written_though_nothing_comes_after_it(monkeypatch: pytest.
     now = [100.0]
     monkeypatch.setattr(sweep_module.time, "monotonic", lambda: now[0])
     run = sweep_runs.runs_of(1)[0]
-    with open_book(tmp_path, "runs") as book:
+    with open_answers(tmp_path, "runs") as book:
         book.add(run, sweep_runs.waits(run))
         book.keep_up()
         assert answers_on_disk(tmp_path) == {}
@@ -263,7 +263,7 @@ def test_a_long_sweep_does_not_fill_its_folder_with_small_files(
     monkeypatch.setattr(sweep_module, "WRITES_AFTER_S", 0.0)
     runs = sweep_runs.runs_of(23)
     most = 0
-    with open_book(tmp_path, "runs") as book:
+    with open_answers(tmp_path, "runs") as book:
         for count, run in enumerate(runs, start=1):
             book.add(run, sweep_runs.waits(run))
             book.keep_up()
@@ -273,12 +273,12 @@ def test_a_long_sweep_does_not_fill_its_folder_with_small_files(
 
 
 def test_two_sweeps_do_not_write_one_table(tmp_path: Path) -> None:
-    with open_book(tmp_path, "runs"):
-        with pytest.raises(EnvironmentProblem, match="another process"), open_book(tmp_path, "runs"):
+    with open_answers(tmp_path, "runs"):
+        with pytest.raises(EnvironmentProblem, match="another process"), open_answers(tmp_path, "runs"):
             pass
-        with open_book(tmp_path, "runs.1-of-2"):
+        with open_answers(tmp_path, "runs.1-of-2"):
             pass
-    with open_book(tmp_path, "runs"):
+    with open_answers(tmp_path, "runs"):
         pass
     assert list(tmp_path.iterdir()) == []
 

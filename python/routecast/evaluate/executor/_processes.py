@@ -145,7 +145,7 @@ class Processes(Workers):
 
     def __init__(self, workers: int | None = None) -> None:
         self._count = workers or cores()
-        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="process", initializer=_be_deaf)
+        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="process", initializer=_block_ctrl_c)
         self._of_thread = threading.local()
         self._lock = threading.Lock()
         self._processes: set[WorkerProcess] = set()
@@ -258,7 +258,7 @@ def shared_out(
         yield {submit(call): key for key, call in calls.items()}
 
 
-def _be_deaf() -> None:
+def _block_ctrl_c() -> None:
     """Let processes that this thread starts inherit that SIGINT is blocked, even while they are still importing.
 
     A terminal sends Ctrl-C to all processes of a command: the optimiser would take it for a wish to stop early.

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.experiment.analysis._observations import label_of
 from routecast.experiment.analysis.outcome import AnovaRow, Effect, Lenth, LevelEffect, Mean, Means
+from routecast.experiment.factors import label_of
 from routecast.experiment.model import Factor
 from routecast.quantity.schema import field, value
 
@@ -36,6 +36,27 @@ if TYPE_CHECKING:
     from routecast.experiment.model import DesignKind
 
     Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = [
+    "Choice",
+    "Estimable",
+    "Fit",
+    "Term",
+    "anova_table",
+    "centre_rows",
+    "choose_terms",
+    "effects_of",
+    "estimable_terms",
+    "factorial_terms",
+    "fit_columns",
+    "is_sample_design",
+    "lenth",
+    "mark_exact",
+    "means_of",
+    "negligible_ss",
+    "polynomial_terms",
+    "pure_error",
+]
 
 CURVATURE = "curvature"
 _MOST_TERMS = 5000
@@ -353,7 +374,7 @@ class Choice:
     pooled: str = field("What was left out on purpose, to be taken as noise; '' where nothing was", default="")
 
 
-def is_sampled(kind: DesignKind, seen: Observations) -> bool:
+def is_sample_design(kind: DesignKind, seen: Observations) -> bool:
     """Whether the points of the design are a sample of ranges, not combinations of levels."""
     if kind in {"latin_hypercube", "sobol"}:
         return True
@@ -370,7 +391,7 @@ def choose_terms(kind: DesignKind, seen: Observations, order: int | None) -> Cho
     factorial design of many levels without replications keeps the highest interactions as its errors (Jain, sec. 21.1),
     and a sample has squares and pairs only where it has two runs for each term.
     """
-    if kind == "central_composite" or is_sampled(kind, seen):
+    if kind == "central_composite" or is_sample_design(kind, seen):
         return _polynomial(kind, seen, order)
     highest = len(seen.factors) if order is None else min(order, len(seen.factors))
     estimable = _factorial(seen, highest)
@@ -632,7 +653,7 @@ def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
     return (ss if ss > negligible_ss(y) else 0.0), len(y) - len(counts)
 
 
-def told_from_noise(fit: Fit, points: Floats, y: Floats) -> Fit:
+def mark_exact(fit: Fit, points: Floats, y: Floats) -> Fit:
     """Return the fit, called exact where repeated runs all agreed: then nothing that it leaves over is noise.
 
     A simulation of frames at a constant rate answers the same for every seed. What a polynomial misses of it is no

@@ -10,6 +10,7 @@ import numpy as np
 from routecast.experiment._factors import level_at
 from routecast.experiment._runs import wire_order
 from routecast.experiment.analysis.outcome import Missing
+from routecast.experiment.factors import label_of
 from routecast.experiment.model import Factor, Results
 from routecast.quantity.schema import field, value
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Integers: TypeAlias = NDArray[np.intp]
 
-_SAME_LEVEL = 1e-9
+__all__ = ["Observations", "observe"]
+
 _SQUARABLE = 1e60
 """Variances of squares take fourth powers."""
 
@@ -62,16 +64,6 @@ class Observations:
     def row_labels(self, row: int) -> tuple[str, ...]:
         """Return the labels of the levels of a combination."""
         return _row_labels(self.factors, self.design, row)
-
-
-def label_of(factor: Factor, coded: float) -> str:
-    """Return the label of a level, or of a value between levels."""
-    for level in factor.levels:
-        if abs(level.coded - coded) < _SAME_LEVEL:
-            return level.label
-    if factor.is_quantity and all(level.overrides for level in factor.levels):
-        return level_at(factor, coded).label
-    return f"{coded:+.3g}"
 
 
 def observe(results: Results, response: str) -> Observations:

@@ -25,15 +25,14 @@ from routecast.experiment.analysis._linear_model import (
     effects_of,
     estimable_terms,
     fit_columns,
-    is_sampled,
+    is_sample_design,
     lenth,
+    mark_exact,
     means_of,
     polynomial_terms,
     pure_error,
-    told_from_noise,
 )
-from routecast.experiment.analysis._observations import Observations, label_of, observe
-from routecast.experiment.analysis._screening import screen_factorial, screen_sample
+from routecast.experiment.analysis.observations import Observations, observe
 from routecast.experiment.analysis.outcome import (
     Analysis,
     Cell,
@@ -44,6 +43,8 @@ from routecast.experiment.analysis.outcome import (
     Surface,
     SurfaceTerm,
 )
+from routecast.experiment.analysis.screening import screen_factorial, screen_sample
+from routecast.experiment.factors import label_of
 from routecast.experiment.model import DesignKind, Results
 from routecast.quantity.schema import field, value
 
@@ -171,7 +172,7 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
         return None
     points = seen.design[seen.rows]
     columns = [term.columns[seen.rows] for term in terms]
-    fit = told_from_noise(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
+    fit = mark_exact(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
     if fit.sst == 0:
         return None
     letters = tuple(factor.letter for factor in seen.factors)
@@ -342,7 +343,7 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
     choice = choose_terms(results.experiment.design.kind, seen, order)
     columns = [term.columns[seen.rows] for term in choice.estimable.terms]
     points = seen.design[seen.rows]
-    fit = told_from_noise(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
+    fit = mark_exact(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
     single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
     margins = (
         lenth(single, confidence)
@@ -377,7 +378,7 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
         residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
         cells=_cells(seen, choice, fit, confidence),
         means=means_of(
-            seen, fit.s_e, fit.error_df, confidence, is_sample=is_sampled(results.experiment.design.kind, seen)
+            seen, fit.s_e, fit.error_df, confidence, is_sample=is_sample_design(results.experiment.design.kind, seen)
         ),
         surface=_surface(seen, choice, confidence),
         screening=_screening(results.experiment.design.kind, seen, choice, effects, confidence),
@@ -410,7 +411,7 @@ def screen(results: Results, response: str, *, confidence: float = 0.95, seed: i
         There is no such response.
     """
     seen = observe(results, response)
-    if is_sampled(results.experiment.design.kind, seen):
+    if is_sample_design(results.experiment.design.kind, seen):
         return screen_sample(seen, confidence=confidence, seed=seed)
     return analyse(results, response, confidence=confidence).screening
 
@@ -480,7 +481,7 @@ def _surface(seen: Observations, choice: Choice, confidence: float) -> Surface |
 def _screening(
     kind: DesignKind, seen: Observations, choice: Choice, effects: Sequence[Effect], confidence: float
 ) -> Screening | None:
-    if is_sampled(kind, seen):
+    if is_sample_design(kind, seen):
         return screen_sample(seen, confidence=confidence, seed=_BOOTSTRAP_SEED)
     if choice.is_polynomial or not any(effect.share_ratio is not None for effect in effects):
         return None

@@ -234,7 +234,7 @@ class FactCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectationResult:
+class ExpectationCheck:
     """An expectation, and whether the model confirms it."""
 
     SUMMARY: ClassVar = (*("says=expectation.says", "where=expectation.place", "confirmed=holds", "here"),)
@@ -253,7 +253,7 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
     analyses: Mapping[str, Mapping[str, Analysis]]
     courses: tuple[Followed, ...]
     facts: tuple[FactCheck, ...]
-    judged: tuple[ExpectationResult, ...]
+    judged: tuple[ExpectationCheck, ...]
     calculated: tuple[Calculated, ...]
     turned: Mapping[str, Any]
 
@@ -359,7 +359,7 @@ def series(results: Results, response: str, factor: str, at: Mapping[str, str]) 
     return tuple(points)
 
 
-def facts_found(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[FactCheck, ...]:
+def check_facts(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[FactCheck, ...]:
     """Return every stated fact beside what is found."""
     return tuple(FactCheck(fact=fact, found=found(fact, results[fact.experiment])) for fact in study.fact)
 
@@ -375,16 +375,16 @@ def criteria(facts: Sequence[FactCheck]) -> tuple[Criterion, ...]:
     return criteria_of(*criteria)
 
 
-def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[ExpectationResult, ...]:
+def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[ExpectationCheck, ...]:
     """Return every expectation, confirmed or refuted by the model."""
     return tuple(_judged(expectation, results[expectation.experiment]) for expectation in study.expectation)
 
 
-def _judged(expectation: Expectation, results: Results) -> ExpectationResult:
+def _judged(expectation: Expectation, results: Results) -> ExpectationCheck:
     if expectation.kind == "below":
         values = [v for v in cells(results, expectation.response, expectation.at) if not math.isnan(v)]
         most, bound = max(values, default=math.nan), expectation.value or math.inf
-        return ExpectationResult(
+        return ExpectationCheck(
             expectation=expectation,
             holds=most < bound,
             here=f"at most {_said(most, expectation, results)}, {most / bound:.1%} of"
@@ -397,12 +397,12 @@ def _judged(expectation: Expectation, results: Results) -> ExpectationResult:
         and (expectation.start is None or x >= expectation.start)
     ]
     if any(math.isnan(y) for _, y in points) or len(points) < 2:
-        return ExpectationResult(expectation=expectation, holds=False, here="runs without an answer")
+        return ExpectationCheck(expectation=expectation, holds=False, here="runs without an answer")
     if expectation.kind == "linear":
         first_x, first_y = points[0]
         gains = [(x, (y / first_y) / (x / first_x)) for x, y in points[1:]]
         worst_x, worst = max(gains, key=lambda gain: abs(gain[1] - 1.0))
-        return ExpectationResult(
+        return ExpectationCheck(
             expectation=expectation,
             holds=abs(worst - 1.0) <= expectation.within,
             here=f"{worst:.0%} of proportional, at {expectation.factor} = {worst_x:g}",
@@ -410,7 +410,7 @@ def _judged(expectation: Expectation, results: Results) -> ExpectationResult:
     if expectation.kind == "flat":
         values = [y for _, y in points]
         spread = (max(values) - min(values)) / max(values)
-        return ExpectationResult(
+        return ExpectationCheck(
             expectation=expectation,
             holds=spread <= expectation.within,
             here=f"{expectation.response}: {spread:.1%} between the least and the most",
@@ -424,7 +424,7 @@ def _judged(expectation: Expectation, results: Results) -> ExpectationResult:
         else f"never: at most {_said(most, expectation, results)}, {most / bound:.0%} of"
         f" {_said(bound, expectation, results)}"
     )
-    return ExpectationResult(expectation=expectation, holds=reached is not None, here=here)
+    return ExpectationCheck(expectation=expectation, holds=reached is not None, here=here)
 
 
 def _said(value: float, expectation: Expectation, results: Results) -> str:
@@ -455,7 +455,7 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
         name: {response.name: analyse(result, response.name) for response in result.experiment.responses}
         for name, result in results.items()
     }
-    facts = facts_found(study, results)
+    facts = check_facts(study, results)
     courses = tuple(followed(study, over_time, setting, run.folder) for over_time in study.over_time)
     return ExperimentsResult(
         study=study,

@@ -7,7 +7,7 @@ from itertools import product
 
 from routecast.experiment.analysis.outcome import Analysis, Surface
 from routecast.experiment.model import Experiment, Factor
-from routecast.experiment.views._words import Scale, axis_of, is_sample, label_of
+from routecast.experiment.views.words import Scale, axis_of, display_label, is_sample
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.ticks import nice_step
 
@@ -221,7 +221,7 @@ def _lines(x: Sequence[float], y: Sequence[float], heights: Sequence[Sequence[fl
 
 def _fixed(surface: Surface, factors: dict[str, Factor], others: Sequence[float], chosen: tuple[int, int]) -> str:
     rest = [
-        f"{factors[letter].name} {label_of(factors[letter], at)}"
+        f"{factors[letter].name} {display_label(factors[letter], at)}"
         for number, (letter, at) in enumerate(zip(surface.letters, others, strict=True))
         if number not in chosen
     ]
