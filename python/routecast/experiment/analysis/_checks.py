@@ -28,11 +28,11 @@ _FEWEST_ERRORS = 5
 _TOO_LARGE_RATIO = 1e12
 """Beyond this no power but the logarithm is worth a look, and squares of the responses lose their digits."""
 
-_NAMED = {-1.0: "the reciprocal", -0.5: "the reciprocal of the root", 0.0: "the logarithm", 0.5: "the root"}
+_POWERS = {-1.0: "the reciprocal", -0.5: "the reciprocal of the root", 0.0: "the logarithm", 0.5: "the root"}
 _LEADING = 3
 _SHORT_ALIAS = len("+AB")
 """Interactions of two factors are the aliases to worry about; of three and more they are rare (Jain, sec. 19.5)."""
-_WORTH_TELLING = 0.1
+_LARGE_SHARE = 0.1
 _MOST_NAMED = 4
 _GRID = np.linspace(-2.0, 2.0, 81)
 
@@ -40,9 +40,9 @@ _GRID = np.linspace(-2.0, 2.0, 81)
 def transform_advice(
     y: Floats, columns: Sequence[Floats], transform: str, error_df: int, confidence: float
 ) -> list[str]:
-    """Say whether the response should be transformed.
+    """Return advice to transform the response.
 
-    ``y``: as analysed; ``columns``: of the model; ``transform``: what was done already.
+    ``y``: as analysed; ``columns``: of the model; ``transform``: the one that the experiment has.
     """
     if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
         return []
@@ -56,37 +56,34 @@ def transform_advice(
     if error_df >= _FEWEST_ERRORS and ratio < _TOO_LARGE_RATIO:
         best, low, high = box_cox(y, columns, confidence)
         if not low <= 1.0 <= high:
-            power = min(_NAMED, key=lambda named: (not low <= named <= high, abs(named - best)))
+            power = min(_POWERS, key=lambda named: (not low <= named <= high, abs(named - best)))
             if low <= power <= high:
                 advice.append(
-                    f"by the method of Box and Cox the model fits {_NAMED[power]} of the response better than the "
+                    f"by the method of Box and Cox the model fits {_POWERS[power]} of the response better than the "
                     f"response (power {best:.2g}, {confidence:.0%} interval {low:.2g} to {high:.2g})"
                 )
     return advice
 
 
-def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
-    """Say which further runs would tell more.
-
-    ``effects``: the largest first.
-    """
+def run_advice(data: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
+    """Return advice on further runs; ``effects``: the largest first."""
     advice = []
-    if sst > 0 and error_df == 0 and not seen.is_exact and not seen.is_replicated:
+    if sst > 0 and error_df == 0 and not data.is_exact and not data.is_replicated:
         advice.append(
             "run every combination at least twice (replications = 2): only then are there intervals that say what is "
             "noise"
         )
     for effect in effects[:_LEADING]:
         near = [alias for alias in effect.aliases if len(alias) <= _SHORT_ALIAS]
-        if near and (effect.share_ratio or 0.0) >= _WORTH_TELLING:
-            named = ", ".join(alias[1:] for alias in near[:_MOST_NAMED])
+        if near and (effect.share_ratio or 0.0) >= _LARGE_SHARE:
+            aliases = ", ".join(alias[1:] for alias in near[:_MOST_NAMED])
             more = ", …" if len(near) > _MOST_NAMED else ""
-            mend = (
+            remedy = (
                 "give what failed a level that answers"
-                if seen.missing
+                if data.missing
                 else "add the runs of another part of the full design to tell them apart"
             )
-            advice.append(f"{effect.name} explains much but may in truth be {named}{more}: {mend}")
+            advice.append(f"{effect.name} explains much but may in truth be {aliases}{more}: {remedy}")
     return advice
 
 
@@ -119,24 +116,22 @@ _MOST_FOR_SHAPIRO_WILK = 5000
 _FEWEST_REPLICATIONS = 3
 
 
-def residuals_of(seen: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
-    """Return the residuals of a fit with their checks.
+def residuals_of(data: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
+    """Return the residuals of a fit with checks of what the analysis assumes: normal, of constant spread, independent.
 
-    Do the residuals look as the analysis assumes: normal, of constant spread, independent?
-
-    Jain names these assumptions and checks them by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small
-    p value says that residuals this far off would be rare if the assumption held. Few residuals can contradict nothing.
+    Jain checks these assumptions by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small p value says
+    that such residuals would be rare if the assumption held. Few residuals can contradict nothing.
 
     ``model``: its columns, the mean's among them; ``confidence``: 1 minus the p value below which an assumption is
     called doubtful.
     """
     return Residuals(
-        runs=tuple(int(run) for run in seen.runs),
-        observed=tuple(float(value) for value in seen.y),
-        predicted=tuple(float(value) for value in fit.predicted),
-        residuals=tuple(float(value) for value in fit.residuals),
-        normal_scores=tuple(float(score) for score in normal_scores(fit.residuals)),
-        checks=_checks(seen, fit, model, 1 - confidence) if fit.sse > 0 and not fit.is_exact else (),
+        runs=tuple(data.runs.tolist()),
+        observed=tuple(data.y.tolist()),
+        predicted=tuple(fit.predicted.tolist()),
+        residuals=tuple(fit.residuals.tolist()),
+        normal_scores=tuple(normal_scores(fit.residuals).tolist()),
+        checks=_checks(data, fit, model, 1 - confidence) if fit.sse > 0 and not fit.is_exact else (),
     )
 
 
@@ -192,24 +187,21 @@ def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
     return d, 2 * min(below, 1 - below)
 
 
-def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[AssumptionCheck, ...]:
+def _checks(data: Observations, fit: Fit, model: Floats, level: float) -> tuple[AssumptionCheck, ...]:
     if len(fit.residuals) < _FEWEST_RESIDUALS or fit.error_df < 2:
         return tuple(
-            AssumptionCheck(
-                name=name,
-                method=method,
-                statistic=None,
-                p_value=None,
-                is_doubtful=None,
-                verdict="too few residuals to tell",
-            )
+            _untested(name, method, "too few residuals to tell")
             for name, method in (
                 ("normal errors", "Shapiro-Wilk"),
                 ("constant spread", "Breusch-Pagan"),
                 ("independent errors", "Durbin-Watson"),
             )
         )
-    return (_normality(fit, level), *_spread(seen, fit, level), _independence(seen, fit, model, level))
+    return (_normality(fit, level), *_spread(data, fit, level), _independence(data, fit, model, level))
+
+
+def _untested(name: str, method: str, verdict: str) -> AssumptionCheck:
+    return AssumptionCheck(name=name, method=method, statistic=None, p_value=None, is_doubtful=None, verdict=verdict)
 
 
 def _normality(fit: Fit, level: float) -> AssumptionCheck:
@@ -231,44 +223,32 @@ def _normality(fit: Fit, level: float) -> AssumptionCheck:
     )
 
 
-def _spread(seen: Observations, fit: Fit, level: float) -> list[AssumptionCheck]:
+def _spread(data: Observations, fit: Fit, level: float) -> list[AssumptionCheck]:
     from scipy.stats import levene
 
     doubtful = "the errors are larger at some responses than at others: " + (
         "try a transform (the logarithm where they grow with the response)"
-        if seen.transform == "none"
+        if data.transform == "none"
         else "try another transform or none, or take intervals as rough"
     )
     fine = "nothing speaks against errors of the same size everywhere"
-    checks = []
+    tests = []
     if float(np.ptp(fit.predicted)) > 1e-9 * float(np.max(np.abs(fit.predicted))):
-        statistic, p_value = breusch_pagan(fit.residuals, fit.predicted)
-        checks.append(_check("constant spread", "Breusch-Pagan", statistic, p_value, level, doubtful, fine))
-    cells = [fit.residuals[seen.rows == row] for row in np.unique(seen.rows)]
-    repeated = [cell for cell in cells if len(cell) >= _FEWEST_REPLICATIONS]
-    if len(repeated) >= 2 and len(repeated) == len(cells):
+        tests.append(("Breusch-Pagan", *breusch_pagan(fit.residuals, fit.predicted)))
+    cells = [fit.residuals[data.rows == row] for row in np.unique(data.rows)]
+    if len(cells) >= 2 and all(len(cell) >= _FEWEST_REPLICATIONS for cell in cells):
         distances = np.concatenate([np.abs(cell - np.median(cell)) for cell in cells])
         if float(np.ptp(distances)) > 0:
-            result = levene(*repeated, center="median")
-            checks.append(
-                _check(
-                    "constant spread", "Levene", float(result.statistic), float(result.pvalue), level, doubtful, fine
-                )
-            )
-    return checks
+            result = levene(*cells, center="median")
+            tests.append(("Levene", float(result.statistic), float(result.pvalue)))
+    return [_check("constant spread", *test, level, doubtful, fine) for test in tests]
 
 
-def _independence(seen: Observations, fit: Fit, model: Floats, level: float) -> AssumptionCheck:
-    if seen.places is None:
-        return AssumptionCheck(
-            name="independent errors",
-            method="Durbin-Watson",
-            statistic=None,
-            p_value=None,
-            is_doubtful=None,
-            verdict="nothing to test: the runs were simulated apart, each with random numbers from its own seed",
-        )
-    order = np.argsort(seen.places)
+def _independence(data: Observations, fit: Fit, model: Floats, level: float) -> AssumptionCheck:
+    if data.positions is None:
+        verdict = "nothing to test: the runs were simulated apart, each with random numbers from its own seed"
+        return _untested("independent errors", "Durbin-Watson", verdict)
+    order = np.argsort(data.positions)
     statistic, p_value = durbin_watson(fit.residuals[order], model[order])
     kind = "alike" if statistic < 2 else "of opposite sign"
     return _check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from routecast.experiment._runs import wire_order
 from routecast.experiment.analysis.outcome import Missing
 from routecast.experiment.factors import label_of
 from routecast.experiment.model import Factor, Results
+from routecast.experiment.runs import wire_positions
 from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _SQUARABLE = 1e60
 
 @value
 class Observations:
-    """The runs of an experiment that answered."""
+    """The runs of an experiment that answered, as arrays, and those that the analysis must do without."""
 
     factors: tuple[Factor, ...]
     design: Floats = field("Coded levels of every combination, whether it answered or not")
@@ -40,8 +42,10 @@ class Observations:
     missing: tuple[Missing, ...]
     unsteady: tuple[Missing, ...]
     is_exact: bool = field("Whether the evaluator answers the same every time: a formula")
-    # None: none came after another, each had its own model and random numbers.
-    places: Integers | None = field("Place of each run in the order in which they went over the wire", default=None)
+    positions: Integers | None = field(
+        "Position of each run in the order on the wire; None off the wire, where runs do not affect each other",
+        default=None,
+    )
 
     @property
     def is_replicated(self) -> bool:
@@ -51,7 +55,7 @@ class Observations:
     def lost_levels(self, *, is_polynomial: bool) -> tuple[tuple[int, Floats], ...]:
         """Return the factors (their columns) that have levels at which no run answered, with those levels.
 
-        ``is_polynomial``: whether the model is a polynomial, which knows of values of quantities that nobody tried.
+        ``is_polynomial``: whether the model is a polynomial, which predicts quantities between the levels.
         """
         coded = np.round(self.design, 9)
         lost = ((column, np.setdiff1d(levels, levels[self.rows])) for column, levels in enumerate(coded.T))
@@ -63,7 +67,7 @@ class Observations:
 
     def row_labels(self, row: int) -> tuple[str, ...]:
         """Return the labels of the levels of a combination."""
-        return _row_labels(self.factors, self.design, row)
+        return tuple(label_of(factor, at) for factor, at in zip(self.factors, self.design[row].tolist(), strict=True))
 
 
 def observe(results: Results, response: str) -> Observations:
@@ -71,65 +75,46 @@ def observe(results: Results, response: str) -> Observations:
 
     Raises RoutecastError: there is no such response.
     """
+    experiment = results.experiment
     values = results.values(response)
-    transform = next(declared.transform for declared in results.experiment.responses if declared.name == response)
-    factors = results.experiment.factors
-    design = np.array(results.experiment.design.coded, dtype=float).reshape(-1, len(factors))
-    rows: list[int] = []
-    runs: list[int] = []
-    y: list[float] = []
-    missing: list[Missing] = []
-    unsteady: list[Missing] = []
-    labels: dict[int, tuple[str, ...]] = {}
-    for position, (run, answer, given) in enumerate(zip(results.runs, results.answers, values, strict=True)):
-        why = answer.problem if response not in answer.values else ""
-        why = why or _unusable(given, transform)
-        if why or answer.unsteady:
-            if run.row not in labels:
-                labels[run.row] = _row_labels(factors, design, run.row)
-            entry = Missing(
-                run=position,
-                row=run.row,
-                replication=run.replication,
-                labels=labels[run.row],
-                why=why or answer.unsteady,
-            )
-            (missing if why else unsteady).append(entry)
-        if why:
-            continue
-        rows.append(run.row)
-        runs.append(position)
-        y.append(_transformed(given, transform))
-    return Observations(
-        factors=factors,
-        design=design,
-        rows=np.array(rows, dtype=np.intp),
-        runs=np.array(runs, dtype=np.intp),
-        replications=np.array([results.runs[run].replication for run in runs], dtype=np.intp),
-        y=np.array(y, dtype=float),
+    transform = next(declared.transform for declared in experiment.responses if declared.name == response)
+    problems = [
+        (answer.problem if response not in answer.values else "") or _value_problem(value, transform)
+        for answer, value in zip(results.answers, values, strict=True)
+    ]
+    kept = [number for number, problem in enumerate(problems) if not problem]
+    positions = None
+    if experiment.evaluator == "measure":
+        positions = np.array(wire_positions(experiment.seed, len(results.runs)), dtype=np.intp)[kept]
+    data = Observations(
+        factors=experiment.factors,
+        design=np.array(experiment.design.coded, dtype=float).reshape(-1, len(experiment.factors)),
+        rows=np.array([results.runs[number].row for number in kept], dtype=np.intp),
+        runs=np.array(kept, dtype=np.intp),
+        replications=np.array([results.runs[number].replication for number in kept], dtype=np.intp),
+        y=np.array([_transformed(values[number], transform) for number in kept], dtype=float),
         transform=transform,
-        missing=tuple(missing),
-        unsteady=tuple(unsteady),
-        is_exact=results.experiment.evaluator == "solve",
-        places=_places(results, np.array(runs, dtype=np.intp)),
+        missing=(),
+        unsteady=(),
+        is_exact=experiment.evaluator == "solve",
+        positions=positions,
+    )
+
+    def entry(number: int, why: str) -> Missing:
+        run = results.runs[number]
+        labels = data.row_labels(run.row)
+        return Missing(run=number, row=run.row, replication=run.replication, labels=labels, why=why)
+
+    unsteady = ((number, results.answers[number].unsteady) for number in kept)
+    return replace(
+        data,
+        missing=tuple(entry(number, problem) for number, problem in enumerate(problems) if problem),
+        unsteady=tuple(entry(number, why) for number, why in unsteady if why),
     )
 
 
-def _places(results: Results, runs: Integers) -> Integers | None:
-    if results.experiment.evaluator != "measure":
-        return None
-    order = wire_order(results.experiment.seed, len(results.runs))
-    places = np.empty(len(order), dtype=np.intp)
-    places[order] = np.arange(len(order))
-    return places[runs]
-
-
-def _row_labels(factors: tuple[Factor, ...], design: Floats, row: int) -> tuple[str, ...]:
-    return tuple(label_of(factor, float(coded)) for factor, coded in zip(factors, design[row], strict=True))
-
-
-def _unusable(value: float, transform: str) -> str:
-    """Say why a value cannot be analysed; '' where it can."""
+def _value_problem(value: float, transform: str) -> str:
+    """Return why a value cannot be analysed; empty where it can."""
     if not math.isfinite(value):
         return "the answer is not a number"
     if transform == "log" and value <= 0:

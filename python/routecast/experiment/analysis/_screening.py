@@ -1,8 +1,13 @@
-"""Which factors matter most, of factorial designs and of samples."""
+"""Which factors matter most: a ranking for factorial designs and for samples.
+
+Factorial designs are ranked by the shares of the variation. A sample of ranges (Latin hypercube, Sobol sequence) is
+ranked by Sobol's indices where a polynomial predicts left-out runs well enough, else by how far the mean response moves
+over bins of each factor; standardised regression coefficients, of values and of ranks, give the direction.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -35,39 +40,38 @@ _ENOUGH_TO_CHOOSE = 2000
 
 @value
 class Chaos:
-    """A fitted expansion.
+    """A fitted polynomial chaos expansion, which gives Sobol's indices from a sample of any kind.
 
-    Sobol's indices from a sample that was not made for them, by polynomial chaos.
-
-    A polynomial in orthonormal functions of the factors is fitted to the runs; the squares of its coefficients then
-    divide its variance among the factors and their interactions (B. Sudret, "Global sensitivity analysis using
-    polynomial chaos expansions", Reliability Engineering and System Safety 93, 2008). The degree is the one that best
-    predicts runs that are left out. Quantities are taken as uniform between their levels, as Latin hypercubes and Sobol
-    sequences are; other factors as they occur in the sample.
+    A polynomial in orthonormal functions of the factors is fitted to the runs; the squares of its coefficients divide
+    its variance among the factors and their interactions (B. Sudret, "Global sensitivity analysis using polynomial
+    chaos expansions", Reliability Engineering and System Safety 93, 2008). Quantities are taken as uniform between
+    their levels, as in Latin hypercubes and Sobol sequences; other factors as they occur in the sample.
     """
 
     degrees: Integers = field("Degree of each term in each factor; the first is the constant")
     coefficients: Floats
-    # Its transpose times itself is the covariance of the coefficients, in units of the errors' variance.
-    spread: Floats
+    spread: Floats = field(
+        "Its transpose times itself is the covariance of the coefficients, in units of the errors' variance"
+    )
     unexplained: float = field("Mean square of the errors of left-out runs")
     quality_ratio: float = field("Q2: 1 minus that over the variance of the response")
     degree: int
 
 
 def fit_chaos(coded: Floats, y: Floats, is_quantity: Sequence[bool]) -> Chaos | None:
-    """Fit the expansion that predicts left-out runs best; None where there are too few runs for any."""
+    """Fit the expansion of the degree that predicts left-out runs best; None where there are too few runs for any."""
     functions = [
         _legendre(column) if quantity else _empirical(column)
         for column, quantity in zip(coded.T, is_quantity, strict=True)
     ]
-    # A Latin hypercube's or a sequence's runs are in no order that matters, but a caller's list may be.
+    highest = [function.shape[1] - 1 for function in functions]
+    # The order of a Latin hypercube or a sequence has no meaning, but that of a caller's list may have one.
     some = np.random.default_rng(0).permutation(len(y))[:_ENOUGH_TO_CHOOSE]
     chosen: tuple[float, Integers, int] | None = None
     for norm in _NORMS:
         worse, best = 0, -np.inf
         for degree in range(1, _HIGHEST_DEGREE + 1):
-            degrees = _degrees(len(functions), degree, norm, [function.shape[1] - 1 for function in functions])
+            degrees = _degrees(degree, norm, highest)
             if degrees is None or _RUNS_PER_TERM * len(degrees) > len(y):
                 break
             chaos = _fit([function[some] for function in functions], y[some], degrees)
@@ -113,37 +117,37 @@ def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int 
 def indices(chaos: Chaos) -> tuple[Floats, Floats]:
     """Return the first-order and total indices of each factor, as shares of the whole variance.
 
-    What the errors of the coefficients add to their squares is taken off.
+    What the errors of the coefficients add to their squares is subtracted.
     """
     return _shares(chaos, chaos.coefficients, 1.0)
 
 
 def resampled_indices(chaos: Chaos, resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """Return first-order and total indices of expansions refitted to new errors, each (resamples, k).
+    """Return first-order and total indices of expansions refitted to new errors, each of shape (resamples, k).
 
     The errors are drawn from a normal distribution with the mean square of those of left-out runs.
     """
     random = np.random.default_rng(seed)
     first, total = [], []
     for _ in range(resamples):
-        moved = chaos.spread.T @ random.standard_normal(len(chaos.coefficients))
+        errors = chaos.spread.T @ random.standard_normal(len(chaos.coefficients))
         # Drawn around estimates that have errors already: theirs count twice.
-        alone, whole = _shares(chaos, chaos.coefficients + chaos.unexplained**0.5 * moved, 2.0)
-        first.append(alone)
-        total.append(whole)
+        shares = _shares(chaos, chaos.coefficients + chaos.unexplained**0.5 * errors, 2.0)
+        first.append(shares[0])
+        total.append(shares[1])
     return np.array(first), np.array(total)
 
 
 def _shares(chaos: Chaos, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
     squares = coefficients**2 - errors * chaos.unexplained * np.sum(chaos.spread**2, axis=0)
     squares[0] = 0.0
-    whole = max(float(squares.sum()), 0.0) + chaos.unexplained
-    in_it = chaos.degrees > 0
-    alone = in_it & (in_it.sum(axis=1, keepdims=True) == 1)
-    if whole == 0:
+    variance = max(float(squares.sum()), 0.0) + chaos.unexplained
+    in_term = chaos.degrees > 0
+    alone = in_term & (in_term.sum(axis=1, keepdims=True) == 1)
+    if variance == 0:
         nothing = np.zeros(chaos.degrees.shape[1])
         return nothing, nothing
-    return np.clip((squares @ alone) / whole, 0.0, 1.0), np.clip((squares @ in_it) / whole, 0.0, 1.0)
+    return np.clip((squares @ alone) / variance, 0.0, 1.0), np.clip((squares @ in_term) / variance, 0.0, 1.0)
 
 
 def _legendre(x: Floats) -> Floats:
@@ -159,62 +163,57 @@ def _empirical(x: Floats) -> Floats:
     return np.asarray(q * np.sign(np.diag(r)) * len(x) ** 0.5, dtype=float)
 
 
-def _degrees(count: int, degree: int, norm: float, highest: Sequence[int]) -> Integers | None:
-    """Return the degrees of the terms, the constant first; None where there would be too many."""
-    degrees_: list[tuple[int, ...]] = []
-    for members in (
-        chosen for size in range(count + 1) for chosen in combinations(range(count), size) if size <= degree
-    ):
-        for powers in _powers(len(members), degree, norm):
-            if any(power > highest[member] for member, power in zip(members, powers, strict=True)):
-                continue
-            term = [0] * count
-            for member, power in zip(members, powers, strict=True):
-                term[member] = power
-            degrees_.append(tuple(term))
-            if len(degrees_) > _MOST_TERMS:
-                return None
-    return np.array(degrees_, dtype=np.intp)
+def _degrees(degree: int, norm: float, highest: Sequence[int]) -> Integers | None:
+    """Return the degrees of the terms, the constant first; None where there would be too many.
+
+    ``highest``: degree that each factor can have.
+    """
+    count = len(highest)
+    terms: list[list[int]] = []
+    for size in range(min(count, degree) + 1):
+        for members in combinations(range(count), size):
+            for powers in _powers(size, degree, norm):
+                if any(power > highest[member] for member, power in zip(members, powers, strict=True)):
+                    continue
+                term = [0] * count
+                for member, power in zip(members, powers, strict=True):
+                    term[member] = power
+                terms.append(term)
+                if len(terms) > _MOST_TERMS:
+                    return None
+    return np.array(terms, dtype=np.intp)
 
 
-def _powers(size: int, degree: int, norm: float, spent: float = 0.0) -> Iterator[tuple[int, ...]]:
+def _powers(size: int, degree: int, norm: float, used: float = 0.0) -> Iterator[tuple[int, ...]]:
     """Yield positive degrees of ``size`` factors whose norm is at most ``degree``."""
     if size == 0:
         yield ()
         return
     for power in range(1, degree + 1):
-        now = spent + power**norm
-        if now + (size - 1) > degree**norm * (1 + 1e-9):
+        total = used + power**norm
+        if total + (size - 1) > degree**norm * (1 + 1e-9):
             return
-        for rest in _powers(size - 1, degree, norm, now):
+        for rest in _powers(size - 1, degree, norm, total):
             yield (power, *rest)
 
 
 _RESAMPLES = 200
 _GOOD_ENOUGH = 0.7
-"""Q2 from which the indices of the polynomial are trusted; below it 30 % of the variance would be guesswork. Ours."""
+"""Q2 from which the indices of the polynomial are trusted, our choice: below, 30 % of the variance is guesswork."""
 _RUNS_PER_FACTOR = 3
 _MANY_RUNS = 2000
 
 
-def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
-    """Rank by the shares of the variation: alone, and with all interactions that a factor is in.
-
-    Rank the factors of an experiment by how much they matter.
-
-    Two-level and other factorial designs are ranked by the shares of the variation. A sample of ranges (Latin
-    hypercube, Sobol sequence) is ranked by Sobol's indices where a polynomial predicts left-out runs well enough, else
-    by how far the mean response moves over bins of each factor; standardised regression coefficients, of values and of
-    ranks, say the direction.
+def screen_factorial(data: Observations, shares: dict[tuple[str, ...], float], *, has_aliases: bool) -> Screening:
+    """Rank the factors by their shares of the variation: alone, and with all interactions that they are in.
 
     ``shares``: share of each effect by its letters; ``has_aliases``: whether effects stand for others as well.
     """
-    effects = []
-    for factor in seen.factors:
-        alone = sum(share for letters, share in shares.items() if letters == (factor.letter,))
+    ranked = []
+    for factor in data.factors:
         total = sum(share for letters, share in shares.items() if factor.letter in letters)
-        effects.append((total, alone, factor))
-    effects.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
+        ranked.append((total, shares.get((factor.letter,), 0.0), factor))
+    ranked.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
     return Screening(
         factors=tuple(
             Screened(
@@ -225,86 +224,86 @@ def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *
                 first_order_ratio=alone,
                 total_ratio=total,
             )
-            for rank, (total, alone, factor) in enumerate(effects, start=1)
+            for rank, (total, alone, factor) in enumerate(ranked, start=1)
         ),
         method="shares of the variation among the runs of the design",
         notes=("each effect stands for its aliases as well: the ranks hold if those are small",) if has_aliases else (),
     )
 
 
-def screen_sample(seen: Observations, *, confidence: float, seed: int) -> Screening | None:
+def screen_sample(data: Observations, *, confidence: float, seed: int) -> Screening | None:
     """Rank the factors of a sample; None where nothing varies or there are too few runs."""
     from scipy.stats import rankdata
 
     from routecast.experiment.analysis._linear_model import negligible_ss
 
-    coded, y = seen.design[seen.rows], seen.y
-    moving = np.ptp(coded, axis=0) > 0 if len(y) else np.zeros(coded.shape[1], dtype=bool)
+    coded, y = data.design[data.rows], data.y
+    varies = np.ptp(coded, axis=0) > 0 if len(y) else np.zeros(coded.shape[1], dtype=bool)
     if (
         len(y) < _RUNS_PER_FACTOR * (coded.shape[1] + 1)
-        or not moving.any()
+        or not varies.any()
         or float(np.sum((y - y.mean()) ** 2)) <= negligible_ss(y)
     ):
         return None
     notes = [
         f"{factor.letter} ({factor.name}) has one level in all runs that answered"
-        for factor, moves in zip(seen.factors, moving, strict=True)
-        if not moves
+        for factor, is_varied in zip(data.factors, varies, strict=True)
+        if not is_varied
     ]
-    x = coded[:, moving]
-    factors = [factor for factor, moves in zip(seen.factors, moving, strict=True) if moves]
+    x = coded[:, varies]
+    factors = [factor for factor, is_varied in zip(data.factors, varies, strict=True) if is_varied]
     ranked_x, ranked_y = np.apply_along_axis(rankdata, 0, x), rankdata(y)
     src, srrc = _standardised(x, y), _standardised(ranked_x, ranked_y)
-    srrc_low, srrc_high = _interval(_resampled(ranked_x, ranked_y, seed), confidence)
+    resamples = _RESAMPLES if len(y) <= _MANY_RUNS else _RESAMPLES // 2
+    srrc_low, srrc_high = _bootstrap(_standardised, ranked_x, ranked_y, resamples, seed, confidence)
     chaos = fit_chaos(x, y, [factor.is_quantity for factor in factors])
-    total: Floats | None = None
+    total = total_low = total_high = None
     if chaos is not None and chaos.quality_ratio >= _GOOD_ENOUGH:
         first, total = indices(chaos)
-        again_first, again_total = resampled_indices(chaos, _RESAMPLES, seed)
-        first_low, first_high = _interval(again_first, confidence)
-        total_low, total_high = _interval(again_total, confidence)
+        resampled_first, resampled_total = resampled_indices(chaos, _RESAMPLES, seed)
+        first_low, first_high = _interval(resampled_first, confidence)
+        total_low, total_high = _interval(resampled_total, confidence)
         method = (
             f"Sobol indices by a polynomial of degree {chaos.degree} ({len(chaos.coefficients)} terms) that predicts "
             f"{chaos.quality_ratio:.1%} of the variance of left-out runs"
         )
         importance = total
     else:
-        bins = _bins(len(y))
-        first = np.array([_moved(x[:, column], y, bins) for column in range(x.shape[1])])
-        random = np.random.default_rng(seed)
-        again = []
-        for _ in range(_RESAMPLES):
-            drawn = random.integers(len(y), size=len(y))
-            again.append([_moved(x[drawn, column], y[drawn], bins) for column in range(x.shape[1])])
-        low, high = _interval(np.array(again), confidence)
+        bins = int(min(max(len(y) ** 0.5 / 2, 3), 32))
+
+        def shares(x: Floats, y: Floats) -> Floats:
+            return np.array([_share_over_bins(column, y, bins) for column in x.T])
+
+        first = importance = shares(x, y)
+        low, high = _bootstrap(shares, x, y, _RESAMPLES, seed, confidence)
         first_low, first_high = np.minimum(low, first), np.maximum(high, first)
-        total_low = total_high = first
         method = f"first-order Sobol indices from the mean response over {bins} bins of each factor"
         why = "too few runs" if chaos is None else f"Q2 = {chaos.quality_ratio:.2f}"
         notes.append(f"no polynomial predicts left-out runs well enough ({why}): interactions stay unknown")
-        importance = first
-    order = np.argsort(-importance, kind="stable")
-    screened = [
-        Screened(
-            letter=factors[column].letter,
-            name=factors[column].name,
-            rank=rank,
-            importance=float(importance[column]),
-            src=float(src[column]),
-            srrc=float(srrc[column]),
-            srrc_low=float(srrc_low[column]),
-            srrc_high=float(srrc_high[column]),
-            first_order_ratio=float(first[column]),
-            first_order_low=float(first_low[column]),
-            first_order_high=float(first_high[column]),
-            total_ratio=None if total is None else float(total[column]),
-            total_low=None if total is None else float(total_low[column]),
-            total_high=None if total is None else float(total_high[column]),
-        )
-        for rank, column in enumerate(order, start=1)
-    ]
+
+    def of(values: Floats | None, column: int) -> float | None:
+        return None if values is None else float(values[column])
+
     return Screening(
-        factors=tuple(screened),
+        factors=tuple(
+            Screened(
+                letter=factors[column].letter,
+                name=factors[column].name,
+                rank=rank,
+                importance=float(importance[column]),
+                src=of(src, column),
+                srrc=of(srrc, column),
+                srrc_low=of(srrc_low, column),
+                srrc_high=of(srrc_high, column),
+                first_order_ratio=of(first, column),
+                first_order_low=of(first_low, column),
+                first_order_high=of(first_high, column),
+                total_ratio=of(total, column),
+                total_low=of(total_low, column),
+                total_high=of(total_high, column),
+            )
+            for rank, column in enumerate(np.argsort(-importance, kind="stable").tolist(), start=1)
+        ),
         method=method,
         quality_ratio=None if chaos is None else chaos.quality_ratio,
         notes=tuple(notes),
@@ -313,36 +312,30 @@ def screen_sample(seen: Observations, *, confidence: float, seed: int) -> Screen
 
 def _standardised(x: Floats, y: Floats) -> Floats:
     """Return the coefficients of the regression of standardised y on standardised x."""
-    moved = x - x.mean(axis=0)
-    scale = np.sqrt(np.sum(moved**2, axis=0))
+    centred_x, centred_y = x - x.mean(axis=0), y - y.mean()
+    scale = np.sqrt(np.sum(centred_x**2, axis=0))
     scale[scale == 0] = 1.0
-    centred = y - y.mean()
-    size = float(np.linalg.norm(centred))
-    scaled = moved / scale
-    coefficients = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ (centred / (size or 1.0)), rcond=None)[0]
+    scaled = centred_x / scale
+    size = float(np.linalg.norm(centred_y)) or 1.0
+    coefficients = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ (centred_y / size), rcond=None)[0]
     return np.asarray(coefficients, dtype=float)
 
 
-def _resampled(x: Floats, y: Floats, seed: int) -> Floats:
+def _bootstrap(
+    estimate: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, resamples: int, seed: int, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return the bootstrap percentile interval of an estimate from runs drawn with replacement."""
     random = np.random.default_rng(seed)
-    resamples = _RESAMPLES if len(y) <= _MANY_RUNS else _RESAMPLES // 2
-    again = []
-    for _ in range(resamples):
-        drawn = random.integers(len(y), size=len(y))
-        again.append(_standardised(x[drawn], y[drawn]))
-    return np.array(again)
+    drawn = (random.integers(len(y), size=len(y)) for _ in range(resamples))
+    return _interval(np.array([estimate(x[runs], y[runs]) for runs in drawn]), confidence)
 
 
-def _interval(again: Floats, confidence: float) -> tuple[Floats, Floats]:
-    low, high = np.quantile(again, [0.5 - confidence / 2, 0.5 + confidence / 2], axis=0)
+def _interval(resampled: Floats, confidence: float) -> tuple[Floats, Floats]:
+    low, high = np.quantile(resampled, [0.5 - confidence / 2, 0.5 + confidence / 2], axis=0)
     return low, high
 
 
-def _bins(count: int) -> int:
-    return int(min(max(count**0.5 / 2, 3), 32))
-
-
-def _moved(x: Floats, y: Floats, bins: int) -> float:
+def _share_over_bins(x: Floats, y: Floats, bins: int) -> float:
     """Return the share of the variance that the means over bins of x explain, less what chance explains."""
     values = np.unique(x)
     if len(values) <= bins:

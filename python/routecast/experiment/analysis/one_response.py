@@ -1,9 +1,8 @@
 """The analysis of one response of an experiment, from its runs to its verdicts.
 
-Questions asked of an analysis afterwards: differences between effects or levels, and what further runs would answer.
-
-Jain, sec. 18.5 and 20.6: a contrast ``sum h_i q_i`` has the standard deviation ``s_e sqrt(sum h_i^2 / n_i)``, where
-n_i runs stand behind each term; the mean of m further runs of a combination has ``s_e sqrt(1/n_eff + 1/m)``.
+Contrasts between effects or levels follow Jain, sec. 18.5 and 20.6: a contrast ``sum h_i q_i`` has the standard
+deviation ``s_e sqrt(sum h_i^2 / n_i)`` where n_i runs stand behind each term; the mean of m further runs of a
+combination has ``s_e sqrt(1/n_eff + 1/m)``.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.experiment.analysis._checks import residuals_of, run_advice, transform_advice
-from routecast.experiment.analysis._linear_model import (
-    Choice,
+from routecast.experiment.analysis.checks import residuals_of, run_advice, transform_advice
+from routecast.experiment.analysis.linear_model import (
     Fit,
+    ModelChoice,
     Term,
     anova_table,
     centre_rows,
     choose_terms,
     effects_of,
+    ends_about,
     estimable_terms,
     fit_columns,
     is_sample_design,
@@ -31,6 +31,7 @@ from routecast.experiment.analysis._linear_model import (
     means_of,
     polynomial_terms,
     pure_error,
+    t_quantile,
 )
 from routecast.experiment.analysis.observations import Observations, observe
 from routecast.experiment.analysis.outcome import (
@@ -113,7 +114,7 @@ def contrast_of_levels(analysis: Analysis, letter: str, weights: Mapping[str, fl
 
 
 def interval_of_further_runs(analysis: Analysis, row: int, runs: int = 1) -> tuple[float, float] | None:
-    """Return where the mean of further runs of a combination will lie; None where there is no noise.
+    """Return the confidence interval of the mean of further runs of a combination; None where there is no noise.
 
     Parameters
     ----------
@@ -126,9 +127,9 @@ def interval_of_further_runs(analysis: Analysis, row: int, runs: int = 1) -> tup
     cell = next(cell for cell in analysis.cells if cell.row == row)
     if analysis.s_e is None or cell.predicted is None or cell.low is None:
         return None
-    quantile = _quantile(analysis)
-    half = ((cell.predicted - cell.low) ** 2 + (quantile * analysis.s_e) ** 2 / runs) ** 0.5
-    return cell.predicted - half, cell.predicted + half
+    half = t_quantile(analysis.confidence, analysis.error_df) * analysis.s_e
+    half_width = ((cell.predicted - cell.low) ** 2 + half**2 / runs) ** 0.5
+    return cell.predicted - half_width, cell.predicted + half_width
 
 
 def _require_balance(analysis: Analysis) -> None:
@@ -139,44 +140,38 @@ def _require_balance(analysis: Analysis) -> None:
         )
 
 
-def _quantile(analysis: Analysis) -> float:
-    from scipy.stats import t as student
-
-    return float(student.ppf(0.5 + analysis.confidence / 2, analysis.error_df))
-
-
 def _contrast(analysis: Analysis, value: float, error: float) -> Contrast:
     if analysis.s_e is None:
         return Contrast(value=value, standard_error=None, low=None, high=None, is_significant=None)
-    half = _quantile(analysis) * error
-    return Contrast(
-        value=value, standard_error=error, low=value - half, high=value + half, is_significant=abs(value) > half
-    )
+    half_width = t_quantile(analysis.confidence, analysis.error_df) * error
+    low, high = ends_about(value, half_width)
+    return Contrast(value=value, standard_error=error, low=low, high=high, is_significant=abs(value) > half_width)
 
 
 _HARDLY_BENT = 0.01
-"""An eigenvalue this small beside the largest is called a ridge: the surface falls 100 times slower that way."""
+"""An eigenvalue this small beside the largest makes a ridge: the surface falls 100 times slower that way."""
 
 
-def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | None:
+def fit_surface(data: Observations, order: int, confidence: float) -> Surface | None:
     """Fit a polynomial of first or second order to the runs that answered.
 
     ``confidence``: of the intervals, and of the verdict on lack of fit. Returns None where a factor is no quantity, or
     the runs cannot tell the terms apart.
     """
-    if not all(factor.is_quantity for factor in seen.factors):
+    if not all(factor.is_quantity for factor in data.factors):
         return None
-    candidate_terms = list(polynomial_terms(seen.factors, seen.design, seen.rows, order))
-    terms = estimable_terms(candidate_terms, seen.rows).terms
-    if len(terms) < len(candidate_terms) or (order == 2 and len(terms) < _full_size(len(seen.factors))):
+    candidate_terms = list(polynomial_terms(data.factors, data.design, data.rows, order))
+    terms = estimable_terms(candidate_terms, data.rows).terms
+    count = len(data.factors)
+    if len(terms) < len(candidate_terms) or (order == 2 and len(terms) < 2 * count + count * (count - 1) // 2):
         return None
-    points = seen.design[seen.rows]
-    columns = [term.columns[seen.rows] for term in terms]
-    fit = mark_exact(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
+    points = data.design[data.rows]
+    columns = [term.columns[data.rows] for term in terms]
+    fit = mark_exact(fit_columns(columns, data.y, is_exact=data.is_exact), points, data.y)
     if fit.sst == 0:
         return None
-    letters = tuple(factor.letter for factor in seen.factors)
-    surface_terms = _terms(terms, letters, fit, confidence)
+    letters = tuple(factor.letter for factor in data.factors)
+    surface_terms = _surface_terms(terms, letters, fit, confidence)
     return Surface(
         order=order,
         letters=letters,
@@ -187,13 +182,13 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
         s_e=fit.s_e,
         error_df=fit.error_df,
         confidence=confidence,
-        inverse=tuple(tuple(float(entry) for entry in row) for row in fit.inverse),
-        lack_of_fit=lack_of_fit(fit, seen.design[seen.rows], seen.y, confidence),
-        stationary=_stationary(surface_terms, seen.design[seen.rows]) if order == 2 else None,
+        inverse=tuple(map(tuple, fit.inverse.tolist())),
+        lack_of_fit=_lack_of_fit(fit, points, data.y, confidence),
+        stationary=_stationary(surface_terms, points) if order == 2 else None,
     )
 
 
-def lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> LackOfFit | None:
+def _lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> LackOfFit | None:
     """Test whether a fit misses the means of repeated runs; None where nothing is repeated or nothing left over."""
     from scipy.stats import f as fisher
 
@@ -202,52 +197,39 @@ def lack_of_fit(fit: Fit, points: Floats, y: Floats, confidence: float) -> LackO
     if pure_df == 0 or df <= 0:
         return None
     if pure_ss == 0:
-        return LackOfFit(
-            df=df,
-            pure_df=pure_df,
-            ss=ss,
-            pure_ss=0.0,
-            f=None,
-            p_value=None,
-            verdict="repeated runs answered the same: all that is left over is lack of fit, not noise",
+        f = p_value = None
+        verdict = "repeated runs answered the same: all that is left over is lack of fit, not noise"
+    else:
+        f = ss / df / (pure_ss / pure_df)
+        p_value = float(fisher.sf(f, df, pure_df))
+        verdict = (
+            "the response bends in ways that the model has no terms for"
+            if p_value < 1 - confidence
+            else "the model misses the means of repeated runs by no more than their noise"
         )
-    f = ss / df / (pure_ss / pure_df)
-    p_value = float(fisher.sf(f, df, pure_df))
-    return LackOfFit(
-        df=df,
-        pure_df=pure_df,
-        ss=ss,
-        pure_ss=pure_ss,
-        f=f,
-        p_value=p_value,
-        verdict="the response bends in ways that the model has no terms for"
-        if p_value < 1 - confidence
-        else "the model misses the means of repeated runs by no more than their noise",
-    )
+    return LackOfFit(df=df, pure_df=pure_df, ss=ss, pure_ss=pure_ss, f=f, p_value=p_value, verdict=verdict)
 
 
-def _full_size(factors: int) -> int:
-    return 2 * factors + factors * (factors - 1) // 2
-
-
-def _terms(terms: tuple[Term, ...], letters: tuple[str, ...], fit: Fit, confidence: float) -> tuple[SurfaceTerm, ...]:
+def _surface_terms(
+    terms: tuple[Term, ...], letters: tuple[str, ...], fit: Fit, confidence: float
+) -> tuple[SurfaceTerm, ...]:
     from scipy.stats import t as student
 
     s_e = fit.s_e
-    quantile = float(student.ppf(0.5 + confidence / 2, fit.error_df)) if s_e is not None else 0.0
+    quantile = t_quantile(confidence, fit.error_df) if s_e is not None else 0.0
     surface_terms = []
-    for number in range(len(terms) + 1):
-        term = terms[number - 1] if number else None
+    for number, term in enumerate([None, *terms]):
         value = float(fit.coefficients[number])
         error = None if s_e is None else s_e * float(fit.inverse[number, number]) ** 0.5
+        low, high = ends_about(value, None if error is None else quantile * error)
         surface_terms.append(
             SurfaceTerm(
                 name=term.name if term else "1",
                 powers=_powers(term, letters),
                 value=value,
                 standard_error=error,
-                low=None if error is None else value - quantile * error,
-                high=None if error is None else value + quantile * error,
+                low=low,
+                high=high,
                 p_value=None if error is None else 2 * float(student.sf(abs(value) / error, fit.error_df)),
             )
         )
@@ -274,12 +256,12 @@ def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | 
         elif members:
             linear[members[0]] = term.value
     eigenvalues, axes = np.linalg.eigh(bend)
-    largest = float(np.max(np.abs(eigenvalues)))
-    if float(np.min(np.abs(eigenvalues))) <= 1e-9 * max(largest, 1e-300):
+    largest, smallest = float(np.max(np.abs(eigenvalues))), float(np.min(np.abs(eigenvalues)))
+    if smallest <= 1e-9 * max(largest, 1e-300):
         return None
     at = np.linalg.solve(-2 * bend, linear)
     kind: Literal["maximum", "minimum", "saddle", "ridge"]
-    if float(np.min(np.abs(eigenvalues))) < _HARDLY_BENT * largest:
+    if smallest < _HARDLY_BENT * largest:
         kind = "ridge"
     elif eigenvalues[-1] < 0:
         kind = "maximum"
@@ -293,20 +275,20 @@ def _stationary(terms: tuple[SurfaceTerm, ...], points: Floats) -> Stationary | 
     )
     constant = next(term.value for term in terms if not any(term.powers))
     return Stationary(
-        coded=tuple(float(coded) for coded in at),
+        coded=tuple(at.tolist()),
         response=float(constant + at @ linear / 2),
         kind=kind,
-        eigenvalues=tuple(float(eigenvalue) for eigenvalue in eigenvalues),
-        axes=tuple(tuple(float(ax) for ax in axes[:, column]) for column in range(size)),
+        eigenvalues=tuple(eigenvalues.tolist()),
+        axes=tuple(map(tuple, axes.T.tolist())),
         is_inside=is_inside,
     )
 
 
-_CONFIDENCE = 0.95
 _BOOTSTRAP_SEED = 1
+_MOST_REASONS = 3
 
 
-def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE, order: int | None = None) -> Analysis:
+def analyse(results: Results, response: str, *, confidence: float = 0.95, order: int | None = None) -> Analysis:
     """Analyse one response of an experiment.
 
     Parameters
@@ -329,40 +311,40 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
         raise RoutecastError(f"a confidence lies between 0 and 1, not at {confidence:g}: 0.95 is usual")
     if order is not None and order < 1:
         raise RoutecastError(f"the order of the model is at least 1 (main effects only), not {order}")
-    seen = observe(results, response)
-    if len(seen.y) == 0:
+    data = observe(results, response)
+    if len(data.y) == 0:
         return Analysis(
             response=response,
-            transform=seen.transform,
+            transform=data.transform,
             confidence=confidence,
             count=0,
             mean=None,
-            missing=seen.missing,
+            missing=data.missing,
             notes=("no run has an answer: there is nothing to analyse",),
         )
-    choice = choose_terms(results.experiment.design.kind, seen, order)
-    columns = [term.columns[seen.rows] for term in choice.estimable.terms]
-    points = seen.design[seen.rows]
-    fit = mark_exact(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
+    choice = choose_terms(results.experiment.design.kind, data, order)
+    columns = [term.columns[data.rows] for term in choice.estimable.terms]
+    points = data.design[data.rows]
+    fit = mark_exact(fit_columns(columns, data.y, is_exact=data.is_exact), points, data.y)
     single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
     margins = (
         lenth(single, confidence)
-        if not seen.is_exact and fit.error_df == 0 and fit.sst > 0 and len(single) == len(fit.blocks)
+        if not data.is_exact and fit.error_df == 0 and fit.sst > 0 and len(single) == len(fit.blocks)
         else None
     )
     effects = effects_of(choice.estimable, fit, margins, confidence)
-    mean_low, mean_high = _mean_interval(seen, fit, confidence, shared=results.experiment.has_common_seeds)
+    mean_low, mean_high = _mean_interval(data, fit, confidence, has_common_seeds=results.experiment.has_common_seeds)
     return Analysis(
         response=response,
-        transform=seen.transform,
+        transform=data.transform,
         confidence=confidence,
-        count=len(seen.y),
+        count=len(data.y),
         mean=float(fit.coefficients[0]),
         mean_low=mean_low,
         mean_high=mean_high,
         effects=effects,
-        ssy=float(seen.y @ seen.y),
-        ss0=float(len(seen.y) * seen.y.mean() ** 2),
+        ssy=float(data.y @ data.y),
+        ss0=float(len(data.y) * data.y.mean() ** 2),
         sst=fit.sst,
         sse=fit.sse,
         is_balanced=fit.is_orthogonal,
@@ -372,24 +354,24 @@ def analyse(results: Results, response: str, *, confidence: float = _CONFIDENCE,
         r2_ratio=fit.r2_ratio,
         adjusted_r2_ratio=fit.adjusted_r2_ratio,
         predicted_r2_ratio=fit.predicted_r2_ratio,
-        noise=_noise(seen, choice, fit, points, has_margins=margins is not None),
-        anova=anova_table(effects, fit, points, seen.y),
+        noise=_noise(data, choice, fit, points, has_margins=margins is not None),
+        anova=anova_table(effects, fit, points, data.y),
         lenth=margins,
-        residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
-        cells=_cells(seen, choice, fit, confidence),
+        residuals=residuals_of(data, fit, np.hstack([np.ones((len(data.y), 1)), *columns]), confidence),
+        cells=_cells(data, choice, fit, confidence),
         means=means_of(
-            seen, fit.s_e, fit.error_df, confidence, is_sample=is_sample_design(results.experiment.design.kind, seen)
+            data, fit.s_e, fit.error_df, confidence, is_sample=is_sample_design(results.experiment.design.kind, data)
         ),
-        surface=_surface(seen, choice, confidence),
-        screening=_screening(results.experiment.design.kind, seen, choice, effects, confidence),
-        missing=seen.missing,
-        unsteady=seen.unsteady,
+        surface=_surface(data, choice, confidence),
+        screening=_screening(results.experiment.design.kind, data, choice, effects, confidence),
+        missing=data.missing,
+        unsteady=data.unsteady,
         not_told_apart=choice.estimable.sentences,
         advice=(
-            *run_advice(seen, effects, fit.error_df, fit.sst),
-            *transform_advice(seen.y, columns, seen.transform, fit.error_df if fit.sse > 0 else 0, confidence),
+            *run_advice(data, effects, fit.error_df, fit.sst),
+            *transform_advice(data.y, columns, data.transform, fit.error_df if fit.sse > 0 else 0, confidence),
         ),
-        notes=_notes(results, seen, choice, fit),
+        notes=_notes(results, data, choice, fit),
     )
 
 
@@ -410,145 +392,140 @@ def screen(results: Results, response: str, *, confidence: float = 0.95, seed: i
     RoutecastError
         There is no such response.
     """
-    seen = observe(results, response)
-    if is_sample_design(results.experiment.design.kind, seen):
-        return screen_sample(seen, confidence=confidence, seed=seed)
+    data = observe(results, response)
+    if is_sample_design(results.experiment.design.kind, data):
+        return screen_sample(data, confidence=confidence, seed=seed)
     return analyse(results, response, confidence=confidence).screening
 
 
 def _mean_interval(
-    seen: Observations, fit: Fit, confidence: float, *, shared: bool
-) -> tuple[float | None, float | None]:
+    data: Observations, fit: Fit, confidence: float, *, has_common_seeds: bool
+) -> tuple[float, float] | tuple[None, None]:
     """Return the interval of q_0; from the means of whole replications where their runs share random numbers."""
     if fit.s_e is None:
         return None, None
     error, df = fit.s_e * float(fit.inverse[0, 0]) ** 0.5, fit.error_df
-    counts = np.bincount(seen.replications)
-    if shared and len(counts) > 1 and int(counts.min()) == int(counts.max()):
-        means = np.bincount(seen.replications, weights=seen.y) / counts
+    counts = np.bincount(data.replications)
+    if has_common_seeds and len(counts) > 1 and int(counts.min()) == int(counts.max()):
+        means = np.bincount(data.replications, weights=data.y) / counts
         error, df = float(np.std(means, ddof=1)) / len(means) ** 0.5, len(means) - 1
-    half = _t(confidence, df) * error
-    return float(fit.coefficients[0]) - half, float(fit.coefficients[0]) + half
+    return ends_about(float(fit.coefficients[0]), t_quantile(confidence, df) * error)
 
 
-def _t(confidence: float, df: int) -> float:
-    from scipy.stats import t as student
-
-    return float(student.ppf(0.5 + confidence / 2, df))
-
-
-def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> tuple[Cell, ...]:
+def _cells(data: Observations, choice: ModelChoice, fit: Fit, confidence: float) -> tuple[Cell, ...]:
     terms = choice.estimable.terms
-    rows = np.hstack([np.ones((len(seen.design), 1)), *(term.columns for term in terms)])
-    half = None if fit.s_e is None else _t(confidence, fit.error_df) * fit.s_e
-    is_known = np.ones(len(seen.design), dtype=bool)
-    for column, lost in seen.lost_levels(is_polynomial=choice.is_polynomial):
-        is_known &= ~np.isin(np.round(seen.design[:, column], 9), lost)
+    rows = np.hstack([np.ones((len(data.design), 1)), *(term.columns for term in terms)])
+    half_width = None if fit.s_e is None else t_quantile(confidence, fit.error_df) * fit.s_e
+    is_known = np.ones(len(data.design), dtype=bool)
+    for column, lost in data.lost_levels(is_polynomial=choice.is_polynomial):
+        is_known &= ~np.isin(np.round(data.design[:, column], 9), lost)
     answered: dict[int, list[float]] = {}
-    for number, response in zip(seen.rows.tolist(), seen.y.tolist(), strict=True):
+    for number, response in zip(data.rows.tolist(), data.y.tolist(), strict=True):
         answered.setdefault(number, []).append(response)
     cells = []
     for number, row in enumerate(rows):
         values = tuple(answered.get(number, ()))
         predicted = float(row @ fit.coefficients) if is_known[number] else None
-        reach = None if half is None or predicted is None else half * fit.variance_factor(row) ** 0.5
+        low = high = None
+        if predicted is not None and half_width is not None:
+            low, high = ends_about(predicted, half_width * fit.variance_factor(row) ** 0.5)
         cells.append(
             Cell(
                 row=number,
-                coded=tuple(float(coded) for coded in seen.design[number]),
-                labels=seen.row_labels(number),
+                coded=tuple(data.design[number].tolist()),
+                labels=data.row_labels(number),
                 values=values,
                 mean=sum(values) / len(values) if values else None,
                 predicted=predicted,
-                low=None if reach is None or predicted is None else predicted - reach,
-                high=None if reach is None or predicted is None else predicted + reach,
+                low=low,
+                high=high,
             )
         )
     return tuple(cells)
 
 
-def _surface(seen: Observations, choice: Choice, confidence: float) -> Surface | None:
+def _surface(data: Observations, choice: ModelChoice, confidence: float) -> Surface | None:
     """Fit a surface where the design has room for one: more than two levels of quantities, or centre points."""
     if choice.is_polynomial:
-        return fit_surface(seen, choice.order, confidence)
-    if centre_rows(seen.design).any():
-        return fit_surface(seen, 1, confidence)
-    if any(len(np.unique(np.round(column, 9))) > 2 for column in seen.design.T):
-        return fit_surface(seen, 2, confidence)
+        return fit_surface(data, choice.order, confidence)
+    if centre_rows(data.design).any():
+        return fit_surface(data, 1, confidence)
+    if any(len(np.unique(np.round(column, 9))) > 2 for column in data.design.T):
+        return fit_surface(data, 2, confidence)
     return None
 
 
 def _screening(
-    kind: DesignKind, seen: Observations, choice: Choice, effects: Sequence[Effect], confidence: float
+    kind: DesignKind, data: Observations, choice: ModelChoice, effects: Sequence[Effect], confidence: float
 ) -> Screening | None:
-    if is_sample_design(kind, seen):
-        return screen_sample(seen, confidence=confidence, seed=_BOOTSTRAP_SEED)
+    if is_sample_design(kind, data):
+        return screen_sample(data, confidence=confidence, seed=_BOOTSTRAP_SEED)
     if choice.is_polynomial or not any(effect.share_ratio is not None for effect in effects):
         return None
     shares = {effect.letters: effect.share_ratio or 0.0 for effect in effects if effect.letters}
-    return screen_factorial(seen, shares, has_aliases=bool(choice.estimable.aliases))
+    return screen_factorial(data, shares, has_aliases=bool(choice.estimable.aliases))
 
 
-def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats, *, has_margins: bool) -> str:
-    """Say where the estimate of the noise comes from, or why there is none."""
+def _noise(data: Observations, choice: ModelChoice, fit: Fit, points: Floats, *, has_margins: bool) -> str:
+    """Return where the estimate of the noise comes from, or why there is none, as a sentence."""
+    left_out = choice.pooled or "what the model leaves out"
     if fit.sst == 0:
         return "none: all runs answered the same"
-    if seen.is_exact:
+    if data.is_exact:
         always = "none: the formula answers the same every time"
         if fit.sse == 0:
             return f"{always}, so the effects are exact and need no intervals"
-        left = choice.pooled or "what the model leaves out"
-        return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left}"
+        return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left_out}"
     if fit.is_exact and fit.sse > 0:
-        left = choice.pooled or "what the model leaves out"
         return (
             f"none that shows: repeated runs answered the same; the {fit.sse / fit.sst:.1%} of the variation that is "
-            f"left over comes from {left}"
+            f"left over comes from {left_out}"
         )
     if fit.error_df == 0:
         unknown = "not estimated: no combination ran twice, so noise cannot be told from the effects"
         return f"{unknown}; margins by Lenth's method say which of them stand out" if has_margins else unknown
-    _, pure_df = pure_error(points, seen.y)
+    _, pure_df = pure_error(points, data.y)
     if fit.sse == 0:
         if pure_df > 0:
             return "none: repeated runs answered the same, so intervals have no meaning"
         return "none: the model meets every run exactly"
     if pure_df == fit.error_df:
         return f"estimated from repeated runs ({pure_df} degrees of freedom)"
-    what = choice.pooled or "what the model leaves out"
     if pure_df == 0:
-        return f"no run is repeated: {what}, taken as zero, stand in for the noise ({fit.error_df} degrees of freedom)"
+        return (
+            f"no run is repeated: {left_out}, taken as zero, stand in for the noise ({fit.error_df} degrees of freedom)"
+        )
     return (
-        f"estimated from repeated runs ({pure_df} degrees of freedom) and from {what}, taken as zero "
+        f"estimated from repeated runs ({pure_df} degrees of freedom) and from {left_out}, taken as zero "
         f"({fit.error_df - pure_df})"
     )
 
 
-def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tuple[str, ...]:
+def _notes(results: Results, data: Observations, choice: ModelChoice, fit: Fit) -> tuple[str, ...]:
     notes: list[str] = []
     if fit.sst == 0:
         notes.append(
             "nothing varies: every run answered the same, so no factor has an effect and shares of a variation that "
             "is zero are undefined"
         )
-    if seen.missing:
+    if count := len(data.missing):
+        reasons = list(dict.fromkeys(missing.why for missing in data.missing))
+        more = "; …" if len(reasons) > _MOST_REASONS else ""
         notes.append(
-            f"{len(seen.missing)} of {len(results.runs)} runs {'is' if len(seen.missing) == 1 else 'are'} missing: "
-            f"{_some([missing.why for missing in seen.missing])}"
+            f"{count} of {len(results.runs)} runs {'is' if count == 1 else 'are'} missing: "
+            f"{'; '.join(reasons[:_MOST_REASONS])}{more}"
         )
-    for column, lost in seen.lost_levels(is_polynomial=choice.is_polynomial):
-        factor = seen.factors[column]
-        if np.ptp(seen.design[seen.rows, column]) > 0:  # else it cannot be told from the mean, which is said
+    for column, lost in data.lost_levels(is_polynomial=choice.is_polynomial):
+        factor = data.factors[column]
+        if np.ptp(data.design[data.rows, column]) > 0:  # else a sentence says that it cannot be told from the mean
             labels = ", ".join(label_of(factor, float(level)) for level in lost)
             notes.append(
                 f"no run with {factor.name} at {labels} has an answer: its effects are those of its other levels"
             )
-    if seen.unsteady:
-        notes.append(
-            f"{len(seen.unsteady)} of {len(results.runs)} runs {'was' if len(seen.unsteady) == 1 else 'were'} not "
-            f"steady; {'it is' if len(seen.unsteady) == 1 else 'they are'} analysed all the same"
-        )
-    if results.experiment.has_common_seeds and fit.s_e is not None and seen.is_replicated:
+    if count := len(data.unsteady):
+        was, it_is = ("was", "it is") if count == 1 else ("were", "they are")
+        notes.append(f"{count} of {len(results.runs)} runs {was} not steady; {it_is} analysed all the same")
+    if results.experiment.has_common_seeds and fit.s_e is not None and data.is_replicated:
         notes.append(
             "the runs of a replication share their random numbers: what they have in common cancels in the effects, "
             "whose intervals are on the wide side, but not in the means at levels, whose intervals are on the narrow"
@@ -560,8 +537,3 @@ def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tu
             "effect explains beyond all others, and the shares do not add up to 100 %"
         )
     return tuple(notes)
-
-
-def _some(reasons: Sequence[str], most: int = 3) -> str:
-    distinct = list(dict.fromkeys(reasons))
-    return "; ".join(distinct[:most]) + ("; …" if len(distinct) > most else "")

@@ -1,4 +1,9 @@
-"""What the analysis of a designed experiment says, as values."""
+"""The analysis of a designed experiment as values.
+
+Everything is in the units of the analysed response: those of the response itself, or those of its logarithm or
+reciprocal where it was transformed. Shares are 0..1. What does not exist is None: an interval without an estimate of
+the noise, a share of a variation that is zero.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +39,7 @@ class AssumptionCheck:
 
     name: str = field('``"normal errors"``, ``"constant spread"``, ``"independent errors"``')
     method: str = field('``"Shapiro-Wilk"``, ``"Breusch-Pagan"``, ``"Levene"``, ``"Durbin-Watson"``')
-    statistic: float | None = field("None where there are too few residuals to look")
+    statistic: float | None = field("None where there are too few residuals to test")
     p_value: float | None
     is_doubtful: bool | None = field("Whether the residuals contradict the assumption at the level of confidence")
     verdict: str = field("In plain words, with what to do")
@@ -73,20 +78,19 @@ class Effect:
     name: str = field('``"A"``, ``"AB"``, ``"A^2"``, ``"curvature"``')
     label: str = field('In the factors\' names: ``"packet size x queue manager"``')
     letters: tuple[str, ...] = field("The factors in it")
-    # q_A: what the response gains when the coded level goes from 0 to +1, half of what it gains from low to high. None
-    # for a factor with more than two levels, whose effects are in ``levels``.
-    value: float | None
-    df: int = field("Degrees of freedom")
-    ss: float = field(
-        "Sum of squares: the variation that it explains (given all others, where they are not orthogonal)"
+    value: float | None = field(
+        "q_A: what the response gains when the coded level goes from 0 to +1, half of the gain from low to high; None "
+        "for a factor with more than two levels, whose effects are in ``levels``"
     )
+    df: int = field("Degrees of freedom")
+    ss: float = field("Sum of squares: the variation that it explains (beyond all others, where not orthogonal)")
     share_ratio: float | None = field("``ss`` over SST, Jain's percentage of variation explained")
     standard_error: float | None = None
     low: float | None = field("Lower end of the confidence interval of ``value``", default=None)
     high: float | None = field("Upper end of the confidence interval of ``value``", default=None)
     p_value: float | None = field("Of the test that there is no effect", default=None)
     is_significant: bool | None = field(
-        "Whether it is told from noise; None where there is no noise to tell it from", default=None
+        "Whether it stands out from the noise; None where there is no estimate of the noise", default=None
     )
     verdict: str = field("The same in plain words", default="")
     aliases: tuple[str, ...] = field(
@@ -116,7 +120,7 @@ class Lenth:
 
     pse: float = field("Pseudo standard error: 1.5 times the median of the effects that are not themselves outstanding")
     df: float = field("m/3 for m effects")
-    margin: float = field("ME: an effect beyond it stands out, were it the only one looked at")
+    margin: float = field("ME: an effect beyond it stands out if it is the only one considered")
     simultaneous_margin: float = field("SME: an effect beyond it stands out among all m")
 
 
@@ -128,11 +132,10 @@ class Screened:
     name: str
     rank: int = field("1 matters most")
     importance: float = field(
-        "What the rank goes by: ``total_ratio`` where there is one, else ``first_order_ratio``, else ``|srrc|``"
+        "Decides the rank: ``total_ratio`` where there is one, else ``first_order_ratio``, else ``|srrc|``"
     )
-    # Standardised regression coefficient of the values, and of their ranks: -1..1, the sign says the direction.
-    src: float | None = None
-    srrc: float | None = field("Standardised regression coefficient of the values, and of their ranks", default=None)
+    src: float | None = field("Standardised regression coefficient of the values, -1..1", default=None)
+    srrc: float | None = field("The same of their ranks; its sign is the direction", default=None)
     srrc_low: float | None = None
     srrc_high: float | None = None
     first_order_ratio: float | None = field(
@@ -152,7 +155,7 @@ class Screening:
     """Factors by how much they matter."""
 
     factors: tuple[Screened, ...] = field("The most important first")
-    method: str = field("How the shares were found, in words")
+    method: str = field("How the shares were computed, in words")
     quality_ratio: float | None = field(
         "Q2: the share of the variance of left-out runs that the model behind the indices predicts", default=None
     )
@@ -187,7 +190,7 @@ class LackOfFit:
 
 @value
 class Stationary:
-    """Where the surface is flat, and what it is there: the canonical analysis."""
+    """The point where the surface is flat, with the canonical analysis there."""
 
     coded: tuple[float, ...]
     response: float
@@ -250,14 +253,7 @@ class Surface:
 
 @value
 class Cell:
-    """One combination of levels with what its runs answered.
-
-    What the analysis of a designed experiment says, as values.
-
-    Everything is in the units of the analysed response: those of the response itself, or those of its logarithm or
-    reciprocal where it was transformed. Shares are 0..1. What does not exist is None: an interval without an estimate
-    of the noise, a share of a variation that is zero.
-    """
+    """One combination of levels with the answers of its runs and the model's prediction."""
 
     row: int = field("Of ``Design.coded``")
     coded: tuple[float, ...]
@@ -291,7 +287,7 @@ class Means:
 
 @value
 class Missing:
-    """A run that the analysis does without."""
+    """A run that the analysis leaves out, or one that is not steady."""
 
     run: int = field("Position in ``Results.runs``")
     row: int
@@ -314,25 +310,22 @@ class Analysis:
     mean_low: float | None = None
     mean_high: float | None = None
     effects: tuple[Effect, ...] = field("The largest share first", default=())
-    # Sum of squares of the responses, of the mean, of the variation about it (SSY - SS0), and of the errors.
-    ssy: float = 0.0
-    ss0: float = 0.0
-    sst: float = 0.0
-    sse: float = 0.0
+    ssy: float = field("Sum of squares of the responses", default=0.0)
+    ss0: float = field("Sum of squares of the mean", default=0.0)
+    sst: float = field("Sum of squares of the variation about the mean, SSY - SS0", default=0.0)
+    sse: float = field("Sum of squares of the errors", default=0.0)
     is_balanced: bool = field(
         "Whether the effects are orthogonal: each is what it would be alone, and the shares add up", default=True
     )
     error_df: int = field("Degrees of freedom of the errors", default=0)
     s_e: float | None = field("Standard deviation of the errors", default=None)
     error_share_ratio: float | None = field("SSE over SST", default=None)
-    # How much of the variation the model explains: as it is, with the number of its terms held against it, and for runs
-    # that it was not fitted to (PRESS).
-    r2_ratio: float | None = None
+    r2_ratio: float | None = field("Share of the variation that the model explains", default=None)
     adjusted_r2_ratio: float | None = field(
         "Share of the variation that the model explains, adjusted for its terms", default=None
     )
     predicted_r2_ratio: float | None = field(
-        "Share of the variation of left-out runs that the model explains", default=None
+        "Share of the variation of left-out runs that the model explains (PRESS)", default=None
     )
     noise: str = field("Where the estimate of the noise comes from, or why there is none", default="")
     anova: tuple[AnovaRow, ...] = ()
@@ -343,10 +336,10 @@ class Analysis:
     surface: Surface | None = None
     screening: Screening | None = None
     missing: tuple[Missing, ...] = ()
-    unsteady: tuple[Missing, ...] = field("Runs that are analysed although they are called not steady", default=())
+    unsteady: tuple[Missing, ...] = field("Runs that are analysed although they are not steady", default=())
     not_told_apart: tuple[str, ...] = field("Effects that these runs cannot separate, a sentence each", default=())
     advice: tuple[str, ...] = field("What to do next: a transform, more runs", default=())
-    notes: tuple[str, ...] = field("What a reader must know before the numbers", default=())
+    notes: tuple[str, ...] = field("Remarks that belong before the numbers", default=())
 
     def effect(self, name: str) -> Effect:
         """Return the effect of that name.
