@@ -1,18 +1,39 @@
 """Mesh, torus and concentrated mesh: routers on a grid, two opposite unidirectional links between neighbours.
 
 Routers are numbered row by row, ``router = y * columns + x``, row 0 on top. A node (Li's processing element)
-has the number ``router * concentration + k``. Every link has one number, its place in :func:`links`.
+has the number ``router * concentration + k``. Every link has a number, its index in :func:`links`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.quantity.schema import value
 
-__all__ = ["Direction", "MeshLink", "Topology", "TopologyKind", "link_numbers", "links"]
+__all__ = [
+    "Direction",
+    "Floats",
+    "Grid",
+    "Ints",
+    "MeshLink",
+    "Topology",
+    "TopologyKind",
+    "distances",
+    "grid_of",
+    "link_numbers",
+    "links",
+    "shortest_hops",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
 
 
 class TopologyKind(StrEnum):
@@ -124,9 +145,9 @@ class Topology:
         return None
 
     def offsets(self, source: int, target: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the shortest signed ways along x and along y; two where both ways round a ring are shortest."""
+        """Return the shortest signed offsets along x and along y; two where both ways round a ring are as short."""
         (sx, sy), (tx, ty) = self.position(source), self.position(target)
-        return _ways(tx - sx, self.columns, self.is_torus), _ways(ty - sy, self.rows, self.is_torus)
+        return _offsets(tx - sx, self.columns, self.is_torus), _offsets(ty - sy, self.rows, self.is_torus)
 
     def distance(self, source: int, target: int) -> int:
         """Return the least number of links between two routers."""
@@ -134,10 +155,10 @@ class Topology:
         return abs(along_x[0]) + abs(along_y[0])
 
     def productive(self, router: int, target: int) -> tuple[Direction, ...]:
-        """Return the directions of all shortest paths' first links, x first; none where router is target."""
+        """Return the directions that the shortest paths to a router begin with, x first; none at the target itself."""
         along_x, along_y = self.offsets(router, target)
-        horizontal = [Direction.EAST if way > 0 else Direction.WEST for way in along_x if way]
-        vertical = [Direction.SOUTH if way > 0 else Direction.NORTH for way in along_y if way]
+        horizontal = [Direction.EAST if offset > 0 else Direction.WEST for offset in along_x if offset]
+        vertical = [Direction.SOUTH if offset > 0 else Direction.NORTH for offset in along_y if offset]
         return (*horizontal, *vertical)
 
     def router_name(self, router: int) -> str:
@@ -147,11 +168,11 @@ class Topology:
 
     def link_name(self, link: int) -> str:
         """Return a link's name in messages, ``(x, y)->(x, y)``."""
-        link_ = links(self)[link]
-        return f"{self.router_name(link_.source)}->{self.router_name(link_.target)}"
+        ends = links(self)[link]
+        return f"{self.router_name(ends.source)}->{self.router_name(ends.target)}"
 
 
-def _ways(offset: int, size: int, is_ring: bool) -> tuple[int, ...]:
+def _offsets(offset: int, size: int, is_ring: bool) -> tuple[int, ...]:
     if not is_ring or not offset:
         return (offset,)
     forward = offset % size
@@ -176,3 +197,73 @@ def links(topology: Topology) -> tuple[MeshLink, ...]:
 def link_numbers(topology: Topology) -> dict[tuple[int, Direction], int]:
     """Return the number of the link that leaves a router in a direction."""
     return {(link.source, link.direction): number for number, link in enumerate(links(topology))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grid:
+    """The links of a topology as arrays.
+
+    ``source`` and ``target``: shape (links,): the routers at the ends of each link; ``leaving``: shape (directions,
+    routers): the link that leaves a router in a direction; the number of links where none does; ``ahead``: shape
+    (directions, routers): the router that it leads to; the router itself where none does; ``arriving``: shape
+    (directions, routers): the link that arrives at a router in a direction; the number of links where none does.
+    """
+
+    source: Ints
+    target: Ints
+    leaving: Ints
+    ahead: Ints
+    arriving: Ints
+
+
+@lru_cache(maxsize=16)
+def grid_of(topology: Topology) -> Grid:
+    """Return the arrays of a topology."""
+    all_links, directions = links(topology), list(Direction)
+    leaving = np.full((len(directions), topology.router_count), len(all_links), dtype=np.int64)
+    arriving = leaving.copy()
+    ahead = np.tile(np.arange(topology.router_count), (len(directions), 1))
+    for number, link in enumerate(all_links):
+        row = directions.index(link.direction)
+        leaving[row, link.source] = number
+        ahead[row, link.source] = link.target
+        arriving[row, link.target] = number
+    return Grid(
+        source=np.array([link.source for link in all_links], dtype=np.int64),
+        target=np.array([link.target for link in all_links], dtype=np.int64),
+        leaving=leaving,
+        ahead=ahead,
+        arriving=arriving,
+    )
+
+
+@lru_cache(maxsize=16)
+def shortest_hops(topology: Topology) -> Floats:
+    """Return the least number of links between routers, shape (routers, routers)."""
+    numbers = np.arange(topology.router_count)
+    x, y = numbers % topology.columns, numbers // topology.columns
+    away_x, away_y = np.abs(x[:, None] - x[None, :]), np.abs(y[:, None] - y[None, :])
+    if topology.is_torus:
+        away_x = np.minimum(away_x, topology.columns - away_x)
+        away_y = np.minimum(away_y, topology.rows - away_y)
+    return np.asarray(away_x + away_y, dtype=np.float64)
+
+
+def distances(topology: Topology, lengths: Floats, arcs: NDArray[np.bool_]) -> Floats:
+    """Return the length of the shortest path from each router to each, shape (routers, routers); inf where none is.
+
+    ``lengths``: of the links, not negative; ``arcs``: shape (routers, links): whether traffic to a router may use a link.
+    """
+    grid = grid_of(topology)
+    routers = topology.router_count
+    # The last row stands for the links that do not exist: they are infinitely long.
+    length = np.full((lengths.size + 1, routers), np.inf)
+    np.copyto(length[:-1], lengths[:, None], where=arcs.T)
+    first = length[grid.leaving]
+    distance = np.full((routers, routers), np.inf)
+    np.fill_diagonal(distance, 0.0)
+    while True:
+        shorter = np.minimum((first + distance[grid.ahead]).min(axis=0), distance)
+        if np.array_equal(shorter, distance):
+            return distance
+        distance = shorter

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.noc.optimum.planes import Cells, Fan, PlaneProgram, Priced, Pricing, Symmetry
-from routecast.noc.optimum.program import PathSet, allowed_arcs, grid_of
-from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.optimum.planes import ClockCells, ConeBounds, LinkPrices, PlaneProgram, PriceBounds, Symmetry
+from routecast.noc.optimum.program import PathSet, allowed_arcs
+from routecast.noc.topology import Topology, TopologyKind, grid_of
 
 _SPEC = importlib.util.spec_from_file_location("powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py"))
 assert _SPEC is not None
 assert _SPEC.loader is not None
-scipy_way = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(scipy_way)
+by_scipy = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(by_scipy)
 
 SQUARE = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
 SLOWEST = 1 / 3
@@ -36,42 +36,42 @@ def test_what_prices_prove_holds_at_all_clocks_between(seed, paths, planes):
     stream = np.random.default_rng(seed)
     demand, widths = random_demand(stream), stream.uniform(0.5, 1.5, planes)
     arcs = allowed_arcs(SQUARE, demand, paths)
-    pricing = Pricing(SQUARE, demand, arcs, widths)
-    fan = Fan(pricing, np.full(planes, SLOWEST), Symmetry(pairs=()))
+    prices = PriceBounds(SQUARE, demand, arcs, widths)
+    bounds = ConeBounds(prices, np.full(planes, SLOWEST), Symmetry(pairs=()))
     links = grid_of(SQUARE).source.size
     program = PlaneProgram(SQUARE, demand, arcs, widths, 3.0 * links * widths)
     for _ in range(3):
         clocks = stream.uniform(SLOWEST, 1.0, planes)
         solved = program.solve(clocks, clocks**2)
-        pricing.found.append(Priced(costs=clocks**2, prices=solved.prices))
-        fan.split(clocks**2)
+        prices.prices.append(LinkPrices(costs=clocks**2, prices=solved.prices))
+        bounds.split(clocks**2)
         # Where a program was solved and its costs are a ray, nothing is lost.
-        there = scipy_way.power_at(SQUARE, demand, clocks, paths=paths, widths=widths)
+        there = by_scipy.power_at(SQUARE, demand, clocks, paths=paths, widths=widths)
         if np.isfinite(there):
-            assert fan.proven(clocks[None], clocks[None])[0] == pytest.approx(there, rel=1e-6)
+            assert bounds.proven(clocks[None], clocks[None])[0] == pytest.approx(there, rel=1e-6)
     slow = stream.uniform(SLOWEST, 1.0, planes)
     fast = slow + stream.uniform(0.0, 1.0, planes) * (1.0 - slow)
     between = slow + stream.uniform(0.0, 1.0, planes) * (fast - slow)
-    power = scipy_way.power_at(SQUARE, demand, between, paths=paths, widths=widths)
-    assert fan.proven(slow[None], fast[None])[0] <= power * (1 + 1e-9)
-    assert fan.proven(between[None], between[None])[0] <= power * (1 + 1e-9)
+    power = by_scipy.power_at(SQUARE, demand, between, paths=paths, widths=widths)
+    assert bounds.proven(slow[None], fast[None])[0] <= power * (1 + 1e-9)
+    assert bounds.proven(between[None], between[None])[0] <= power * (1 + 1e-9)
 
 
 def test_random_prices_prove_bounds_too():
     # Whatever a solver answers: any prices that are not negative do.
     stream = np.random.default_rng(5)
     demand, widths = random_demand(stream), np.ones(2)
-    pricing = Pricing(SQUARE, demand, allowed_arcs(SQUARE, demand, PathSet.ANY), widths)
+    prices = PriceBounds(SQUARE, demand, allowed_arcs(SQUARE, demand, PathSet.ANY), widths)
     clocks = np.array([0.9, 0.6])
-    power = scipy_way.power_at(SQUARE, demand, clocks, paths=PathSet.ANY)
+    power = by_scipy.power_at(SQUARE, demand, clocks, paths=PathSet.ANY)
     for _ in range(50):
         prices = stream.exponential(0.3, (2, grid_of(SQUARE).source.size))
-        pricing.found.append(Priced(costs=stream.uniform(0.1, 1.0, 2), prices=prices))
-    assert 0 < pricing.bounds(clocks**2).at(clocks[None])[0] <= power
+        prices.prices.append(LinkPrices(costs=stream.uniform(0.1, 1.0, 2), prices=prices))
+    assert 0 < prices.bounds(clocks**2).at(clocks[None])[0] <= power
 
 
 def test_cells_halve_without_a_gap_and_symmetry_keeps_one_order_of_each_pair():
-    cells = Cells(lower=np.array([[0.4, 0.4]]), upper=np.array([[1.0, 1.0]]), proven=np.array([0.5]))
+    cells = ClockCells(lower=np.array([[0.4, 0.4]]), upper=np.array([[1.0, 1.0]]), proven=np.array([0.5]))
     for _ in range(6):
         cells = cells.halves()
     assert (cells.upper - cells.lower).prod(axis=1).sum() == pytest.approx(0.36)

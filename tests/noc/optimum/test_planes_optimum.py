@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
-from routecast.noc.optimum.program import PathSet, grid_of
+from routecast.noc.optimum.program import PathSet
 from routecast.noc.optimum.single import Overload, optimum
 from routecast.noc.planes._toy import balanced, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
-from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.topology import Topology, TopologyKind, grid_of
 from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, uniform
 from routecast.noc.traffic.task_graph import mapped, task_graph

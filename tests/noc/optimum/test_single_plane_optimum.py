@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum import program
-from routecast.noc.optimum.program import PathSet, allowed_arcs, distances, shortest_hops
+from routecast.noc.optimum.program import PathSet, allowed_arcs
 from routecast.noc.optimum.single import Overload, least_load, optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
-from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
+from routecast.noc.topology import Direction, Topology, TopologyKind, distances, link_numbers, links, shortest_hops
 from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
 

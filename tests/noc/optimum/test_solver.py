@@ -41,7 +41,7 @@ def test_it_solves() -> None:
     assert list(solution(model).col_value) == pytest.approx([1.6, 1.2])
 
 
-@pytest.mark.parametrize("moment", ["start", "ended"])
+@pytest.mark.parametrize("moment", ["start", "has_ended"])
 def test_ctrl_c_as_it_starts_or_ends_leaves_the_next_one_alone(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = getattr(solver._Solving, moment)
     due: list[bool] = []

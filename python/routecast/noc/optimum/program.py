@@ -1,4 +1,6 @@
-"""The linear program behind the optimum, on HiGHS: ``minimise hops * sum f + slope * b`` over flows and the load b.
+"""The optimum of one or more planes, and the linear program of one plane on HiGHS.
+
+The program minimises ``hops * sum f + slope * b`` over the flows f and the largest link load b
 
 ::
 
@@ -6,15 +8,11 @@
     sum of f[t, l] over t  <=  b                                                        for every link l
     0 <= f,   least <= b <= most
 
-It is eqs. 6.4-6.6 of Li (2012) with b = 1/alpha: for one slope it gives a point (b, H) of the line of least hop flow
-H over b, and the link prices that prove a tangent to it.
+which are eqs. 6.4-6.6 of Li (2012) with b = 1/alpha. For a slope it gives a point (b, H) of the curve of least hop flow
+H over b, and the link prices that prove a tangent to this curve.
 
-Which links the traffic to each router may use, and how long its shortest way over them is at given link prices.
-
-An arc is a pair (destination router, link): the traffic to that router on that link. All traffic to one router is one
-commodity, which is as exact as one commodity for each pair and has that many times fewer arcs.
-
-What the exact optimum answers.
+An arc is a pair (destination router, link): the traffic to that router on that link. All traffic to a router is one
+commodity, which is as exact as one commodity for each pair of routers and needs far fewer arcs.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ import threading
 import time
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import TypeAlias
 
 import highspy
@@ -32,25 +29,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.topology import Direction, Topology, link_numbers, links
+from routecast.noc.topology import Floats, Ints, Topology, grid_of, shortest_hops
 
 __all__ = [
     "Arcs",
-    "Floats",
     "FlowProgram",
-    "Grid",
-    "Ints",
+    "FlowSolution",
     "Optimum",
     "PathSet",
     "PlaneFlow",
-    "Solved",
     "allowed_arcs",
     "conservation",
     "conserving",
-    "distances",
-    "grid_of",
     "run",
-    "shortest_hops",
     "silent_solver",
     "solution",
     "tight_arcs",
@@ -68,17 +59,17 @@ class PathSet(StrEnum):
 class PlaneFlow:
     """One plane of an optimum.
 
-    ``alpha``: its expansion factor; ``flow``: shape (routers, links): the traffic *to* router t on link l at ``flow[t,
-    l]``, in capacities.
+    ``alpha``: expansion factor; ``flow``: shape (routers, links): ``flow[t, l]`` is the traffic *to* router t on link
+    l, in capacities.
     """
 
     alpha: float
-    flow: NDArray[np.float64]
+    flow: Floats
 
     @property
-    def link_loads(self) -> NDArray[np.float64]:
+    def link_loads(self) -> Floats:
         """Load of every link in capacities at full clock."""
-        loads: NDArray[np.float64] = np.sum(self.flow, axis=0)
+        loads: Floats = np.sum(self.flow, axis=0)
         return loads
 
     @property
@@ -110,76 +101,21 @@ class Optimum:
 
     @property
     def power(self) -> float:
-        """Power of the flows that were found."""
+        """Power of the flows."""
         return sum(plane.power for plane in self.planes)
 
     @property
     def gap(self) -> float:
-        """How far they can be from the best, relative to their power."""
+        """Largest possible distance of the flows from the optimum, relative to their power."""
         return 0.0 if self.power == 0 else max(0.0, 1 - self.lower_bound / self.power)
 
 
 Arcs: TypeAlias = NDArray[np.bool_]
-"""Shape (routers, links): whether traffic to router t may use link l."""
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grid:
-    """The links of a topology as arrays.
-
-    ``source`` and ``target``: shape (links,): the routers at the ends of each link; ``leaving``: shape (directions,
-    routers): the link that leaves a router in a direction; the number of links where none does; ``ahead``: shape
-    (directions, routers): the router that it leads to; the router itself where none does; ``arriving``: shape
-    (directions, routers): the link that arrives at a router in a direction; the number of links where none does.
-    """
-
-    source: Ints
-    target: Ints
-    leaving: Ints
-    ahead: Ints
-    arriving: Ints
-
-
-@lru_cache(maxsize=16)
-def grid_of(topology: Topology) -> Grid:
-    """Return the arrays of a topology."""
-    every, numbers = links(topology), link_numbers(topology)
-    leaving = np.full((len(Direction), topology.router_count), len(every), dtype=np.int64)
-    arriving = leaving.copy()
-    ahead = np.tile(np.arange(topology.router_count), (len(Direction), 1))
-    for place, direction in enumerate(Direction):
-        for router in range(topology.router_count):
-            number = numbers.get((router, direction))
-            if number is not None:
-                leaving[place, router] = number
-                ahead[place, router] = every[number].target
-                arriving[place, every[number].target] = number
-    return Grid(
-        source=np.array([link.source for link in every], dtype=np.int64),
-        target=np.array([link.target for link in every], dtype=np.int64),
-        leaving=leaving,
-        ahead=ahead,
-        arriving=arriving,
-    )
-
-
-@lru_cache(maxsize=16)
-def shortest_hops(topology: Topology) -> Floats:
-    """Return the least number of links between routers, shape (routers, routers)."""
-    numbers = np.arange(topology.router_count)
-    x, y = numbers % topology.columns, numbers // topology.columns
-    away_x, away_y = np.abs(x[:, None] - x[None, :]), np.abs(y[:, None] - y[None, :])
-    if topology.is_torus:
-        away_x = np.minimum(away_x, topology.columns - away_x)
-        away_y = np.minimum(away_y, topology.rows - away_y)
-    return np.asarray(away_x + away_y, dtype=np.float64)
+"""Whether traffic to router t may use link l, shape (routers, links)."""
 
 
 def allowed_arcs(topology: Topology, demand: Floats, paths: PathSet) -> Arcs:
-    """Return the arcs that flows may use, shape (routers, links): none to a router that nothing is sent to.
+    """Return the arcs that flows may use, shape (routers, links); none leads to a router that receives nothing.
 
     ``demand``: with zeros on the diagonal.
     """
@@ -194,31 +130,11 @@ def allowed_arcs(topology: Topology, demand: Floats, paths: PathSet) -> Arcs:
     return np.logical_and(allowed, is_sent_to[:, None])
 
 
-def distances(topology: Topology, lengths: Floats, arcs: Arcs) -> Floats:
-    """Return the length of the shortest way from each router to each, shape (routers, routers); inf where none is.
-
-    ``lengths``: not negative; ``arcs``: what traffic to a router may use.
-    """
-    grid = grid_of(topology)
-    routers = topology.router_count
-    # A link that is not there is endlessly long.
-    length = np.full((lengths.size + 1, routers), np.inf)
-    np.copyto(length[:-1], lengths[:, None], where=arcs.T)
-    first = length[grid.leaving]
-    way = np.full((routers, routers), np.inf)
-    np.fill_diagonal(way, 0.0)
-    while True:
-        shorter = np.minimum((first + way[grid.ahead]).min(axis=0), way)
-        if np.array_equal(shorter, way):
-            return way
-        way = shorter
-
-
-def tight_arcs(topology: Topology, lengths: Floats, arcs: Arcs, way: Floats, slack: float) -> Arcs:
-    """Return those of the arcs that lie on a shortest way, up to ``slack``; ``way`` is :func:`distances`."""
+def tight_arcs(topology: Topology, lengths: Floats, arcs: Arcs, distance: Floats, slack: float) -> Arcs:
+    """Return the arcs that lie on a shortest path, up to ``slack``; ``distance`` is that of :func:`distances`."""
     grid = grid_of(topology)
     with np.errstate(invalid="ignore"):
-        beyond = lengths[None, :] + way[grid.target, :].T - way[grid.source, :].T
+        beyond = lengths[None, :] + distance[grid.target, :].T - distance[grid.source, :].T
     return np.asarray(arcs & (beyond <= slack), dtype=np.bool_)
 
 
@@ -235,70 +151,70 @@ def silent_solver() -> highspy.Highs:
 
 
 class _Solving:
-    """A thread that solves a model once, and can be told to stop.
+    """A thread that solves a model once and can be stopped.
 
-    HiGHS offers threads of its own. Their locks are one for the whole process, and a Ctrl-C that strikes while one is
-    taken leaves it taken: the next search would wait for ever. Here flags tell how far it is, and the only lock that is
-    waited for is a bell: if its ring is lost to a Ctrl-C, the flag is seen a moment later.
+    HiGHS offers threads of its own, whose locks belong to the whole process: a Ctrl-C that strikes while one is held
+    leaves it held, and the next search would wait for ever. Here flags hold the state, and the only lock that anything
+    waits for is a bell: if Ctrl-C swallows its ring, the flag is seen a moment later.
     """
 
     def __init__(self, solver: highspy.Highs) -> None:
         self._solver = solver
         self._deciding = threading.Lock()
-        self._begun = self._stopped = self._over = False
+        self._has_begun = self._is_stopped = self._is_over = False
         self._bell = threading.Lock()
         self._bell.acquire()
 
-    def _heard(self, event: highspy.highs.HighsCallbackEvent) -> None:
-        event.interrupt(self._stopped)  # HiGHS remembers an earlier stop
+    def _interrupt(self, event: highspy.highs.HighsCallbackEvent) -> None:
+        event.interrupt(self._is_stopped)  # HiGHS remembers an earlier stop
 
     def _solve(self) -> None:
         with self._deciding:
-            if self._stopped:
+            if self._is_stopped:
                 return
-            self._begun = True
+            self._has_begun = True
         calls = (self._solver.cbSimplexInterrupt, self._solver.cbIpmInterrupt)
         for call in calls:
-            call.subscribe(self._heard)
+            call.subscribe(self._interrupt)
         try:
             self._solver.run()
         finally:
             for call in calls:
-                call.unsubscribe(self._heard)
-            self._over = True
+                call.unsubscribe(self._interrupt)
+            self._is_over = True
             self._bell.release()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         threading.Thread(target=self._solve, daemon=True).start()
 
-    def ended(self, patience_s: float) -> bool:
-        """Wait a while; return whether it is over."""
-        if not self._over:
+    def has_ended(self, patience_s: float) -> bool:
+        """Wait at most so long; return whether the thread is through."""
+        if not self._is_over:
             self._bell.acquire(timeout=patience_s)
-        return self._over
+        return self._is_over
 
     def stop(self) -> None:
-        """Return when nothing solves any more, whatever was under way."""
+        """Stop the thread and wait for its end."""
         with self._deciding:
-            self._stopped = True
-        while self._begun and not self.ended(_PATIENCE_S):
+            self._is_stopped = True
+        while self._has_begun and not self.has_ended(_PATIENCE_S):
             pass
 
 
 def run(solver: highspy.Highs, *, until: float = math.inf) -> bool:
-    """Solve its model in a thread; return whether it came to an end before ``until`` (:func:`time.monotonic`).
+    """Solve the solver's model in a thread; return whether it ended before ``until`` (:func:`time.monotonic`).
 
     Raises KeyboardInterrupt: Ctrl-C; the solver is stopped first.
     """
-    # It looks at its own limit, on the clock of all its runs, in places where it does not let itself be stopped.
+    # HiGHS checks its own limit, on the clock of all its runs, also in places where it cannot be interrupted.
     solver.setOptionValue("time_limit", solver.getRunTime() + max(0.0, until - time.monotonic()))
     solving = _Solving(solver)
     is_done, patience_s = False, _PATIENCE_S / 50
     try:
         solving.start()
-        # Longer each time, so that quick programs are not waited for and slow ones not asked often.
-        while not (is_done := solving.ended(patience_s)) and time.monotonic() < until:
+        # Wait longer each time: quick programs return at once, slow ones are rarely polled.
+        while not (is_done := solving.has_ended(patience_s)) and time.monotonic() < until:
             patience_s = min(1.2 * patience_s, _PATIENCE_S)
     finally:
         solving.stop()
@@ -307,9 +223,9 @@ def run(solver: highspy.Highs, *, until: float = math.inf) -> bool:
 
 
 def solution(solver: highspy.Highs) -> highspy.HighsSolution:
-    """Return what it found.
+    """Return the values and prices that a solver found.
 
-    Raises RoutecastError: no values, or no prices.
+    Raises RoutecastError: it found no values, or no prices.
     """
     values = solver.getSolution()
     if not values.value_valid or not values.dual_valid:
@@ -319,22 +235,22 @@ def solution(solver: highspy.Highs) -> highspy.HighsSolution:
     return values
 
 
-def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way: Floats) -> Floats:
-    """Return flows of which exactly the demand arrives, split at every router as the given ones.
+def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, distance: Floats) -> Floats:
+    """Return flows that deliver exactly the demand and split at every router as ``flow`` does.
 
-    Only links that come nearer to the destination, by the lengths of ``way``, are kept: an optimum uses no others, and
-    so there are no circles. A router whose traffic would have no link left sends it on its shortest way.
+    Only links that lead nearer to the destination are kept: an optimum uses no others, and without them there are no
+    cycles. A router whose traffic would have no link left sends it on its shortest path.
 
     ``demand``: with zeros on the diagonal; ``flow``: traffic to router t on link l, nearly conserved; ``arcs``: what
-    may be used; ``way``: length of the shortest way over the arcs from a router to another.
+    may be used; ``distance``: that of :func:`distances` over the arcs.
     """
     grid = grid_of(topology)
     active = np.flatnonzero(demand.any(axis=0))
-    nearer = arcs[active] & (way[grid.target][:, active] < way[grid.source][:, active]).T
-    # Far less than any share that matters: it only gives routers without traffic a way on.
+    nearer = arcs[active] & (distance[grid.target][:, active] < distance[grid.source][:, active]).T
+    # Far less than any share that matters: it only gives routers without traffic an outgoing link.
     faint = 1e-15 * float(demand.sum())
     parts = np.where(nearer, np.maximum(flow[active], 0.0) + faint, 0.0)
-    # One more column stands for the links that are not there.
+    # The last column stands for the links that do not exist.
     parts = np.concatenate([parts, np.zeros((active.size, 1))], axis=1)
     leaving = parts[:, grid.leaving].sum(axis=1)
     leaving[np.arange(active.size), active] = 1.0
@@ -342,7 +258,7 @@ def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way
     wanted = demand.T[active]
     carried = np.zeros(parts.shape)
     through = wanted
-    # Without circles it is settled after as many steps as the longest way has links.
+    # Without cycles the flows settle after as many steps as the longest path has links.
     while True:
         carried[:, :-1] = through[:, grid.source] * share
         settled = wanted + carried[:, grid.arriving].sum(axis=1)
@@ -359,11 +275,11 @@ _SIMPLEX_COLUMNS = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solved:
-    """The solver's answer, as exact as its tolerances.
+class FlowSolution:
+    """The flows and prices of a program, as exact as the solver's tolerances.
 
-    ``flow``: shape (routers, links): traffic to router t on link l; ``prices``: shape (links,): what a little more
-    capacity of a link would save; not negative; ``load``: b.
+    ``flow``: shape (routers, links): traffic to router t on link l; ``prices``: shape (links,): saving by a little more
+    capacity of a link, not negative; ``load``: b.
     """
 
     flow: Floats
@@ -373,15 +289,15 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Conservation:
-    """The rows of conservation of some arcs, a column for each arc, in compressed columns.
+    """The constraints that conserve flow, a column for each arc, in compressed columns.
 
-    ``destination`` and ``link``: shape (arcs,): what each column stands for; ``starts``, ``rows`` and ``values``:
-    column c has ``values[starts[c]:starts[c + 1]]`` in ``rows[starts[c]:starts[c + 1]]``; row ``t * routers + u`` is
-    the traffic to t at u.
+    ``destination`` and ``link``: shape (arcs,): the arc of each column; ``starts``, ``rows`` and ``values``: column c
+    has ``values[starts[c]:starts[c + 1]]`` in ``rows[starts[c]:starts[c + 1]]``; row ``t * routers + u`` is the
+    traffic to t at u.
     """
 
-    destination: NDArray[np.int64]
-    link: NDArray[np.int64]
+    destination: Ints
+    link: Ints
     starts: NDArray[np.int32]
     rows: NDArray[np.int32]
     values: Floats
@@ -393,23 +309,23 @@ def conservation(topology: Topology, arcs: Arcs) -> Conservation:
     destination, link = np.nonzero(arcs)
     rows = np.stack([grid.source[link], grid.target[link]], axis=1) + destination[:, None] * topology.router_count
     values = np.tile(np.array([1.0, -1.0]), (link.size, 1))
-    there = np.ones(rows.shape, dtype=np.bool_)
-    there[:, 1] = grid.target[link] != destination
-    starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    is_kept = np.ones(rows.shape, dtype=np.bool_)
+    is_kept[:, 1] = grid.target[link] != destination
+    starts = np.concatenate([[0], np.cumsum(is_kept.sum(axis=1))])
     return Conservation(
         destination=destination,
         link=link,
         starts=starts.astype(np.int32),
-        rows=rows[there].astype(np.int32),
-        values=values[there],
+        rows=rows[is_kept].astype(np.int32),
+        values=values[is_kept],
     )
 
 
 class FlowProgram:
-    """The program over some of the arcs; more of them can come later, and it starts from where it was.
+    """The program over some of the arcs; arcs can be added, and the solver then starts from the last solution.
 
-    ``demand``: with zeros on the diagonal; ``arcs``: arcs that it begins with: enough for every flow to arrive;
-    ``least`` and ``most``: bounds of b.
+    ``demand``: with zeros on the diagonal; ``arcs``: the first arcs, enough for every flow to arrive; ``least`` and
+    ``most``: bounds of b.
     """
 
     def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, *, least: float, most: float) -> None:
@@ -438,7 +354,7 @@ class FlowProgram:
         self._append(arcs)
 
     def widen(self, arcs: Arcs) -> int:
-        """Take in more arcs and return how many of them are new."""
+        """Add arcs and return how many of them are new."""
         new = arcs & ~self.arcs
         self._append(new)
         self.arcs |= new
@@ -448,12 +364,14 @@ class FlowProgram:
         """Set the bounds of b."""
         self._model.changeColBounds(0, least, most)
 
-    def solve(self, slope: float, *, hops: float = 1.0, exact: bool = False, until: float = math.inf) -> Solved | None:
-        """Return the flows and prices of the least ``hops * H + slope * b``; None where there was no time for them.
+    def solve(
+        self, slope: float, *, hops: float = 1.0, exact: bool = False, until: float = math.inf
+    ) -> FlowSolution | None:
+        """Return the flows and prices of the least ``hops * H + slope * b``; None at the time limit.
 
-        ``slope`` and ``hops``: what is minimised; ``exact``: go on to a vertex where the interior-point method would
-        stop near it; ``until``: when to give up, on the clock of :func:`time.monotonic`. Raises RoutecastError: the
-        solver found none; KeyboardInterrupt: Ctrl-C; the solver is stopped first.
+        ``exact``: go on to a vertex where the interior-point method would stop near it; ``until``: the time limit, on
+        the clock of :func:`time.monotonic`. Raises RoutecastError: the solver found no solution; KeyboardInterrupt:
+        Ctrl-C; the solver is stopped first.
         """
         columns = self._link.size
         self._model.changeColCost(0, slope)
@@ -466,21 +384,21 @@ class FlowProgram:
             return None
         values = self._model.getSolution()
         if not values.value_valid or not values.dual_valid:
-            # Where the interior-point method ends with nothing the simplex method takes over.
+            # Where the interior-point method ends without a solution the simplex method takes over.
             if not self._run(is_small, until, crossover=True):
                 return None
             values = solution(self._model)
         flow = np.zeros(self.arcs.shape)
         flow[self._destination, self._link] = np.asarray(values.col_value)[1:]
         prices = np.maximum(0.0, -np.asarray(values.row_dual)[self._first_capacity :])
-        return Solved(flow=flow, prices=prices, load=float(values.col_value[0]))
+        return FlowSolution(flow=flow, prices=prices, load=float(values.col_value[0]))
 
     def _append(self, arcs: Arcs) -> None:
         matrix = conservation(self._topology, arcs)
         new = matrix.link.size
         if not new:
             return
-        # The capacity row of its link comes last in every column.
+        # In every column the capacity row of the link comes last.
         rows = np.insert(matrix.rows, matrix.starts[1:], (self._first_capacity + matrix.link).astype(np.int32))
         values = np.insert(matrix.values, matrix.starts[1:], 1.0)
         starts = (matrix.starts[:-1] + np.arange(new)).astype(np.int32)

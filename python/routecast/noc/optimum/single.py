@@ -1,12 +1,11 @@
 """The exact optimum of one plane (Li 2012, eqs. 6.4-6.6): the least power over all routings and expansion factors.
 
-Li (2012) solves a linear program for each of Q = 100 expansion factors. Here the greatest load b = 1/alpha is a
-variable with a price: one program gives a corner of the line of least hop flow over b and a tangent to it
-(:mod:`routecast.noc.optimum.single`), and another is solved only where the tangents still allow less power than the
-best routing found.
+Li (2012) solves a linear program for each of Q = 100 expansion factors. Here the largest link load b = 1/alpha is a
+variable with a price: a program gives a corner of the curve of least hop flow over b and a tangent to it, and another
+program is solved only where the tangents still allow less power than the best routing.
 
-A program begins with the shortest paths and takes in those detours that its link prices make worth while, until none
-is: that is exact for any paths, and most flows never need one.
+A program starts with the shortest paths and adds the detours that its link prices make worth while, until there are
+none: that is exact for any paths, and most flows never need a detour.
 """
 
 from __future__ import annotations
@@ -21,36 +20,33 @@ import numpy as np
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.program import (
-    Floats,
     FlowProgram,
+    FlowSolution,
     Optimum,
     PathSet,
     PlaneFlow,
-    Solved,
     allowed_arcs,
     conserving,
-    distances,
-    grid_of,
-    shortest_hops,
     tight_arcs,
 )
 from routecast.noc.power.scaling import Scaling
-from routecast.noc.topology import Topology, links
-from routecast.quantity.schema import value
+from routecast.noc.topology import Floats, Topology, distances, grid_of, links, shortest_hops
+from routecast.quantity.schema import field, value
 
 __all__ = ["Overload", "optimum"]
 
 
+# Most links that a message names.
 _NAMED = 12
-# Nearer to 1 a factor is told by its distance from 1.
+# A factor nearer to 1 than this is written as a distance from 1.
 _NEAR = 1e-4
 
 
 class Overload(RoutecastError):
     """No routing carries the traffic at full clock.
 
-    ``links``: numbers of the links that it must cross and that are too few; ``load``: load of the most loaded link
-    under the best routing, in capacities; over 1.
+    ``links``: numbers of the links that are the bottleneck; ``load``: load of the most loaded link under the best
+    routing, in capacities; over 1.
     """
 
     exit_code = 1
@@ -80,26 +76,24 @@ class Overload(RoutecastError):
 
 
 def _factor(value: float) -> str:
-    away = value - 1.0
-    if abs(away) >= _NEAR:
+    distance = value - 1.0
+    if abs(distance) >= _NEAR:
         return f"{value:.6g}"
-    return f"(1 {'+' if away > 0 else '-'} {abs(away):.2e})"
+    return f"(1 {'+' if distance > 0 else '-'} {abs(distance):.2e})"
 
 
 @value
 class Tangent:
-    """H >= level - slope * b for all b.
+    """A lower bound of the least hop flow H over the largest link load b: H >= level - slope * b for all b.
 
-    The line of least hop flow H over the greatest link load b, from below by tangents and from above by routings.
+    Link prices w >= 0 prove, for every routing whose links carry at most b::
 
-    Link prices w >= 0 prove, for every routing whose links carry at most b,
+        H >= sum over flows of demand * (shortest path with links of length 1 + w) - b * sum of w
 
-    H >= sum over flows of demand * (shortest way with links of length 1 + w) - b * sum of w,
-
-    because each flow pays at least its shortest way, and the links together take at most b * sum of w in prices. So a
-    tangent holds whatever the solver did to find its prices. H is convex; the power at b is b^2 H (eq. 6.4 with b =
-    1/alpha). Along a line H = p - q b with q >= 0 it rises and then falls, hence between two points it is least at one
-    of them: the least power that the tangents allow is where two of them meet, or at an end of the range.
+    because each flow pays at least its shortest path, and the links together take at most b * sum of w in prices. So a
+    tangent holds however the solver found its prices. H is convex; the power at b is b^2 H (eq. 6.4 with b = 1/alpha).
+    Along a line H = p - q b with q >= 0 power rises and then falls, so that between two points it is least at an end:
+    the least power that the tangents allow is where two of them meet, or at an end of the range.
     """
 
     level: float
@@ -118,12 +112,10 @@ class RoutingPoint:
 class Corner:
     """Where the tangents allow the least power."""
 
-    # b and the least H that the tangents allow there.
-    load: float
-    hop_flow: float
-    # Slopes of the tangents on its left and on its right; inf and 0 beyond the ends of the range.
-    steeper: float
-    flatter: float
+    load: float = field("b")
+    hop_flow: float = field("The least H that the tangents allow there")
+    steeper: float = field("Slope of the tangent on its left; inf at the left end of the range")
+    flatter: float = field("Slope of the tangent on its right; 0 at the right end of the range")
 
     @property
     def power(self) -> float:
@@ -133,9 +125,9 @@ class Corner:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Frontier:
-    """What is known of the line.
+    """The known part of the curve of least hop flow over the largest link load b.
 
-    ``least`` and ``most``: range of b; ``tangents``: proven bounds from below; ``points``: routings that were found.
+    ``least`` and ``most``: range of b; ``tangents``: bounds from below; ``points``: routings, which bound from above.
     """
 
     least: float
@@ -148,35 +140,35 @@ class Frontier:
         level = np.array([tangent.level for tangent in self.tangents])
         slope = np.array([tangent.slope for tangent in self.tangents])
         with np.errstate(divide="ignore", invalid="ignore"):
-            meet = (level[:, None] - level[None, :]) / (slope[:, None] - slope[None, :])
-        inside = meet[(meet > self.least) & (meet < self.most)]
+            crossings = (level[:, None] - level[None, :]) / (slope[:, None] - slope[None, :])
+        inside = crossings[(crossings > self.least) & (crossings < self.most)]
         loads = np.unique(np.concatenate([[self.least, self.most], inside]))
         lines = level[None, :] - loads[:, None] * slope[None, :]
         highest = lines.max(axis=1)
-        where = int(np.argmin(loads**2 * highest))
-        load, hop_flow = float(loads[where]), float(highest[where])
+        lowest = int(np.argmin(loads**2 * highest))
+        load, hop_flow = float(loads[lowest]), float(highest[lowest])
         # The tangents that hold just left and just right of it.
-        there = slope[lines[where] >= hop_flow * (1.0 - 1e-12)]
+        touching = slope[lines[lowest] >= hop_flow * (1.0 - 1e-12)]
         return Corner(
             load=load,
             hop_flow=hop_flow,
-            steeper=math.inf if load == self.least else float(there.max()),
-            flatter=0.0 if load == self.most else float(there.min()),
+            steeper=math.inf if load == self.least else float(touching.max()),
+            flatter=0.0 if load == self.most else float(touching.min()),
         )
 
     def next_slope(self, corner: Corner) -> float:
         """Return a slope whose tangent cuts the corner off, or whose point is the corner.
 
-        Any slope between those of its two tangents is one. Between two known points it is that of the line through
-        them, which makes the search end after as many steps as the line has corners.
+        Any slope between those of its two tangents does. Between two known points the slope of the line through them is
+        taken, so that the search ends after as many steps as the curve has corners.
         """
         natural = 2.0 * corner.hop_flow / corner.load
         left = [point for point in self.points if point.load < corner.load]
         right = [point for point in self.points if point.load > corner.load]
         if left and right:
-            steepest = max(left, key=lambda point: point.load)
-            other = min(right, key=lambda point: point.load)
-            chord = (steepest.hop_flow - other.hop_flow) / (other.load - steepest.load)
+            before = max(left, key=lambda point: point.load)
+            after = min(right, key=lambda point: point.load)
+            chord = (before.hop_flow - after.hop_flow) / (after.load - before.load)
             if corner.flatter < chord < corner.steeper:
                 return chord
         if corner.load == self.least:
@@ -220,7 +212,7 @@ def optimum(
     paths : PathSet
         Shortest paths only, or any.
     tolerance : float
-        Relative gap between power and bound at which it stops; :attr:`Optimum.gap` says what was reached.
+        Relative gap between power and bound at which it stops; :attr:`Optimum.gap` is the gap reached.
     time_limit_s : float, optional
         When it stops at the latest, with the best flows and the bound until then.
     progress : callable, optional
@@ -248,7 +240,7 @@ class _TimeIsUpError(Exception):
 
 
 class _RoutingSearch:
-    """One search, in units in which the most loaded link carries at least 1."""
+    """A search for the best routing, in units in which the most loaded link carries at least 1."""
 
     def __init__(self, topology: Topology, demand: Floats, scaling: Scaling, paths: PathSet, end: float) -> None:
         self._topology, self._paths, self._scaling, self._end = topology, paths, scaling, end
@@ -271,7 +263,7 @@ class _RoutingSearch:
         self._is_known_to_fit = False
 
     def run(self, tolerance: float, progress: Progress | None) -> Optimum:
-        """Return the optimum."""
+        """Search until the bound is within the tolerance; return the optimum."""
         if not self._unit:
             return self._answer(0.0)
         slope = _STEEP * 2.0 * self._frontier.tangents[0].level / self._frontier.least
@@ -285,7 +277,7 @@ class _RoutingSearch:
             if corner.power >= self._best_power * (1.0 - tolerance) or self._programs >= _MOST_PROGRAMS:
                 return self._answer(corner.power)
             now = (self._best_power, corner.power)
-            # Where an answer near the best one does not help any more, a vertex does.
+            # Where a solution near the optimum does not help any more, a vertex does.
             is_stuck = now == before and not is_wider
             if is_stuck and is_exact:
                 return self._answer(corner.power)
@@ -295,18 +287,18 @@ class _RoutingSearch:
                 slope = self._frontier.next_slope(corner)
 
     def best_known(self) -> Optimum:
-        """Return the best until now; where no program gave any, shortest paths in equal parts, or XY, or YX.
+        """Return the best routing so far; before the first one, shortest paths in equal parts, or XY, or YX.
 
-        Raises RoutecastError: None of them keeps to the capacities.
+        Raises RoutecastError: none of them keeps to the capacities.
         """
         arcs = allowed_arcs(self._topology, self._demand, PathSet.MINIMAL)
-        way = distances(self._topology, np.ones(arcs.shape[1]), arcs)
+        shortest = distances(self._topology, np.ones(arcs.shape[1]), arcs)
         along_x = np.array([link.direction.step[0] != 0 for link in links(self._topology)], dtype=np.float64)
         for preferred in (np.zeros(arcs.shape[1]), along_x, 1.0 - along_x):
             if self._best_power < math.inf:
                 break
             wanted = np.where(arcs, preferred, 0.0)
-            self._take(conserving(self._topology, self._demand, wanted, arcs, way))
+            self._take(conserving(self._topology, self._demand, wanted, arcs, shortest))
         if self._best_power == math.inf:
             msg = (
                 "the time limit came before any routing was found that carries this traffic at full clock, and before "
@@ -316,38 +308,38 @@ class _RoutingSearch:
         return self._answer(self._frontier.lowest().power)
 
     def _step(self, slope: float, is_exact: bool) -> bool:
-        """Solve one program and take in its tangent and its flows; return whether it got more arcs for the next."""
+        """Solve a program and keep its tangent and flows; return whether the next program has more arcs."""
         solved = self._solve(slope, exact=is_exact)
         lengths = 1.0 + solved.prices
-        way = distances(self._topology, lengths, self._allowed)
-        held = way if self._paths is PathSet.MINIMAL else distances(self._topology, lengths, self._program.arcs)
-        level = self._shortest_sum(way)
+        shortest = distances(self._topology, lengths, self._allowed)
+        current = shortest if self._paths is PathSet.MINIMAL else distances(self._topology, lengths, self._program.arcs)
+        level = self._shortest_sum(shortest)
         self._frontier.tangents.append(Tangent(level=level, slope=float(solved.prices.sum())))
-        flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)
+        flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, current)
         if _most(flow) > self._full * (1.0 + _ROUNDING):
             if not self._is_known_to_fit:
-                if not self._widen(lengths, way, held):
+                if not self._widen(lengths, shortest, current):
                     self._make_fit()
                 return True
             solved = self._solve(slope, exact=True)
-            flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)
+            flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, current)
         self._take(flow)
-        return self._widen(lengths, way, held)
+        return self._widen(lengths, shortest, current)
 
     def _make_fit(self) -> None:
-        """Bound the load by full clock in the programs that follow, once it is known that some routing keeps to it.
+        """Bound the load by full clock in the next programs, once some routing is known to keep to it.
 
-        Raises Overload: None does.
+        Raises Overload: no routing does.
         """
         while True:
             solved = self._solve(1.0, hops=0.0)
             prices = solved.prices
             if solved.load <= self._full * (1.0 + _ROUNDING) or not prices.any():
                 break
-            way = distances(self._topology, prices, self._allowed)
-            held = distances(self._topology, prices, self._program.arcs)
-            self._frontier.least = max(self._frontier.least, self._shortest_sum(way) / float(prices.sum()))
-            if self._widen(prices, way, held):
+            shortest = distances(self._topology, prices, self._allowed)
+            current = distances(self._topology, prices, self._program.arcs)
+            self._frontier.least = max(self._frontier.least, self._shortest_sum(shortest) / float(prices.sum()))
+            if self._widen(prices, shortest, current):
                 continue
             if self._frontier.least > self._full * (1.0 + _TOLERANCE):
                 raise Overload.of(self._topology, prices, self._frontier.least * self._unit, self._paths)
@@ -358,7 +350,7 @@ class _RoutingSearch:
         most = max(self._full * (1.0 - 0.5 * _TOLERANCE), solved.load, self._slowest)
         self._program.bound_load(self._slowest, most)
 
-    def _solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> Solved:
+    def _solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> FlowSolution:
         if time.monotonic() >= self._end:
             raise _TimeIsUpError
         self._programs += 1
@@ -367,30 +359,30 @@ class _RoutingSearch:
             raise _TimeIsUpError
         return solved
 
-    def _shortest_sum(self, way: Floats) -> float:
-        return float((self._demand * np.where(self._demand > 0.0, way, 0.0)).sum())
+    def _shortest_sum(self, shortest: Floats) -> float:
+        return float((self._demand * np.where(self._demand > 0.0, shortest, 0.0)).sum())
 
     def _take(self, flow: Floats) -> None:
-        """Note a routing."""
+        """Keep a routing as a point of the curve, and as the best if it is."""
         load, hop_flow = _most(flow), float(flow.sum())
         self._frontier.points.append(RoutingPoint(load=max(load, self._frontier.least), hop_flow=hop_flow))
         power = max(load, self._slowest) ** 2 * hop_flow
         if load <= self._full * (1.0 + _TOLERANCE) and power < self._best_power:
             self._best_power, self._best_flow = power, flow
 
-    def _widen(self, lengths: Floats, way: Floats, held: Floats) -> bool:
-        """Give the program the detours that its prices make worth while; return whether there were any.
+    def _widen(self, lengths: Floats, shortest: Floats, current: Floats) -> bool:
+        """Add the detours that the prices make worth while to the program; return whether there are any.
 
-        ``lengths``: what links cost; ``way`` and ``held``: shortest ways by all arcs, and by those that the program
-        has.
+        ``lengths``: cost of the links; ``shortest`` and ``current``: distances over all arcs, and over those of the
+        program.
         """
         if self._paths is PathSet.MINIMAL:
             return False
         slack = _SLACK * float(lengths.max())
-        shorter = way < held - slack
+        shorter = shortest < current - slack
         if not shorter.any():
             return False
-        new = tight_arcs(self._topology, lengths, self._allowed, way, slack)
+        new = tight_arcs(self._topology, lengths, self._allowed, shortest, slack)
         new &= shorter[grid_of(self._topology).source, :].T
         return self._program.widen(new) > 0
 
@@ -410,10 +402,9 @@ def _most(flow: Floats) -> float:
 
 
 def least_load(topology: Topology, demand: Floats) -> float:
-    """Return a load that the most loaded link has under every routing, from cuts along lines and around routers.
+    """Return a lower bound of the most loaded link's load under every routing.
 
-    What crosses a cut is shared by the links that cross it.
-
+    The links that cross a cut share the demand across it; the cuts are along rows, columns and around routers.
     ``demand``: with zeros on the diagonal.
     """
     grid = grid_of(topology)
@@ -429,6 +420,6 @@ def least_load(topology: Topology, demand: Floats) -> float:
     part = inside.astype(np.float64)
     out = np.einsum("ci,ci->c", (1.0 - part) @ demand.T, part)
     back = np.einsum("ci,ci->c", (1.0 - part) @ demand, part)
-    # Links come in opposite pairs, so as many lead in as out.
+    # Links come in opposite pairs: as many lead in as out.
     crossing = (inside[:, grid.source] & ~inside[:, grid.target]).sum(axis=1)
     return float((np.maximum(out, back) / crossing).max())
