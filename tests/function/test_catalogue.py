@@ -58,7 +58,7 @@ def test_a_function_of_ones_own_is_read(tmp_path: Path) -> None:
         (step("io_mem", "hdr = 65, data = 0"), "direction[0].step[0].with.hdr", "longer than the frame"),
         (step("ht_lookup", "N = 1, HE = 8, max = 9, p = 2"), "direction[0].step[0].with.p", "0 to 1"),
         (step("parse", "b = 6", 'table = "mak"'), "direction[0].step[0].table", 'did you mean "mac"?'),
-        (step("parse", "b = 6", "times = 0"), "direction[0].step[0].times", "greater than 0"),
+        (step("parse", "b = 6", "times = 0"), "direction[0].step[0].times", "a finite number > 0"),
         (step("parse", "b = 6", "often = 2"), "direction[0].step[0].often", "times"),
         ("", "direction[0].step", "there are no operations"),
         ('growth = "-65 B"\n' + step("parse", "b = 6"), "direction[0].growth", "more off than"),

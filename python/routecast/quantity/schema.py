@@ -400,44 +400,44 @@ def without_file_fields(made: Any, declared: type[_T]) -> _T:
     )
 
 
-def file_fields(one: Any) -> dict[str, Any]:
+def file_fields(made: Any) -> dict[str, Any]:
     """Return what a file says of a value, key by key, as plain data.
 
     Left out is what says nothing: None, what is infinite or not a number, empty texts, lists and tables. Two fields of
     one key hold the parts of a sum, of which those that are not 0 are joined: "3 cycles + 60 ns".
     """
-    types = get_type_hints(type(one), include_extras=True)
+    types = get_type_hints(type(made), include_extras=True)
     document: dict[str, Any] = {}
-    for declared in dataclasses.fields(one):
-        key, part = declared.metadata.get("alias", key_of(declared.name)), getattr(one, declared.name)
+    for declared in dataclasses.fields(made):
+        key, part = declared.metadata.get("alias", key_of(declared.name)), getattr(made, declared.name)
         if part is None or (isinstance(part, float) and not math.isfinite(part)):
             continue
-        text = _said(part, types[declared.name])
+        text = _written(part, types[declared.name])
         may_be_left_out = declared.default is not _MISSING or declared.default_factory is not _MISSING
-        if (may_be_left_out and text in ("", [], {})) or (part == 0 and _is_a_part(one, key)):
+        if (may_be_left_out and text in ("", [], {})) or (part == 0 and _is_a_part(made, key)):
             continue
         document[key] = f"{document[key]} + {text}" if key in document else text
     return document
 
 
-def _is_a_part(one: Any, key: str) -> bool:
-    return [part.metadata.get("alias", key_of(part.name)) for part in dataclasses.fields(one)].count(key) > 1
+def _is_a_part(made: Any, key: str) -> bool:
+    return [part.metadata.get("alias", key_of(part.name)) for part in dataclasses.fields(made)].count(key) > 1
 
 
-def _said(one: Any, annotation: Any) -> Any:
+def _written(made: Any, annotation: Any) -> Any:
     write = next((note.write for note in getattr(annotation, "__metadata__", ()) if hasattr(note, "write")), None)
     if write is not None:
-        return write(one)
+        return write(made)
     if get_origin(annotation) is Annotated:
-        return _said(one, get_args(annotation)[0])
+        return _written(made, get_args(annotation)[0])
     inner = [part for part in get_args(annotation) if part is not type(None)]
     if inner and get_origin(annotation) in {Union, UnionType}:
-        return _said(one, inner[0])
-    if isinstance(one, Mapping):
-        return {key: _said(each, inner[-1]) for key, each in one.items()}
-    if isinstance(one, tuple):
-        return [_said(each, inner[0]) for each in one]
-    return file_fields(one) if dataclasses.is_dataclass(one) else one
+        return _written(made, inner[0])
+    if isinstance(made, Mapping):
+        return {key: _written(each, inner[-1]) for key, each in made.items()}
+    if isinstance(made, tuple):
+        return [_written(each, inner[0]) for each in made]
+    return file_fields(made) if dataclasses.is_dataclass(made) else made
 
 
 _NAMED: list[tuple[Any, str]] = []
@@ -479,15 +479,15 @@ class Kinds:
         is_there = isinstance(kind, str) and kind in (self.kinds if isinstance(table, dict) else self.known)
         return kind if is_there else None
 
-    def write(self, one: Any) -> Any:
+    def write(self, made: Any) -> Any:
         """Return what a file says of such a value: its name, or its table."""
-        name = next((name for name, each in self.known.items() if each == one), None)
+        name = next((name for name, each in self.known.items() if each == made), None)
         if name is not None:
             return name
-        kind = next((kind for kind, declared in self.kinds.items() if isinstance(one, declared)), None)
+        kind = next((kind for kind, declared in self.kinds.items() if isinstance(made, declared)), None)
         if kind is None:
-            raise ModelProblem("value", [Problem("", f"a {type(one).__name__} has no file")])
-        return {"kind": kind, **file_fields(one)}
+            raise ModelProblem("value", [Problem("", f"a {type(made).__name__} has no file")])
+        return {"kind": kind, **file_fields(made)}
 
 
 def adapter(declared: Any) -> TypeAdapter[Any]:
@@ -544,7 +544,7 @@ class Given:
         from pydantic_core import core_schema
 
         read = handler(source) if self.of is None else handler.generate_schema(self.of)
-        return core_schema.no_info_wrap_validator_function(lambda said, read: _given(read(said), said), read)
+        return core_schema.no_info_wrap_validator_function(lambda table, read: _given(read(table), table), read)
 
 
 class OrBase:

@@ -53,7 +53,7 @@ _KINDS = {"thread", "polling"}
 
 
 def check_threads(model: RouterModel, add: Callable[[str, str], None]) -> None:
-    """Report what is wrong with the threads of a model, through ``add(place, message)``."""
+    """Report what is wrong with the threads of a model, through ``add(path, message)``."""
     leaders: dict[str, TaskUnit] = {}
     linux = {pool.name for pool in model.pools if pool.policy.kind == "linux"}
     for index, task in enumerate(model.tasks):
@@ -99,42 +99,40 @@ def check_polling(model: RouterModel, add: Callable[[str, str], None]) -> None:
             add(f"pool[{index}].units", f'polling task units hold all {held}, so "{waiting[pool.name]}" never gets one')
 
 
-def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) -> None:
+def _check_alone(path: str, task: TaskUnit, add: Callable[[str, str], None]) -> None:
     kind = task.activation.kind
     is_thread = kind == "thread" or bool(task.thread)
     what = "a thread" if is_thread else "one that holds back"
     if (is_thread or task.holds_back) and task.parallel != 1:
-        add(f"{place}.parallel", f"got {task.parallel}: {what} serves one frame at a time; give several task units")
+        add(f"{path}.parallel", f"got {task.parallel}: {what} serves one frame at a time; give several task units")
     if (is_thread or task.holds_back) and task.request != "task":
-        add(f"{place}.request", f"is {task.request}: {what} asks for its units itself; leave it out")
+        add(f"{path}.request", f"is {task.request}: {what} asks for its units itself; leave it out")
     if task.thread and kind not in _KINDS:
         add(
-            f"{place}.activation.kind",
+            f"{path}.activation.kind",
             f'is {kind}, but task units that share a thread ("{task.thread}") are thread or polling',
         )
     elif task.holds_back and kind not in _KINDS:
         add(
-            f"{place}.activation.kind",
+            f"{path}.activation.kind",
             f"is {kind}, but only task units that are thread or polling can wait for room and hold frames back",
         )
     if kind == "thread" and task.batch_frames != 1:
         add(
-            f"{place}.batch_frames",
+            f"{path}.batch_frames",
             f"got {task.batch_frames}: a thread takes batches of its budget_frames; leave it out",
         )
     if task.holds_back and task.route.kind in _BY_TURN and len(task.route.to) > 1:
         add(
-            f"{place}.route.kind",
+            f"{path}.route.kind",
             f"is {task.route.kind}, but a task unit that holds back must know where the next frame goes before it "
             "takes it: use a route that the flow decides",
         )
     if task.holds_back and not task.route.to:
-        add(
-            f"{place}.holds_back", "is true, but frames leave the router here, where there is always room: leave it out"
-        )
+        add(f"{path}.holds_back", "is true, but frames leave the router here, where there is always room: leave it out")
 
 
-def _check_together(place: str, task: TaskUnit, leader: TaskUnit, add: Callable[[str, str], None]) -> None:
+def _check_together(path: str, task: TaskUnit, leader: TaskUnit, add: Callable[[str, str], None]) -> None:
     kind = task.activation.kind
     pairs = (
         ("needs", task.needs, leader.needs),
@@ -146,7 +144,7 @@ def _check_together(place: str, task: TaskUnit, leader: TaskUnit, add: Callable[
     for name, own, theirs in pairs:
         if own != theirs:
             add(
-                f"{place}.{name}",
+                f"{path}.{name}",
                 f'differs from that of "{leader.name}", but both are thread "{task.thread}": give them the same',
             )
 
@@ -156,48 +154,48 @@ Add = Callable[[str, str], None]
 _RESERVED = ("active", "idle", "waking", "base")
 
 
-def check_power(place: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
+def check_power(path: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
     """Report powers that are upside down, states out of order, and P-states of a pool without a clock."""
     if draw.idle_w > draw.active_w:
         got = f"got {format_power(draw.idle_w)}, more than the {format_power(draw.active_w)} of a unit at work"
-        add(f"{place}.idle_w", f"{got}: give at most that")
+        add(f"{path}.idle_w", f"{got}: give at most that")
     if not draw.scope.strip():
-        add(f"{place}.scope", "is empty: say what the figures cover, such as package, server or wall")
+        add(f"{path}.scope", "is empty: say what the figures cover, such as package, server or wall")
     names: set[str] = set()
     before: SleepState | None = None
     for index, state in enumerate(draw.sleep):
-        _check_sleep(f"{place}.sleep[{index}]", state, before, draw, add)
+        _check_sleep(f"{path}.sleep[{index}]", state, before, draw, add)
         if state.name in names:
-            add(f"{place}.sleep[{index}].name", f'"{state.name}" is given twice: states need different names')
+            add(f"{path}.sleep[{index}].name", f'"{state.name}" is given twice: states need different names')
         names.add(state.name)
         before = state
-    _check_performance(f"{place}.performance", draw, frequency_hz, add)
+    _check_performance(f"{path}.performance", draw, frequency_hz, add)
 
 
-def _check_sleep(place: str, state: SleepState, before: SleepState | None, draw: PowerDraw, add: Add) -> None:
+def _check_sleep(path: str, state: SleepState, before: SleepState | None, draw: PowerDraw, add: Add) -> None:
     if not state.name.strip():
-        add(f"{place}.name", "is empty: sleep states need a name, such as C1")
+        add(f"{path}.name", "is empty: sleep states need a name, such as C1")
     elif state.name in _RESERVED:
-        add(f"{place}.name", f'"{state.name}" is the name of another state: call it C1, C6 or the like')
+        add(f"{path}.name", f'"{state.name}" is the name of another state: call it C1, C6 or the like')
     if state.power_w > draw.idle_w:
         got = f"got {format_power(state.power_w)}, more than the {format_power(draw.idle_w)} of an idle unit"
-        add(f"{place}.power_w", f"{got}: sleep saves power; give at most that, or leave the state out")
+        add(f"{path}.power_w", f"{got}: sleep saves power; give at most that, or leave the state out")
     if before is None:
         return
     if state.after_s <= before.after_s:
         got = f"got {format_duration(state.after_s)} after {format_duration(before.after_s)}"
-        add(f"{place}.after_s", f"{got}: states go from light to deep sleep, in rising idle time")
+        add(f"{path}.after_s", f"{got}: states go from light to deep sleep, in rising idle time")
     if state.power_w > before.power_w:
         got = f"got {format_power(state.power_w)}, more than in {before.name}, which is entered before it"
-        add(f"{place}.power_w", f"{got}: a deeper sleep draws at most as much")
+        add(f"{path}.power_w", f"{got}: a deeper sleep draws at most as much")
 
 
-def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
+def _check_performance(path: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
     if draw.performance and frequency_hz is None:
-        add(place, "is given, but the pool has no frequency: give the one that it runs at")
+        add(path, "is given, but the pool has no frequency: give the one that it runs at")
     before_hz = 0.0
     for index, state in enumerate(draw.performance):
-        at = f"{place}[{index}]"
+        at = f"{path}[{index}]"
         if state.frequency_hz <= before_hz:
             got = f"got {format_frequency(state.frequency_hz)} after {format_frequency(before_hz)}"
             add(f"{at}.frequency_hz", f"{got}: P-states go in rising frequency")
@@ -265,36 +263,36 @@ def check_policy(path: str, policy: Policy, add: Add) -> None:
         add(f"{path}.quantum_s", f"is missing: {policy.kind} grants units for at most a time slice; give it")
 
 
-def check_contention(place: str, contention: Contention, units: int, add: Add) -> None:
+def check_contention(path: str, contention: Contention, units: int, add: Add) -> None:
     """Report contention that is given twice, or slows so many units down by factors that cannot be."""
-    are_right = check_law(place, contention, add)
+    are_right = check_law(path, contention, add)
     for index, each in enumerate(contention.mixture):
-        are_right &= check_law(f"{place}.mixture[{index}]", each, add)
+        are_right &= check_law(f"{path}.mixture[{index}]", each, add)
     least, most = CONTENTION_FACTORS
     if contention.table and (contention.sigma or contention.kappa):
-        add(place, "gives both a table and sigma or kappa: give one of the two")
+        add(path, "gives both a table and sigma or kappa: give one of the two")
     elif contention.table and contention != Contention(table=contention.table):
-        add(place, "gives both a table and a law, a mixture or a discrepancy: give one of the two")
+        add(path, "gives both a table and a law, a mixture or a discrepancy: give one of the two")
     elif contention.mixture and replace(contention, mixture=(), discrepancy=()) != Contention():
-        add(place, "gives both a mixture and a law: give the law as one more entry of the mixture, or alone")
+        add(path, "gives both a mixture and a law: give the law as one more entry of the mixture, or alone")
     elif are_right and not contention.table:
         slowest = next(
             (k for k, factor in enumerate(contention.factors(units), start=1) if not least <= factor <= most), 0
         )
         if slowest:
             got = f"slows {slowest} busy units down by a factor of {contention.factor(slowest):g}"
-            add(place, f"{got}: a factor on the service time is from {least:g} to {most:g}")
+            add(path, f"{got}: a factor on the service time is from {least:g} to {most:g}")
     if len(contention.table) > 1:
         last, before = contention.table[-1], contention.table[-2]
         if last + (last - before) * max(units - len(contention.table), 0) <= 0.0:
-            add(f"{place}.table", f"falls to 0 or less before {units} busy units: give more entries")
+            add(f"{path}.table", f"falls to 0 or less before {units} busy units: give more entries")
 
 
-def check_law(place: str, named: NamedLaw, add: Add) -> bool:
+def check_law(path: str, named: NamedLaw, add: Add) -> bool:
     """Report parameters that a law lacks, has not, or that are out of its range; return whether there is none."""
     shapes, is_right = {shape.name: shape for shape in LAWS[named.law].shapes}, True
     for name in PARAMETERS:
-        at, got, shape = f"{place}.{name}", getattr(named, name), shapes.get(name)
+        at, got, shape = f"{path}.{name}", getattr(named, name), shapes.get(name)
         if shape is None:
             if got:
                 has = " and ".join(shapes) or "no parameters"
@@ -331,47 +329,47 @@ class Targets:
         return cls(tasks=tasks, ports=ports, both=tasks | ports, port_count=len(model.ports))
 
 
-def check_route(place: str, route: Route, targets: Targets, add: Add) -> None:
+def check_route(path: str, route: Route, targets: Targets, add: Add) -> None:
     """Report targets, weights, table entries and copies of a route that cannot be."""
-    _check_copies(place, route, targets, add)
+    _check_copies(path, route, targets, add)
     known = targets.ports if route.kind == "egress" else targets.both
     for index, name in enumerate(route.to if not known.keys() >= set(route.to) else ()):
         if name in known:
             continue
         if name in targets.tasks:
             add(
-                f"{place}.to[{index}]",
+                f"{path}.to[{index}]",
                 f'"{name}" is a task unit: an egress route leads to ports, {did_you_mean("", known)}',
             )
         else:
-            add(f"{place}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, known)}')
+            add(f"{path}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, known)}')
     if route.kind == "single" and len(route.to) > 1:
-        add(f"{place}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random")
+        add(f"{path}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random")
     if route.kind != "single" and not route.to:
-        add(f"{place}.to", f"is empty: kind {route.kind} needs targets to choose from")
+        add(f"{path}.to", f"is empty: kind {route.kind} needs targets to choose from")
     elif route.kind == "by_egress" and len(route.to) != targets.port_count:
         add(
-            f"{place}.to",
+            f"{path}.to",
             f"has {len(route.to)} targets for {targets.port_count} ports: by_egress needs one for each port",
         )
     if route.kind == "random":
         if len(route.weights) != len(route.to):
-            add(f"{place}.weights", f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each")
+            add(f"{path}.weights", f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each")
         if route.weights and all(weight == 0.0 for weight in route.weights):
-            add(f"{place}.weights", "are all 0: at least one target needs a chance")
+            add(f"{path}.weights", "are all 0: at least one target needs a chance")
     if route.indirection:
         if len(route.indirection) != INDIRECTION_ENTRIES:
-            add(f"{place}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}")
+            add(f"{path}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}")
         for index, entry in enumerate(route.indirection):
             if entry >= max(len(route.to), 1):
-                add(f"{place}.indirection[{index}]", f"got {entry}: there are {len(route.to)} targets, numbered from 0")
+                add(f"{path}.indirection[{index}]", f"got {entry}: there are {len(route.to)} targets, numbered from 0")
                 break
 
 
-def _check_copies(place: str, route: Route, targets: Targets, add: Add) -> None:
+def _check_copies(path: str, route: Route, targets: Targets, add: Add) -> None:
     named: set[str] = set()
     for index, name in enumerate(route.copies):
-        at = f"{place}.copies[{index}]"
+        at = f"{path}.copies[{index}]"
         if name in targets.ports:
             add(at, f'"{name}" is a port: copies go to task units and end there; name task units')
         elif name not in targets.tasks:
@@ -382,7 +380,7 @@ def _check_copies(place: str, route: Route, targets: Targets, add: Add) -> None:
 
 
 def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
-    """Report what is wrong with the windows of a model, through ``add(place, message)``."""
+    """Report what is wrong with the windows of a model, through ``add(path, message)``."""
     places: dict[str, str] = {}
     carrying: dict[str, str] = {}
     sound = True
@@ -412,7 +410,7 @@ def copied(name: str) -> str:
     return f'"{name}" gives units to frames that carry them on, but a copy ends there: send it elsewhere'
 
 
-def check_ways(tasks: Sequence[TaskUnit], place: Callable[[Window], str], add: Add) -> None:
+def check_ways(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Add) -> None:
     """Report windows that frames leave, if their routes are these, with units in hand, or that wait for each other.
 
     The task units may have more routes than a model's: all that are ever in force.
@@ -421,59 +419,59 @@ def check_ways(tasks: Sequence[TaskUnit], place: Callable[[Window], str], add: A
     for window in windows:
         if window.until not in window.inside:
             add(
-                place(window),
+                path(window),
                 f'"{window.until}" is not further on: no way leads there from "{window.enter}"; name a task unit '
                 f"behind it: {did_you_mean('', window.inside)}",
             )
         elif window.leak:
             add(
-                place(window),
+                path(window),
                 f'"{window.until}" is missed on the way {" → ".join(window.leak)}: every way from "{window.enter}" '
                 "must lead through it, or the frame never gives its units back",
             )
-    _check_order(tasks, windows, place, add)
+    _check_order(tasks, windows, path, add)
 
 
-def _check_until(place: str, task: TaskUnit, need: Need, targets: Targets, add: Add) -> bool:
+def _check_until(path: str, task: TaskUnit, need: Need, targets: Targets, add: Add) -> bool:
     others = (name for name in targets.tasks if name != task.name)
     if need.until == task.name:
-        add(place, "is the task unit itself, which gives its units back when it has served: leave it out")
+        add(path, "is the task unit itself, which gives its units back when it has served: leave it out")
     elif need.until in targets.ports:
-        add(place, f'"{need.until}" is a port: name a task unit before it, {did_you_mean("", others)}')
+        add(path, f'"{need.until}" is a port: name a task unit before it, {did_you_mean("", others)}')
     elif need.until not in targets.tasks:
-        add(place, f'"{need.until}" is no task unit: {did_you_mean(need.until, others)}')
+        add(path, f'"{need.until}" is no task unit: {did_you_mean(need.until, others)}')
     else:
         return True
     return False
 
 
-def _check_asking(place: str, task: TaskUnit, add: Add) -> None:
+def _check_asking(path: str, task: TaskUnit, add: Add) -> None:
     if task.request != "frame":
         add(
-            f"{place}.request",
+            f"{path}.request",
             f"is {task.request}, but its frames carry their units on: each asks for its own, so give frame",
         )
     if len(task.needs) > 1:
         add(
-            f"{place}.needs",
+            f"{path}.needs",
             f"has {len(task.needs)} entries: a need with until stands alone; let another task unit behind it "
             "ask for the others",
         )
     if task.pin:
-        add(f"{place}.pin", "is given, but units that frames carry are all alike: leave it out, or split the pool")
+        add(f"{path}.pin", "is given, but units that frames carry are all alike: leave it out, or split the pool")
 
 
-def _check_pool(place: str, pool: ResourcePool, carrying: str, working: str, add: Add) -> None:
+def _check_pool(path: str, pool: ResourcePool, carrying: str, working: str, add: Add) -> None:
     """Report what is wrong with a pool whose units frames of ``carrying`` carry on, and that ``working`` works with."""
     if working:
         add(
-            place,
+            path,
             f'frames of "{carrying}" carry its units on (until), but "{working}" needs them to serve: '
             "give one of the two a pool of its own",
         )
     if pool.policy.kind != "fifo":
         add(
-            f"{place}.policy.kind",
+            f"{path}.policy.kind",
             f'is {pool.policy.kind}, but frames of "{carrying}" carry its units on: they are granted in order '
             "of arrival, so give fifo",
         )
@@ -487,15 +485,13 @@ def _check_pool(place: str, pool: ResourcePool, carrying: str, working: str, add
     ):
         if is_given:
             add(
-                f"{place}.{name}",
+                f"{path}.{name}",
                 f'is given, but its units do no work, frames of "{carrying}" carry them on: give it to the pool '
                 "that works",
             )
 
 
-def _check_order(
-    tasks: Sequence[TaskUnit], windows: Sequence[Window], place: Callable[[Window], str], add: Add
-) -> None:
+def _check_order(tasks: Sequence[TaskUnit], windows: Sequence[Window], path: Callable[[Window], str], add: Add) -> None:
     """Report pools whose frames could wait for each other for ever: each carries what the other asks for."""
     named = {task.name: task for task in tasks}
     awaited = {window.enter: window.pool for window in windows}
@@ -516,7 +512,7 @@ def _check_order(
         f'with units of "{window.pool}" in hand frames wait at "{where}" for units of "{other}"'
         for (window, where), other in zip(steps, (*cycle[1:], cycle[0]), strict=True)
     )
-    add(place(steps[0][0]), f"{what}: once none is left they wait for ever; let all ask in one order of pools")
+    add(path(steps[0][0]), f"{what}: once none is left they wait for ever; let all ask in one order of pools")
 
 
 def _awaited(
@@ -553,8 +549,8 @@ def check_model(model: RouterModel) -> None:
     problems = [*faults_in("port", model.ports), *faults_in("pool", model.pools), *faults_in("task", model.tasks)]
     faults = tuple(problems)
 
-    def add(place: str, message: str) -> None:
-        problems.append(Problem(place, message))
+    def add(path: str, message: str) -> None:
+        problems.append(Problem(path, message))
 
     targets = Targets.of(model)
     pools = {pool.name: pool for pool in model.pools}
@@ -586,12 +582,12 @@ def _check_names(model: RouterModel, add: Add) -> None:
     taken: dict[str, str] = {}
     places = [(f"port[{index}]", port.name) for index, port in enumerate(model.ports)]
     places += [(f"task[{index}]", task.name) for index, task in enumerate(model.tasks)]
-    for place, name in places:
+    for path, name in places:
         if not name.strip():
-            add(f"{place}.name", "is empty: ports and task units need a name")
+            add(f"{path}.name", "is empty: ports and task units need a name")
         elif name in taken:
-            add(f"{place}.name", f'"{name}" is already the name of {taken[name]}: routes could not tell them apart')
-        taken.setdefault(name, place)
+            add(f"{path}.name", f'"{name}" is already the name of {taken[name]}: routes could not tell them apart')
+        taken.setdefault(name, path)
     pools: dict[str, str] = {}
     for index, pool in enumerate(model.pools):
         if not pool.name.strip():
