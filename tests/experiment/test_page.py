@@ -15,8 +15,8 @@ import pytest
 
 from routecast.experiment.model import Response, Results
 from routecast.experiment.views import experiment_page, experiment_sections, write_experiment
-from routecast.experiment.views.pictures import interaction_panels, main_effect_panels
-from routecast.experiment.views.words import (
+from routecast.experiment.views._pictures import interaction_panels, main_effect_panels
+from routecast.experiment.views._words import (
     describe_answer,
     describe_design,
     describe_surface,

@@ -90,7 +90,7 @@ def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.Captu
         ),
         (("count = 8, ", "count = 8, threads = 0, "), [], "processor.engines.threads: got 0"),
         (('base = "ixp2850"', 'base = "ixp2850"\nmemory = [{ name = "dram", channels = 0 }]'), [], "channels: got 0"),
-        (("code_words = 900", "cycles = -1"), [], "block[2].cycles: got -1.0"),
+        (("code_words = 900", "cycles = -1"), [], "block[2].cycles: got -1"),
         (("code_words = 700", 'references = [{ state = "nix" }]'), [], 'references[0].state: "nix" is no state'),
         (("", ""), ["--figure", "x.pdf"], "a figure is an SVG file"),
     ],

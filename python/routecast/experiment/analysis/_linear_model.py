@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from routecast.experiment._factors import label_of
 from routecast.experiment.analysis.outcome import AnovaRow, Effect, Lenth, LevelEffect, Mean, Means
-from routecast.experiment.factors import label_of
 from routecast.experiment.model import Factor
 from routecast.quantity.schema import field, value
 

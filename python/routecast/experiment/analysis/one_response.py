@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.experiment.analysis.checks import residuals_of, run_advice, transform_advice
-from routecast.experiment.analysis.linear_model import (
+from routecast.experiment._factors import label_of
+from routecast.experiment.analysis._checks import residuals_of, run_advice, transform_advice
+from routecast.experiment.analysis._linear_model import (
     Fit,
     ModelChoice,
     Term,
@@ -33,7 +34,8 @@ from routecast.experiment.analysis.linear_model import (
     pure_error,
     t_quantile,
 )
-from routecast.experiment.analysis.observations import Observations, observe
+from routecast.experiment.analysis._observations import Observations, observe
+from routecast.experiment.analysis._screening import screen_factorial, screen_sample
 from routecast.experiment.analysis.outcome import (
     Analysis,
     Cell,
@@ -44,8 +46,6 @@ from routecast.experiment.analysis.outcome import (
     Surface,
     SurfaceTerm,
 )
-from routecast.experiment.analysis.screening import screen_factorial, screen_sample
-from routecast.experiment.factors import label_of
 from routecast.experiment.model import DesignKind, Results
 from routecast.quantity.schema import field, value
 

@@ -8,12 +8,12 @@ from functools import partial
 from html import escape
 
 from routecast.evaluate.views import over_time_figure
+from routecast.experiment._runs import wire_positions
 from routecast.experiment.analysis.outcome import Analysis, Mean, Means, Screening
 from routecast.experiment.answer import Course
 from routecast.experiment.model import Experiment, Factor, Results
-from routecast.experiment.runs import wire_positions
-from routecast.experiment.views.surface import held_at, surface_figure
-from routecast.experiment.views.words import (
+from routecast.experiment.views._surface import held_at, surface_figure
+from routecast.experiment.views._words import (
     Scale,
     axis_of,
     capitalised,
@@ -94,7 +94,9 @@ _MOST_LINES = 6
 
 def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return one small figure of means for each factor, all on one scale, those that explain most first."""
-    by_letters = {means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 1}
+    by_letters: dict[tuple[str, ...], Means] = {
+        means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 1
+    }
     chosen = [by_letters[letters] for letters in _by_share(analysis, list(by_letters))]
     if not chosen:
         return ()
@@ -149,7 +151,9 @@ def _comparable_means(experiment: Experiment, analysis: Analysis) -> Sequence[Me
 
 def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return one small figure for each pair of factors, a line for each level of the second; the strongest first."""
-    pairs = {means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 2}
+    pairs: dict[tuple[str, ...], Means] = {
+        means.letters: means for means in _comparable_means(experiment, analysis) if len(means.letters) == 2
+    }
     chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MOST_PAIRS]]
     if not chosen:
         return ()

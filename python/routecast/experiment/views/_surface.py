@@ -7,7 +7,7 @@ from itertools import product
 
 from routecast.experiment.analysis.outcome import Analysis, Surface
 from routecast.experiment.model import Experiment, Factor
-from routecast.experiment.views.words import Scale, axis_of, display_label, is_sample
+from routecast.experiment.views._words import Scale, axis_of, display_label, is_sample
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.ticks import nice_step
 

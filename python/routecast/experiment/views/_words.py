@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from routecast.experiment._factors import label_of
 from routecast.experiment.analysis.outcome import Analysis, Effect, Screened, Screening
-from routecast.experiment.factors import label_of
 from routecast.experiment.model import Experiment, Factor, Results
 from routecast.quantity.format import prefixed
 from routecast.quantity.schema import field, value

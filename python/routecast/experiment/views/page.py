@@ -6,17 +6,18 @@ import platform
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from routecast import __version__
+from routecast.experiment._runs import levels_of_row
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect, LevelEffect, Missing, Screening
 from routecast.experiment.answer import Course, course_of
 from routecast.experiment.designs import fraction_of
 from routecast.experiment.model import Answer, Experiment, Factor, Response, Results, Run
-from routecast.experiment.runs import levels_of_row
-from routecast.experiment.views.pictures import Picture, Pictures, course_picture, pictures_of
-from routecast.experiment.views.words import (
+from routecast.experiment.views._pictures import Picture, Pictures, course_picture, pictures_of
+from routecast.experiment.views._words import (
     Scale,
     capitalised,
     describe_answer,
@@ -311,9 +312,13 @@ def anova_table(analysis: Analysis, scale: Scale) -> Table:
 def _level_columns(experiment: Experiment, coded: Callable[[Any], Sequence[float]]) -> list[Column]:
     """Return a column of levels for each factor; ``coded`` returns the coded levels of a row."""
     return [
-        Column.text(factor.name, lambda row, number=number, factor=factor: display_label(factor, coded(row)[number]))
+        Column.text(factor.name, partial(_label_in_row, number, factor, coded))
         for number, factor in enumerate(experiment.factors)
     ]
+
+
+def _label_in_row(number: int, factor: Factor, coded: Callable[[Any], Sequence[float]], row: object) -> str:
+    return display_label(factor, coded(row)[number])
 
 
 def _cut(count: int) -> str:

@@ -30,7 +30,15 @@ from itertools import combinations, pairwise
 
 from routecast.plan._integer_program import IntegerProgram
 from routecast.plan.mapping.model import Mapping, MappingProblem
-from routecast.router.network_processor.model import Link, Memory, Reference, Stage, occupancy_s, steps_of
+from routecast.router.network_processor.model import (
+    InstructionRun,
+    Link,
+    Memory,
+    Reference,
+    Stage,
+    occupancy_s,
+    steps_of,
+)
 
 __all__ = ["MappingProgram"]
 
