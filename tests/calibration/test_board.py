@@ -91,7 +91,7 @@ def test_95_percent_intervals_hold_90_percent_at_least_of_every_pack(board: Boar
 @pytest.mark.thorough
 def test_intervals_score_better_than_any_baselines(board: Board) -> None:
     for group in board.groups:
-        if len(group.scored) >= FEW and group.name != "at line rate":
+        if len(group.rows) >= FEW and group.name != "at line rate":
             assert group.summary["interval_score"] <= 0.7 * group.best_baseline("interval_score")[1], group.name
 
 
@@ -105,7 +105,7 @@ def test_median_errors_are_at_most_those_of_the_best_baseline(board: Board) -> N
 def test_no_series_is_calibrated_from_more_points_than_allowed(board: Board) -> None:
     for pack in board.packs:
         most = SIX if pack.name == "nfvtcp-six" else MOST_CALIBRATING
-        assert max(each.calibrating_points for each in pack.scored) <= most
+        assert max(each.calibrating_points for each in pack.rows) <= most
 
 
 @pytest.mark.thorough
@@ -148,7 +148,7 @@ def test_weaknesses_are_where_coverage_is_missed_or_a_single_law_is_better(small
 
 
 def test_the_spread_of_repetitions_is_measured_stated_or_not_known() -> None:
-    by_name = {pack.name: PackResult(pack=pack, scored=()).repeats_to_ratio for pack in read_packs()}
+    by_name = {pack.name: PackResult(pack=pack, rows=()).repeats_to_ratio for pack in read_packs()}
     assert by_name["meyer2014-table2"] == (None, True)
     assert by_name["csit1701-imix"] == (0.02, True)
     ratio, is_stated = by_name["rsspp-inside"]

@@ -31,5 +31,5 @@ def test_six_settings_of_the_quotas_tell_the_others_of_every_order_within_six_pe
     assert len(told) == 6
     assert len(others) in (21, 58)  # 27 or 64 settings in all
     found = fit_chain(told, noise_ratio=PACK.noise_ratio).predict(others)
-    errors = [abs(one.throughput_byte_per_s / one.point.throughput_byte_per_s - 1.0) for one in found]
+    errors = [abs(one.error_ratio) for one in found]
     assert median(errors) <= 0.06

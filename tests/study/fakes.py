@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from routecast.calibration.fitted import FittedLaw, Parameter
+from routecast.calibration.score import Prediction
+from routecast.evaluate.points import Point
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load.flows import rss_index
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
-from routecast.study.tables.run import Hypothesis, ParameterRow, PredictedMaximum, Workload
+from routecast.study.tables.run import offered_load
 
 # Meyer et al. 2014, Table I(b).
 A, A0, B, B0 = 0.011392, 0.002708, 0.227037, 0.063321
@@ -28,35 +32,31 @@ class PaperLaw:
 
     name: str = "paper"
     description: str = "x = (S + 20)·8 / ((a + a0/k)·S + (b + b0/k))"
-    hypotheses: tuple[Hypothesis, ...] = ()
-    parameters: tuple[ParameterRow, ...] = (ParameterRow(name="a", value=A, unit="Gbit/s/B"),)
+    hypotheses: tuple[FittedLaw, ...] = ()
+    parameters: tuple[Parameter, ...] = (
+        Parameter(name="a", value=A, standard_error=math.nan, low=math.nan, high=math.nan, unit="Gbit/s/B", meaning=""),
+    )
     warnings: tuple[str, ...] = ()
 
-    def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+    def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
         return self.warnings
 
-    def model(self, load: Workload, queue_frames: int) -> RouterModel:
-        service = ServiceCost(per_packet_s=core_service_s(load.busy_cores, load.frame_bytes))
-        return multicore(load.cores, service, queue_frames=queue_frames, ports=load.ports, link_bps=load.link_bps)
+    def model(self, point: Point, queue_frames: int) -> RouterModel:
+        service = ServiceCost(per_packet_s=core_service_s(point.working_cores, point.frame_bytes))
+        return multicore(point.cores, service, queue_frames=queue_frames, ports=point.ports, link_bps=point.link_bps)
 
-    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+    def next_points(self, targets: Sequence[Point]) -> tuple[str, ...]:
         return ("2 flows of 64 B",) if targets else ()
 
-    def predict(self, loads: Sequence[Workload]) -> tuple[PredictedMaximum, ...]:
+    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
         predictions = []
-        for load in loads:
-            rate = FlowByFlow(self.model(load, 512)).trial(load.load(1), 1.0).forwarded_pps
-            contention_ratio = core_service_s(load.busy_cores, 64) / core_service_s(1, 64)
-            predictions.append(
-                PredictedMaximum(
-                    throughput_pps=rate,
-                    low_pps=0.98 * rate,
-                    high_pps=1.02 * rate,
-                    limit="cpu",
-                    contention_ratio=contention_ratio,
-                )
-            )
+        for point in points:
+            rate = FlowByFlow(self.model(point, 512)).trial(offered_load(point, 1), 1.0).forwarded_pps
+            predictions.append(Prediction.of(point, rate, limit="cpu", intervals={0.95: (0.98 * rate, 1.02 * rate)}))
         return tuple(predictions)
+
+    def contention_ratio(self, cores: int) -> float:
+        return core_service_s(cores, 64) / core_service_s(1, 64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 
 from routecast.errors import FileProblem
+from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.quantity.toml_file import parse_toml
 from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
 from routecast.study.tables.document import Scenario, Study
-from routecast.study.tables.run import TablesResult, Workload
+from routecast.study.tables.run import TablesResult, offered_load
 from routecast.study.tables.views import forecast_table, terminal_summary, throughput_figure
 from routecast.study.tables.views import page as page_of
 
@@ -77,7 +79,8 @@ frames = "64 B"
 
 def test_without_a_number_of_flows_they_fill_cores_and_ports_evenly() -> None:
     for cores, ports in ((3, 2), (4, 1), (5, 4)):
-        load = Workload(cores=cores, ports=ports, link_bps=10e9, flows=None, frame_bytes=64).load(1)
+        point = Point(cores=cores, ports=ports, link_bps=10e9, frame_bytes=64, throughput_pps=math.nan)
+        load = offered_load(point, 1)
         assert load.flows.share_per_core(cores) == pytest.approx([1 / cores] * cores)
         assert load.flows.share_per_port(ports) == pytest.approx([1 / ports] * ports)
         # 14,880,952 frames of 64 B fill a link of 10 Gbit/s (RFC 2544 appendix A, scaled).
@@ -89,9 +92,9 @@ def test_cards_links_and_one_way_traffic_limit_mixes_as_they_must(tmp_path: Path
     text = 'cores = [4, 8]\nlink = "10 Gbit/s"\nports = [1, 2]\nnic_cap = "6 Mpps"\nframes = ["64 B", "IMIX", "1518 B"]'
     result = studied(tmp_path, text)
     rates: dict[tuple[Any, ...], float] = {
-        (e.cores, e.ports, e.frames): e.predicted_pps for e in result.scenarios["new"]
+        (e.point.cores, e.point.ports, e.frames): e.predicted for e in result.scenarios["new"]
     }
-    limits = {(e.cores, e.ports, e.frames): e.limit for e in result.scenarios["new"]}
+    limits = {(e.point.cores, e.point.ports, e.frames): e.limit for e in result.scenarios["new"]}
     # The card's cap; the links' with 20 B of gap and preamble a frame (S1).
     assert rates[8, 2, "64 B"] == pytest.approx(6e6, rel=1e-3)
     assert limits[8, 2, "64 B"] == "nic"

@@ -50,39 +50,43 @@ def test_eqs_5_to_7_give_back_the_papers_simulated_column_by_either_evaluator(
     # Meyer et al. 2014, Table II, column D_sim. Links are full in the rows named here; ns-3 loses up to 1 % there.
     link_limited = {(1, 1024), (1, 1518), (3, 512)}
     for row in result.comparisons:
-        bound = 0.011 if (row.estimate.flows, row.estimate.frame_bytes) in link_limited else 0.007
-        assert getattr(row.estimate, evaluator) == pytest.approx(row.reported_pps, rel=bound)
+        bound = 0.011 if (row.point.flows, row.point.frame_bytes) in link_limited else 0.007
+        assert getattr(row, evaluator) == pytest.approx(row.stated, rel=bound)
 
 
 def test_the_closed_form_and_the_simulator_agree_everywhere(result: TablesResult) -> None:
-    estimates = [row.estimate for row in result.comparisons]
-    estimates += [estimate for scenario in result.scenarios.values() for estimate in scenario]
-    for estimate in estimates:
+    for row in (*result.comparisons, *(row for scenario in result.scenarios.values() for row in scenario)):
         # 5 ms hold some thousand frames, so that one frame more or less is a few hundredths of a percent.
-        assert estimate.simulated_pps == pytest.approx(estimate.solved_pps, rel=2e-3)
+        assert row.simulated_pps == pytest.approx(row.solved_pps, rel=2e-3)
 
 
 def test_the_intervals_hold_the_measurements_and_are_worth_having(result: TablesResult) -> None:
     assert result.coverage_ratio >= 0.85
-    for estimate in (row.estimate for row in result.comparisons):
+    for row in result.comparisons:
         # S1: each of the two ports takes in 10 Gbit/s; testers' clocks allow 1 % more.
-        assert estimate.high_pps * estimate.l1_bits <= min(estimate.flows, 2) * 10e9 * 1.0101
-    widths = [(row.estimate.high_pps - row.estimate.low_pps) / row.estimate.predicted_pps for row in result.held_out]
+        assert row.high * row.l1_bits <= min(row.point.flows, 2) * 10e9 * 1.0101
+    widths = [(row.high - row.low) / row.predicted for row in result.held_out]
     assert max(widths) < 0.5
     assert all(width > 0 for width in widths)
 
 
 def test_nothing_is_forecast_above_the_links(result: TablesResult) -> None:
-    for estimate in result.scenarios["fig9"]:
-        assert estimate.predicted_pps * estimate.l1_bits <= 2 * 50e9 * (1 + 1e-9)
-        assert estimate.low_pps <= estimate.predicted_pps <= estimate.high_pps
+    for row in result.scenarios["fig9"]:
+        assert row.predicted * row.l1_bits <= 2 * 50e9 * (1 + 1e-9)
+        assert row.low <= row.predicted <= row.high
 
 
 def test_more_busy_cores_never_forward_less_in_the_forecast(result: TablesResult) -> None:
     # An odd number of flows loads the links unequally, so that seven may fill less of them than six.
-    crafted = [one for one in result.scenarios["fig9"] if one.flows <= one.cores and one.flows in {1, 2, 4, 6, 8}]
-    for size in {estimate.frame_bytes for estimate in crafted}:
-        rates = [e.predicted_pps for e in sorted(crafted, key=lambda e: e.flows) if e.frame_bytes == size]
+    crafted = [
+        row
+        for row in result.scenarios["fig9"]
+        if row.point.flows <= row.point.cores and row.point.flows in {1, 2, 4, 6, 8}
+    ]
+    for size in {row.point.frame_bytes for row in crafted}:
+        rates = [
+            row.predicted for row in sorted(crafted, key=lambda row: row.point.flows) if row.point.frame_bytes == size
+        ]
         assert all(later >= earlier * (1 - 1e-9) for earlier, later in pairwise(rates))
 
 
@@ -102,9 +106,9 @@ def test_fig_9_takes_six_flows_to_fill_both_links_by_either_law(result: TablesRe
 
 
 def test_seven_flows_fill_only_the_link_that_has_four(result: TablesResult) -> None:
-    (seven,) = [one for one in result.scenarios["fig9"] if (one.flows, one.frame_bytes) == (7, 1518)]
+    (seven,) = [row for row in result.scenarios["fig9"] if (row.point.flows, row.point.frame_bytes) == (7, 1518)]
     # Each of the seven offers a seventh of 100 Gbit/s: four fill one link, three leave a seventh of the other free.
-    assert seven.predicted_pps * seven.l1_bits == pytest.approx(50e9 + 3 / 7 * 100e9, rel=1e-6)
+    assert seven.predicted * seven.l1_bits == pytest.approx(50e9 + 3 / 7 * 100e9, rel=1e-6)
 
 
 def test_every_simulated_trial_conserves_frames(result: TablesResult) -> None:

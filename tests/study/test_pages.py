@@ -86,7 +86,7 @@ def test_a_statement_of_flows_that_the_scenario_does_not_have_is_not_judged(tmp_
 def test_nothing_is_said_of_the_cost_of_other_cores_where_one_works_or_links_limit(tmp_path: Path) -> None:
     result = studied(tmp_path, 6, (1,))
     assert "c(" not in throughput_figure(result, "fig9", unit="pps").caption
-    full = tuple(replace(estimate, limit="link") for estimate in result.scenarios["fig9"])
+    full = tuple(replace(row, limit="link") for row in result.scenarios["fig9"])
     caption = throughput_figure(replace(result, scenarios={"fig9": full}), "fig9", unit="pps").caption
     assert "limited by the links" in caption
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,10 +15,11 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.evaluate.ledger import Ledger
+from routecast.evaluate.points import Point
 from routecast.study.engine import run_study
 from routecast.study.reading import StudyFile, find_study, read_study
 from routecast.study.tables import run as study_run
-from routecast.study.tables.run import COLUMNS, Row, Workload
+from routecast.study.tables.run import COLUMNS, Row, offered_load
 
 
 @pytest.fixture
@@ -62,15 +64,15 @@ def test_the_papers_law_gives_back_the_papers_simulated_column(meyer: StudyFile,
     # Meyer et al. 2014, Table II, column D_sim. Links are full in the rows named here.
     link_limited = {(1, 1024), (1, 1518), (3, 512)}
     for row in run_study(meyer, tmp_path).comparisons:
-        bound = 0.011 if (row.estimate.flows, row.estimate.frame_bytes) in link_limited else 0.007
-        assert row.estimate.baseline_pps == pytest.approx(row.reported_pps, rel=bound)
+        bound = 0.011 if (row.point.flows, row.point.frame_bytes) in link_limited else 0.007
+        assert row.baseline_pps == pytest.approx(row.stated, rel=bound)
 
 
 @pytest.mark.usefixtures("fake_laws")
 @pytest.mark.slow
 def test_only_the_rows_of_table_i_count_as_calibrating(meyer: StudyFile, tmp_path: Path) -> None:
     result = run_study(meyer, tmp_path)
-    calibrating = {(row.estimate.flows, row.estimate.frame_bytes) for row in result.comparisons if row.calibrates}
+    calibrating = {(row.point.flows, row.point.frame_bytes) for row in result.comparisons if row.calibrates}
     assert calibrating == {(1, 64), (1, 512), (4, 64), (4, 256)}
     assert result.errors()["solve"].points == 16
     # Meyer 2014, Table II: the mean of the absolute printed errors over all 20 rows is 1.44 %, the largest 3.57 %.
@@ -135,6 +137,7 @@ def test_a_killed_process_loses_half_a_second_of_trials_at_most(
 import time
 from pathlib import Path
 from routecast.evaluate.ledger import Ledger
+from routecast.evaluate.points import Point
 from routecast.study.tables.run import COLUMNS
 with Ledger(Path({str(tmp_path)!r}), COLUMNS) as ledger:
     for number in range(10**9):
@@ -165,10 +168,10 @@ def test_the_key_of_a_task_is_its_content(meyer: StudyFile) -> None:
     import fakes
 
     laws = study_run._Laws(fakes.PaperLaw(), None)
-    load = Workload(cores=4, ports=2, link_bps=10e9, flows=2, frame_bytes=64)
-    other = Workload(cores=4, ports=2, link_bps=10e9, flows=2, frame_bytes=128)
+    point = Point(cores=4, link_bps=10e9, flows=2, frame_bytes=64, throughput_pps=math.nan)
+    other = replace(point, frame_bytes=128)
     first, again, different = (
-        [task.key for task in study_run._tasks(meyer.study, laws, workload)] for workload in (load, load, other)
+        [task.key for task in study_run._tasks(meyer.study, laws, each)] for each in (point, point, other)
     )
     assert first == again
     assert not set(first) & set(different)
@@ -176,6 +179,6 @@ def test_the_key_of_a_task_is_its_content(meyer: StudyFile) -> None:
 
 def test_odd_and_even_flows_go_opposite_ways_and_offer_every_link_in_full() -> None:
     # Meyer et al. 2014, sec. VI-A: odd flows from E1 to E2, even flows back, 20 Gbit/s together.
-    load = Workload(cores=4, ports=2, link_bps=10e9, flows=3, frame_bytes=512).load(1)
+    load = offered_load(Point(cores=4, link_bps=10e9, flows=3, frame_bytes=512, throughput_pps=math.nan), 1)
     assert [(flow.ingress, flow.egress) for flow in load.flows.flows] == [(0, 1), (1, 0), (0, 1)]
     assert load.rate_pps * 8 * (512 + 20) == pytest.approx(20e9)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from routecast.calibration._fit import FittedRouter as FittedRouter
     from routecast.calibration._fit import fit as fit
     from routecast.calibration._validate import Validation as Validation
-    from routecast.calibration._validate import ValidationRow as ValidationRow
     from routecast.calibration._validate import router_file_of as router_file_of
     from routecast.calibration._validate import validate as validate
     from routecast.calibration.eq5 import Eq5Router as Eq5Router
@@ -24,7 +23,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "_fit": "FittedRouter fit",
-        "_validate": "ValidationRow Validation router_file_of validate",
+        "_validate": "Validation router_file_of validate",
         "eq5": "Eq5Router fit_eq5",
         "score": "Prediction",
     },

@@ -29,9 +29,10 @@ import numpy as np
 from routecast.calibration._discrepancy import REPEATABILITY_RATIO
 from routecast.calibration.eq5 import fit_eq5
 from routecast.calibration.forward import flow_groups
-from routecast.calibration.score import Intervals, intervals
+from routecast.calibration.score import intervals
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
+from routecast.quantity.comparison import Intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

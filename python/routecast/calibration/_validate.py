@@ -6,25 +6,25 @@ rate are predicted. All are listed, but the summary counts only held-out ones.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from routecast.calibration._fit import FittedRouter, fit
 from routecast.calibration.eq5 import fit_eq5
-from routecast.calibration.score import Prediction, summarise
+from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
+from routecast.quantity.comparison import held_out, summarise
 
 if TYPE_CHECKING:
     from routecast.calibration.facts import OpenFact
     from routecast.calibration.router_file import RouterFile
 
-__all__ = ["ROUTERS", "Series", "Validation", "ValidationRow", "router_file_of", "validate"]
+__all__ = ["ROUTERS", "Series", "Validation", "router_file_of", "validate"]
 
 
 _Fit = Callable[[Sequence[Point], str, int, float | None], "_Fitted"]
@@ -42,41 +42,6 @@ ROUTERS: dict[str, _Fit] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationRow:
-    """One point and its prediction; the role ``predicted`` is of points without a measured rate."""
-
-    prediction: Prediction
-    role: Literal["calibrate", "held_out", "predicted"]
-
-    @property
-    def point(self) -> Point:
-        """The measured point."""
-        return self.prediction.point
-
-    @property
-    def error_ratio(self) -> float:
-        """Signed relative error, predicted/measured - 1; NaN without a measured rate."""
-        return self.prediction.error_ratio
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        point, made = self.point, self.prediction
-        return {
-            "series": point.series,
-            "cores": point.cores,
-            "frame_bytes": point.frame_bytes,
-            "flows": point.flows,
-            "role": self.role,
-            "measured_pps": _plain(point.throughput_pps),
-            "predicted_pps": made.throughput_pps,
-            "low_pps": _plain(made.low_pps),
-            "high_pps": _plain(made.high_pps),
-            "error_ratio": _plain(self.error_ratio),
-            "limit": made.limit,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """One series: its calibrated router and how well it predicts the held-out points."""
 
@@ -86,7 +51,7 @@ class Series:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data: parameters with standard errors and units, the law, the summary."""
-        data: dict[str, Any] = {"name": self.name, "summary": {key: _plain(v) for key, v in self.summary.items()}}
+        data: dict[str, Any] = {"name": self.name, "summary": plain(self.summary)}
         if isinstance(self.fitted, FittedRouter):
             data["warnings"] = list(self.fitted.warnings)
             data["noise_ratio"] = self.fitted.noise_ratio
@@ -104,7 +69,7 @@ class Series:
 class Validation:
     """Every row with its prediction, every series with its parameters, and the summary over held-out rows."""
 
-    rows: tuple[ValidationRow, ...]
+    rows: tuple[Prediction, ...]
     series: tuple[Series, ...]
     noise_ratio: float | None = None
 
@@ -140,16 +105,16 @@ class Validation:
     @property
     def summary(self) -> dict[str, float]:
         """Errors over the held-out rows; NaN where there are none. ``held_out`` is their number."""
-        return _summary(self.rows)
+        return summarise(held_out(self.rows))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
         return {
             "series": [each.to_json() for each in self.series],
-            "rows": [row.to_json() for row in self.rows],
+            "rows": plain(self.rows),
             "notes": list(self.notes),
             "facts": plain(self.facts),
-            "summary": {key: _plain(value) for key, value in self.summary.items()},
+            "summary": plain(self.summary),
         }
 
 
@@ -175,7 +140,7 @@ def validate(
         from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
         raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
-    rows: dict[int, ValidationRow] = {}
+    rows: dict[int, Prediction] = {}
     series = []
     for name in dict.fromkeys(point.series for point in points):
         members = [index for index, point in enumerate(points) if point.series == name]
@@ -184,8 +149,8 @@ def validate(
             raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
         fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
         for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
-            rows[index] = ValidationRow(prediction=prediction, role=_role(points[index]))
-        series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
+            rows[index] = prediction
+        series.append(Series(name=name, fitted=fitted, summary=summarise(held_out(rows[index] for index in members))))
     return Validation(
         rows=tuple(rows[index] for index in range(len(points))), series=tuple(series), noise_ratio=noise_ratio
     )
@@ -205,17 +170,3 @@ def router_file_of(validation: Validation, *, source: str, today: date) -> Route
     if not isinstance(series.fitted, FittedRouter):
         raise FitProblem(series.name, 'eq. 5 has no router file of its own: calibrate the router "multicore"')
     return router_file(series.fitted, [row.point for row in validation.rows], source=source, today=today)
-
-
-def _role(point: Point) -> Literal["calibrate", "held_out", "predicted"]:
-    if point.calibrate:
-        return "calibrate"
-    return "predicted" if math.isnan(point.throughput_pps) else "held_out"
-
-
-def _summary(rows: Sequence[ValidationRow]) -> dict[str, float]:
-    return summarise([row.prediction.judged for row in rows if row.role == "held_out"])
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -31,10 +31,11 @@ from routecast.calibration._posterior import Posterior, sample_posterior, weight
 from routecast.calibration.forward import POLL_SHAPE
 from routecast.calibration.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibration.priors import Priors, read_priors, write_priors
-from routecast.calibration.score import Intervals, ScoredPoint, intervals, summarise
+from routecast.calibration.score import intervals
 from routecast.contention import LAWS, Shape
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
+from routecast.quantity.comparison import ComparedRow, Intervals, summarise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,22 +142,6 @@ class ChainPoint:
     standard_error_ratio: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainPrediction:
-    """Predicted throughput with its intervals."""
-
-    point: ChainPoint
-    throughput_byte_per_s: float
-    intervals: Intervals
-
-    @property
-    def judged(self) -> ScoredPoint:
-        """The prediction beside the measured rate."""
-        return ScoredPoint(
-            measured=self.point.throughput_byte_per_s, predicted=self.throughput_byte_per_s, intervals=self.intervals
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedChain:
     """A calibrated chain: the posterior of ``ln r_1 … ln r_n, ln q0, ln C, ln p``."""
@@ -166,7 +151,7 @@ class FittedChain:
     noise_ratio: float
     seed: int
 
-    def predict(self, points: Sequence[ChainPoint]) -> tuple[ChainPrediction, ...]:
+    def predict(self, points: Sequence[ChainPoint]) -> tuple[ComparedRow[ChainPoint], ...]:
         """Predict one measurement of the throughput at each point's quotas, which repeats as well as the point says."""
         samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
         weights = np.ones(len(samples))
@@ -178,7 +163,12 @@ class FittedChain:
         )
         spread = intervals(noisy, np.ones(len(noisy)))
         return tuple(
-            ChainPrediction(point=point, throughput_byte_per_s=math.exp(median[i]), intervals=spread[i])
+            ComparedRow(
+                conditions=point,
+                measured=point.throughput_byte_per_s,
+                predicted=math.exp(median[i]),
+                intervals=spread[i],
+            )
             for i, point in enumerate(points)
         )
 
@@ -265,16 +255,14 @@ _KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """One held-out point: our prediction and the baselines' beside the measured rate (frames or bytes per second).
+class HeldOutRow(ComparedRow[str]):
+    """One held-out point of a series, frames or bytes per second, with each baseline's row of it.
 
     ``is_at_line_rate`` says that a link or a card sets the measured rate.
     """
 
     series: str
-    conditions: str
-    judged: ScoredPoint
-    baselines: Mapping[str, ScoredPoint]
+    baselines: Mapping[str, ComparedRow[str]]
     calibrating_points: int
     is_at_line_rate: bool = False
 
@@ -284,20 +272,20 @@ class Group:
     """Held-out points that are judged together."""
 
     name: str
-    scored: tuple[Scored, ...]
+    rows: tuple[HeldOutRow, ...]
 
     @property
     def summary(self) -> dict[str, float]:
-        """Our errors, and what our intervals are worth (:func:`routecast.calibration.score.summarise`)."""
-        return summarise([each.judged for each in self.scored])
+        """Our errors, and what our intervals are worth (:func:`routecast.quantity.comparison.summarise`)."""
+        return summarise(self.rows)
 
     @property
     def baselines(self) -> dict[str, dict[str, float]]:
         """The same of each baseline that predicts every point."""
         return {
-            name: summarise([each.baselines[name] for each in self.scored])
+            name: summarise([row.baselines[name] for row in self.rows])
             for name in BASELINES
-            if self.scored and all(name in each.baselines for each in self.scored)
+            if self.rows and all(name in row.baselines for row in self.rows)
         }
 
     def best_baseline(self, key: str = "median_abs_error_ratio") -> tuple[str, float]:
@@ -334,7 +322,7 @@ class PackResult:
     """A pack with its held-out points scored."""
 
     pack: Pack
-    scored: tuple[Scored, ...]
+    rows: tuple[HeldOutRow, ...]
 
     @property
     def name(self) -> str:
@@ -344,12 +332,12 @@ class PackResult:
     @property
     def group(self) -> Group:
         """All held-out points."""
-        return Group(name=self.name, scored=self.scored)
+        return Group(name=self.name, rows=self.rows)
 
     @property
     def held_out(self) -> int:
         """Number of held-out points."""
-        return len(self.scored)
+        return len(self.rows)
 
     @property
     def repeats_to_ratio(self) -> tuple[float | None, bool]:
@@ -417,8 +405,8 @@ class PackResult:
             "title": self.pack.title,
             "citation": self.pack.citation,
             "licence": self.pack.licence,
-            "series": len({each.series for each in self.scored}),
-            "most_calibrating_points": max(each.calibrating_points for each in self.scored),
+            "series": len({row.series for row in self.rows}),
+            "most_calibrating_points": max(row.calibrating_points for row in self.rows),
             "targets": {key: {"limit": limit, "kept": kept} for key, (limit, kept) in self.targets.items()},
         }
 
@@ -443,21 +431,21 @@ class Board:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The points of each source, of all routers and of all, each without those at line rate; and those."""
-        by_source: dict[str, list[Scored]] = {}
-        routers: list[Scored] = []
+        by_source: dict[str, list[HeldOutRow]] = {}
+        routers: list[HeldOutRow] = []
         for each in self.packs:
-            free = [scored for scored in each.scored if not scored.is_at_line_rate]
+            free = [row for row in each.rows if not row.is_at_line_rate]
             by_source.setdefault(each.pack.file.removesuffix(".csv"), []).extend(free)
             if each.pack.kind == "multicore":
                 routers += free
-        everywhere = [scored for each in self.packs for scored in each.scored]
+        everywhere = [row for each in self.packs for row in each.rows]
         named = {
             **by_source,
             "all routers": routers,
-            "all": [scored for scored in everywhere if not scored.is_at_line_rate],
-            "at line rate": [scored for scored in everywhere if scored.is_at_line_rate],
+            "all": [row for row in everywhere if not row.is_at_line_rate],
+            "at line rate": [row for row in everywhere if row.is_at_line_rate],
         }
-        return tuple(Group(name=name, scored=tuple(scored)) for name, scored in named.items() if scored)
+        return tuple(Group(name=name, rows=tuple(rows)) for name, rows in named.items() if rows)
 
     def worse(self, tolerance_ratio: float = 0.05) -> dict[str, dict[str, tuple[float, float]]]:
         """Errors that grew by more than ``tolerance_ratio`` of the recorded ones: pack to key to (now, recorded)."""
@@ -502,8 +490,8 @@ def run_board(
     for done, pack in enumerate(chosen):
         if progress is not None:
             progress(done, len(chosen), pack.title)
-        scored = _score_chains(pack, seed) if pack.kind == "chain" else _score_routers(pack, seed)
-        results.append(PackResult(pack=pack, scored=tuple(scored)))
+        rows = _chain_rows(pack, seed) if pack.kind == "chain" else _router_rows(pack, seed)
+        results.append(PackResult(pack=pack, rows=tuple(rows)))
     if progress is not None:
         progress(len(chosen), len(chosen), "")
     recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
@@ -530,29 +518,24 @@ def calibrated_series(pack: Pack, seed: int = 0) -> Iterator[tuple[FittedRouter,
         yield fitted, calibrating, held_out
 
 
-def _score_routers(pack: Pack, seed: int) -> list[Scored]:
-    scored = []
+def _router_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
     for fitted, calibrating, held_out in calibrated_series(pack, seed):
         naive = predict_baselines(calibrating, held_out)
         for index, made in enumerate(fitted.predict(held_out)):
             point = made.point
             flows = "" if point.flows is None else f", {point.flows} flow{'s' if point.flows > 1 else ''}"
             frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
-            scored.append(
-                Scored(
-                    series=fitted.series,
-                    conditions=f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
-                    judged=made.judged,
-                    baselines={key: _judged(point.throughput_pps, values[index]) for key, values in naive.items()},
-                    calibrating_points=len({each.conditions for each in calibrating}),
-                    is_at_line_rate=is_capped(point),
-                )
+            yield _row(
+                made,
+                {name: values[index] for name, values in naive.items()},
+                f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
+                series=fitted.series,
+                calibrating_points=len({each.conditions for each in calibrating}),
+                is_at_line_rate=is_capped(point),
             )
-    return scored
 
 
-def _score_chains(pack: Pack, seed: int) -> list[Scored]:
-    scored = []
+def _chain_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
     points = [point for point in read_chain_points(DATA / "measured" / pack.file) if pack.wants(point.series)]
     for name in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == name]
@@ -563,20 +546,30 @@ def _score_chains(pack: Pack, seed: int) -> list[Scored]:
         fitted = fit_chain(calibrating, noise_ratio=pack.noise_ratio, seed=seed)
         naive = linear_chain(calibrating, held_out)
         for made, linear in zip(fitted.predict(held_out), naive, strict=True):
-            scored.append(
-                Scored(
-                    series=name,
-                    conditions="quotas " + ", ".join(f"{quota:g}" for quota in made.point.quotas),
-                    judged=made.judged,
-                    baselines={"linear": _judged(made.point.throughput_byte_per_s, linear)},
-                    calibrating_points=len(calibrating),
-                )
+            yield _row(
+                made,
+                {"linear": linear},
+                "quotas " + ", ".join(f"{quota:g}" for quota in made.conditions.quotas),
+                series=name,
+                calibrating_points=len(calibrating),
             )
-    return scored
 
 
-def _judged(measured: float, made: tuple[float, Intervals]) -> ScoredPoint:
-    return ScoredPoint(measured=measured, predicted=made[0], intervals=made[1])
+def _row(
+    made: ComparedRow[Any], baselines: Mapping[str, tuple[float, Intervals]], conditions: str, **more: Any
+) -> HeldOutRow:
+    """Return a prediction and the baselines' beside the same measured value; ``more``: the row's other fields."""
+    return HeldOutRow(
+        conditions=conditions,
+        measured=made.measured,
+        predicted=made.predicted,
+        intervals=made.intervals,
+        baselines={
+            name: ComparedRow(conditions=conditions, measured=made.measured, predicted=value, intervals=ends)
+            for name, (value, ends) in baselines.items()
+        },
+        **more,
+    )
 
 
 def _record(board: Board) -> None:

@@ -57,7 +57,7 @@ class Eq5Router:
             k = point.working_cores
             rate = 1.0 / self.service_s(k, point.frame_bytes)
             flow = saturate(point, core_pps=partial(_constant, rate))
-            predictions.append(Prediction(point=point, throughput_pps=flow.throughput_pps, limit=flow.limit))
+            predictions.append(Prediction.of(point, flow.throughput_pps, limit=flow.limit))
         return tuple(predictions)
 
     def router_model(

@@ -16,9 +16,11 @@ from routecast.calibration._discrepancy import Discrepancy, Sites
 from routecast.calibration._posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_most, log_throughput, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
-from routecast.calibration.score import Intervals, Limit, Prediction, intervals
+from routecast.calibration.posterior import Posterior, average_of_medians, weighted_quantiles
+from routecast.calibration.score import Limit, Prediction, intervals
 from routecast.contention import Law
 from routecast.evaluate.points import Point
+from routecast.quantity.comparison import Intervals
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
 
@@ -151,9 +153,9 @@ class FittedRouter:
             most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
         core_pps = {size: 1.0 / self._service_s(count, size) for size, count in most.items()}
         return tuple(
-            Prediction(
-                point=point,
-                throughput_pps=math.exp(middle[index]),
+            Prediction.of(
+                point,
+                math.exp(middle[index]),
                 limit=_limit(point, core_pps[point.frame_bytes][: point.working_cores]),
                 intervals=_around(math.exp(middle[index]), spread[index]),
             )

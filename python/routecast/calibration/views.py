@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from routecast.calibration.next_points import half_width_ratio
 from routecast.calibration.replay import DESIGNS, WITHIN_RATIO
+from routecast.quantity.comparison import held_out
 from routecast.show.page import Folded, Listing, Live, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, signed_percent
 
 if TYPE_CHECKING:
-    from routecast.calibration import Validation, ValidationRow
+    from routecast.calibration import Prediction, Validation
     from routecast.calibration.advice import Advice
     from routecast.calibration.board import Board, Group
     from routecast.calibration.replay import Replayed
@@ -65,8 +66,8 @@ def validation_page(
 ) -> Page:
     """Return the page of a validation: how well it predicts what was held out; ``live`` is the router to turn."""
     summary = validation.summary
-    held = [row for row in validation.rows if row.role == "held_out"]
-    inside = sum(row.prediction.low_pps <= row.point.throughput_pps <= row.prediction.high_pps for row in held)
+    held = held_out(validation.rows)
+    inside = sum(row.is_covered for row in held)
     known = sum(row.role == "calibrate" for row in validation.rows)
     answer = f"Calibrated from {known} measurement{'s' if known != 1 else ''}, with nothing held out to judge it by."
     tiles: tuple[Tile, ...] = ()
@@ -112,7 +113,7 @@ def validation_page(
     )
 
 
-def rows_table(shown: Sequence[ValidationRow]) -> Table:
+def rows_table(shown: Sequence[Prediction]) -> Table:
     """Return rows with their predictions."""
     several = len({row.point.series for row in shown}) > 1
     by_flows = any(row.point.flows is not None for row in shown)
@@ -123,11 +124,11 @@ def rows_table(shown: Sequence[ValidationRow]) -> Table:
         Column("Cores", "", "d", "point.cores"),
         by_flows and Column("Flows", "", "d", "point.flows"),
         Column("Frame", "B", "g", "point.frame_bytes"),
-        Column("Measured", "Mpps", "#.4g", lambda row: row.point.throughput_pps / 1e6),
-        Column("Predicted", "Mpps", "#.4g", lambda row: row.prediction.throughput_pps / 1e6),
+        Column("Measured", "Mpps", "#.4g", lambda row: row.measured / 1e6),
+        Column("Predicted", "Mpps", "#.4g", lambda row: row.predicted / 1e6),
         Column("95 % interval", "Mpps", getter=_interval),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column.text("Limit", lambda row: LIMITS.get(row.prediction.limit, row.prediction.limit)),
+        Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name="rows",
         title="Measured and predicted",
         caption="Shaded rows calibrate; the others were held out." + (_PREDICTED if has_predicted else ""),
@@ -135,9 +136,8 @@ def rows_table(shown: Sequence[ValidationRow]) -> Table:
     )
 
 
-def _interval(row: ValidationRow) -> str | None:
-    low, high = row.prediction.low_pps, row.prediction.high_pps
-    return f"{low / 1e6:#.4g}–{high / 1e6:#.4g}" if math.isfinite(low) else None
+def _interval(row: Prediction) -> str | None:
+    return f"{row.low / 1e6:#.4g}–{row.high / 1e6:#.4g}" if math.isfinite(row.low) else None
 
 
 def _of(key: str) -> Callable[[tuple[str, Mapping[str, float]]], float]:
@@ -244,7 +244,7 @@ def _judged(groups: Sequence[Group], *, name: str, title: str, first: str, capti
     return Table.of(
         groups,
         Column.text(first, "name"),
-        Column("Points", "", "d", lambda group: len(group.scored)),
+        Column("Points", "", "d", lambda group: len(group.rows)),
         Column("Median", "", percent, summary("median_abs_error_ratio"), group=error),
         Column("Mean", "", percent, summary("mean_abs_error_ratio"), group=error),
         Column("90th", "", percent, summary("p90_abs_error_ratio"), group=error),

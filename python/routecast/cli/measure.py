@@ -95,10 +95,10 @@ def run_until(
 
 def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> None:
     """Print what was measured, what is known at each frame size, and whether that is enough."""
-    from routecast.calibration import ValidationRow
     from routecast.calibration.views import rows_table
+    from routecast.evaluate.plain import plain
 
-    rows = [ValidationRow(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]
+    rows = [replace(row, calibrates=True) for row in known.fitted.predict(known.fitted.points)]
     if as_json:
         print_json(
             {
@@ -106,7 +106,7 @@ def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> Non
                     {"frame_bytes": point.frame_bytes, "throughput_pps": point.throughput_pps}
                     for point in known.measured
                 ],
-                "rows": [row.to_json() for row in rows],
+                "rows": plain(rows),
                 "noise_ratio": known.fitted.noise_ratio,
                 "until_ratio": until_ratio,
                 "half_width_ratio": known.half_width_ratio,

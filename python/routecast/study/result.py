@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from routecast.evaluate.plain import pick, plain
 from routecast.quantity import format_duration
-from routecast.quantity.quantile import quantile
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 from routecast.study.document import StudyDocument
@@ -19,7 +18,6 @@ from routecast.study.knew import NOT_SAID, KnownGroup
 
 __all__ = [
     "Criterion",
-    "ErrorSummary",
     "Measured",
     "Provenance",
     "Statement",
@@ -92,29 +90,6 @@ def criteria_of(*bounds: tuple[str, float | None, float]) -> tuple[Criterion, ..
     return tuple(
         Criterion(name=name, bound=bound, reached=reached) for name, bound, reached in bounds if bound is not None
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorSummary:
-    """Absolute relative errors of one model over a set of points."""
-
-    points: int
-    mean_abs_error_ratio: float
-    median_abs_error_ratio: float
-    p90_abs_error_ratio: float
-    max_abs_error_ratio: float
-
-    @classmethod
-    def of(cls, errors: Iterable[float]) -> ErrorSummary:
-        """Summarise errors; NaN everywhere if there is none."""
-        sizes = sorted(abs(error) for error in errors if math.isfinite(error))
-        return cls(
-            points=len(sizes),
-            mean_abs_error_ratio=fmean(sizes) if sizes else math.nan,
-            median_abs_error_ratio=quantile(sizes, 0.5),
-            p90_abs_error_ratio=quantile(sizes, 0.9),
-            max_abs_error_ratio=sizes[-1] if sizes else math.nan,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

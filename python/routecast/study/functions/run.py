@@ -18,10 +18,11 @@ from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
+from routecast.quantity.comparison import ErrorSummary
 from routecast.quantity.schema import field, value
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.functions.document import FunctionStudy
-from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
+from routecast.study.result import Criterion, StudyResult, criteria_of
 
 __all__ = ["FunctionPoint", "FunctionResult", "FunctionRow", "FunctionRun", "LocalBench", "answer", "points"]
 

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from routecast import __version__
+from routecast.calibration.score import Prediction
 from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
 from routecast.evaluate.points import Point, read_router_points
@@ -22,40 +23,39 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.quantity.comparison import ErrorSummary, coverage_ratio, held_out
 from routecast.router.model import RouterModel
 from routecast.study.document import StudyFile
 from routecast.study.engine import StudyRun, StudyTask
-from routecast.study.result import Criterion, ErrorSummary, Statement, StudyResult, criteria_of
+from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 from routecast.study.tables.document import FlowsForLinks, Scenario, Study, several
 
 if TYPE_CHECKING:
     from routecast.calibration import FittedRouter
     from routecast.calibration.eq5 import Eq5Router
+    from routecast.calibration.fitted import FittedLaw, Parameter
     from routecast.calibration.priors import Priors
     from routecast.calibration.router_file import RouterFile
 
 __all__ = [
     "COLUMNS",
-    "ComparedPoint",
-    "Conditions",
     "Curve",
-    "Hypothesis",
+    "LineSetting",
     "LinksFilled",
-    "ParameterRow",
-    "PredictedMaximum",
-    "PredictedWorkload",
     "Row",
+    "TableRow",
     "TablesResult",
-    "Workload",
     "answer",
     "check_answerable",
+    "frames_of",
+    "offered_load",
     "read_measured",
     "router_file_of",
 ]
 
 
-class Conditions(NamedTuple):
-    """The conditions of a prediction, without its frames.
+class LineSetting(NamedTuple):
+    """What the points on one line of a figure share: their conditions without the frames.
 
     No number of flows is as many as every core needs, no cap one that does not limit.
     """
@@ -66,111 +66,75 @@ class Conditions(NamedTuple):
     ports: int
     nic_cap_pps: float | None
 
+    @classmethod
+    def of(cls, point: Point) -> LineSetting:
+        """Return the setting of a point."""
+        return cls(point.cores, point.flows, _link_bps(point), point.ports, point.nic_cap_pps)
+
     @property
     def is_random(self) -> bool:
         """Whether flows are drawn at random, so that they fall on the cores by chance."""
         return self.flows is not None and self.flows > self.cores
 
-    @property
-    def busy_cores(self) -> int:
-        """Cores that have work."""
-        return self.cores if self.flows is None else min(self.flows, self.cores)
-
-    @property
-    def busy_ports(self) -> int:
-        """Ports that have a flow."""
-        return self.ports if self.flows is None else min(self.flows, self.ports)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedWorkload:
-    """What is predicted for one workload; rates in frames per second, NaN where nobody was asked.
+class TableRow(Prediction):
+    """One point, what was measured and what is predicted; rates in frames per second, NaN where nobody was asked.
 
     ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
-    same for the baseline's law. ``low_pps`` to ``high_pps`` is the 95 % prediction interval of a measurement.
+    same for the baseline's law; the prediction is the closed form's, or the simulator's where only that was asked.
     ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
+    ``stated`` is what the reported model says.
     """
 
-    cores: int
-    flows: int | None
-    frame_bytes: float
-    frames: str
-    link_bps: float
-    ports: int
-    nic_cap_pps: float | None
+    SUMMARY: ClassVar = (
+        *("cores=point.cores", "flows=point.flows", "frame_bytes=point.frame_bytes", "frames"),
+        *("link_bps=point.link_bps", "ports=point.ports", "nic_cap_pps=point.nic_cap_pps"),
+        *("solved_pps", "simulated_pps", "low_pps", "high_pps", "limit", "contention_ratio"),
+        *("baseline_pps", "baseline_simulated_pps"),
+    )
+    COMPARED: ClassVar = (
+        *SUMMARY,
+        *("measured_pps=measured", "reported_pps=stated", "calibrates", "error_ratio", "covered=is_covered"),
+    )
+    """The summary of a row with a measured rate."""
+
     solved_pps: float
     simulated_pps: float
-    low_pps: float
-    high_pps: float
-    limit: str
     contention_ratio: float
     baseline_pps: float = math.nan
     baseline_simulated_pps: float = math.nan
 
     @property
-    def setting(self) -> Conditions:
+    def setting(self) -> LineSetting:
         """Its conditions without the frames."""
-        return Conditions(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
+        return LineSetting.of(self.point)
 
     @property
-    def busy_cores(self) -> int:
-        """Cores that have work."""
-        return self.setting.busy_cores
+    def frames(self) -> str:
+        """Name of the frames."""
+        return frames_of(self.point).name
 
     @property
     def is_mix(self) -> bool:
-        """Whether the frames are of several sizes, of which ``frame_bytes`` is the mean."""
-        return self.frames != f"{self.frame_bytes} B"
-
-    @property
-    def predicted_pps(self) -> float:
-        """The prediction: the closed form's, or the simulator's where only that was asked."""
-        return self.simulated_pps if math.isnan(self.solved_pps) else self.solved_pps
+        """Whether the frames are of several sizes, of which the point has the mean."""
+        return self.point.frame_mix is not None
 
     @property
     def l1_bits(self) -> float:
         """Bits of wire that a frame occupies (S1)."""
-        return 8.0 * (self.frame_bytes + 20)
+        return 8.0 * (self.point.frame_bytes + 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
     """The calibrated law over frame size in one setting, with its 95 % prediction interval."""
 
-    setting: Conditions
+    setting: LineSetting
     frame_bytes: tuple[float, ...]
     predicted_pps: tuple[float, ...]
     low_pps: tuple[float, ...]
     high_pps: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedPoint:
-    """A measured point and what was predicted for it; ``calibrates`` if the calibration has seen it."""
-
-    SUMMARY: ClassVar = (
-        "*estimate",
-        *("measured_pps", "reported_pps", "calibrates", "error_ratio=predicted_error_ratio", "covered=is_covered"),
-    )
-
-    measured_pps: float
-    reported_pps: float
-    calibrates: bool
-    estimate: PredictedWorkload
-
-    def error_ratio(self, value_pps: float) -> float:
-        """Relative error of a value against the measured one."""
-        return value_pps / self.measured_pps - 1.0
-
-    @property
-    def predicted_error_ratio(self) -> float:
-        """Relative error of the prediction."""
-        return self.error_ratio(self.estimate.predicted_pps)
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether the 95 % interval holds the measured value."""
-        return self.estimate.low_pps <= self.measured_pps <= self.estimate.high_pps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,37 +161,16 @@ class LinksFilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterRow:
-    """One calibrated parameter, its 95 % interval where one is known, its unit and what it means."""
-
-    name: str
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    unit: str = ""
-    meaning: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hypothesis:
-    """A law of contention that may hold, and the weight that the points give it."""
-
-    name: str
-    formula: str
-    weight_ratio: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TablesResult(StudyResult[Study]):
     """All that a study found."""
 
     law: str
-    hypotheses: tuple[Hypothesis, ...]
-    parameters: tuple[ParameterRow, ...]
+    hypotheses: tuple[FittedLaw, ...]
+    parameters: tuple[Parameter, ...]
     calibrating: tuple[Point, ...]
     measured: tuple[Point, ...]
-    comparisons: tuple[ComparedPoint, ...]
-    scenarios: Mapping[str, tuple[PredictedWorkload, ...]]
+    comparisons: tuple[TableRow, ...]
+    scenarios: Mapping[str, tuple[TableRow, ...]]
     curves: Mapping[str, tuple[Curve, ...]]
     next_points: tuple[str, ...]
     links_filled: tuple[LinksFilled, ...] = ()
@@ -235,16 +178,16 @@ class TablesResult(StudyResult[Study]):
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def held_out(self) -> tuple[ComparedPoint, ...]:
+    def held_out(self) -> tuple[TableRow, ...]:
         """The points that the calibration has not seen."""
-        return tuple(row for row in self.comparisons if not row.calibrates)
+        return held_out(self.comparisons)
 
     @property
     def coverage_ratio(self) -> float:
         """Share of the held-out points inside their 95 % intervals."""
-        return fmean(row.is_covered for row in self.held_out) if self.held_out else math.nan
+        return coverage_ratio(self.held_out)
 
-    def spoken_of(self, scenario: str) -> PredictedWorkload:
+    def spoken_of(self, scenario: str) -> TableRow:
         """Return the point that stands for a scenario where there is room for one: smallest frames, most busy cores.
 
         Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
@@ -252,47 +195,45 @@ class TablesResult(StudyResult[Study]):
         """
         return min(
             self.scenarios[scenario],
-            key=lambda point: (
-                point.frame_bytes,
-                -point.busy_cores,
-                point.setting.is_random,
-                -(point.flows or point.cores),
+            key=lambda row: (
+                row.point.frame_bytes,
+                -row.point.working_cores,
+                row.setting.is_random,
+                -(row.point.flows or row.point.cores),
             ),
         )
 
     def errors(self) -> dict[str, ErrorSummary]:
         """Summaries by model over the held-out points."""
-        return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.held_out).items()}
+        return _errors(self.held_out)
 
     def errors_everywhere(self) -> dict[str, ErrorSummary]:
         """Summaries by model over all points, as papers give them."""
-        return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.comparisons).items()}
-
-    @staticmethod
-    def _errors(rows: Iterable[ComparedPoint]) -> dict[str, list[float]]:
-        errors: dict[str, list[float]] = {key: [] for key in ("solve", "simulate", "baseline", "reported")}
-        for row in rows:
-            errors["solve"].append(row.error_ratio(row.estimate.solved_pps))
-            errors["simulate"].append(row.error_ratio(row.estimate.simulated_pps))
-            errors["baseline"].append(row.error_ratio(row.estimate.baseline_pps))
-            errors["reported"].append(row.error_ratio(row.reported_pps))
-        return errors
-
-    @property
-    def _stated(self) -> tuple[str, ...]:
-        return ("links_filled", "statements") if self.statements else ()
+        return _errors(self.comparisons)
 
     def _findings(self) -> dict[str, object]:
         return {
-            **pick(self, "law", "hypotheses", "parameters"),
+            "law": self.law,
+            "hypotheses": [
+                pick(each, "name=law.name", "formula=law.formula", "weight_ratio=weight") for each in self.hypotheses
+            ],
+            "parameters": [pick(each, "*", "-standard_error") for each in self.parameters],
             "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
             "all_points": {"errors": self.errors_everywhere()},
             "calibrating": [
                 {"flows": p.flows, "frame_bytes": int(p.frame_bytes), "throughput_pps": p.throughput_pps}
                 for p in self.calibrating
             ],
-            **pick(self, "rows=comparisons", "scenarios", *self._stated, "next_points"),
+            "rows": [pick(row, *TableRow.COMPARED) for row in self.comparisons],
+            **pick(self, "scenarios", *(("links_filled", "statements") if self.statements else ()), "next_points"),
         }
+
+
+def _errors(rows: Sequence[TableRow]) -> dict[str, ErrorSummary]:
+    models = {"solve": "solved_pps", "simulate": "simulated_pps", "baseline": "baseline_pps", "reported": "stated"}
+    return {
+        model: ErrorSummary.of(row.error_ratio_of(getattr(row, name)) for row in rows) for model, name in models.items()
+    }
 
 
 COLUMNS: Columns = {
@@ -312,71 +253,40 @@ COLUMNS: Columns = {
 """Columns of ``results.parquet``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """A router's size and what it is loaded with: full line rate on every port, split evenly over the flows.
+def frames_of(point: Point) -> FrameMix:
+    """Return the frames that are offered at a point."""
+    return point.frame_mix or FrameMix.fixed(int(point.frame_bytes))
+
+
+def offered_load(point: Point, flow_seed: int) -> OfferedLoad:
+    """Return full line rate on every port, split evenly over the flows; ``flow_seed`` draws random ones.
 
     Up to as many flows as cores are crafted to fall on different cores; more are random, and the NIC's hash spreads
     them (Meyer et al. 2014, sec. VI-A.1). Without a number of flows there are as many crafted ones as fill cores and
-    ports evenly. ``frame_bytes`` is the mean of a ``frame_mix``.
+    ports evenly, or the cores alone where hash values are too few.
     """
+    both = math.lcm(point.cores, point.ports)
+    flows = point.flows or (both if both <= _HASHES else point.cores)
+    return OfferedLoad(
+        rate_pps=point.ports * line_rate_pps(_link_bps(point), point.frame_bytes),
+        frames=frames_of(point),
+        flows=_flows(flows, point.ports, flow_seed if LineSetting.of(point).is_random else None),
+        arrivals=Arrivals.cbr(),
+    )
 
-    cores: int
-    ports: int
-    link_bps: float
-    flows: int | None
-    frame_bytes: float
-    frame_mix: FrameMix | None = None
-    nic_cap_pps: float | None = None
 
-    @property
-    def setting(self) -> Conditions:
-        """Its conditions without the frames."""
-        return Conditions(self.cores, self.flows, self.link_bps, self.ports, self.nic_cap_pps)
-
-    @property
-    def frames(self) -> FrameMix:
-        """What is offered."""
-        return self.frame_mix or FrameMix.fixed(int(self.frame_bytes))
-
-    @property
-    def is_crafted(self) -> bool:
-        """Whether flows are made to fall on different cores."""
-        return not self.setting.is_random
-
-    @property
-    def busy_cores(self) -> int:
-        """Cores that have work."""
-        return self.setting.busy_cores
-
-    @property
-    def line_rate_pps(self) -> float:
-        """Frames per second that the ports with a flow can take in together."""
-        return self.setting.busy_ports * line_rate_pps(self.link_bps, self.frame_bytes)
-
-    def load(self, flow_seed: int) -> OfferedLoad:
-        """Return the offered load; ``flow_seed`` draws the random flows."""
-        return OfferedLoad(
-            rate_pps=self.ports * line_rate_pps(self.link_bps, self.frame_bytes),
-            frames=self.frames,
-            flows=_flows(self.flows or self._even_flows, self.ports, None if self.is_crafted else flow_seed),
-            arrivals=Arrivals.cbr(),
-        )
-
-    @property
-    def _even_flows(self) -> int:
-        """Fewest crafted flows that fill cores and ports evenly; cores alone where hash values are too few."""
-        both = math.lcm(self.cores, self.ports)
-        return both if both <= _HASHES else self.cores
+def _link_bps(point: Point) -> float:
+    assert point.link_bps is not None
+    return point.link_bps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One trial: a law's model under a workload, answered by one evaluator."""
+    """One trial: a law's model at a point, answered by one evaluator."""
 
     law: str
     evaluator: str
-    workload: Workload
+    point: Point
     model: RouterModel
     duration_s: float
     seed: int
@@ -385,9 +295,9 @@ class Task:
     @property
     def key(self) -> str:
         """Hash of all that decides the result, the package's version included."""
-        decisive = (__version__, self.law, self.evaluator, self.workload, self.model, self.duration_s)
+        decisive = (__version__, self.law, self.evaluator, self.point, self.model, self.duration_s)
         seed = self.seed if self.evaluator == "simulate" else None
-        flow_seed = None if self.workload.is_crafted else self.flow_seed
+        flow_seed = self.flow_seed if LineSetting.of(self.point).is_random else None
         return hashlib.sha256(repr((*decisive, seed, flow_seed)).encode()).hexdigest()[:24]
 
 
@@ -401,8 +311,8 @@ def _flows(count: int, ports: int, seed: int | None) -> FlowSet:
 
 def run_task(key: str, task: Task) -> Row:
     """Run one trial and return its line of the results, entered under ``key``."""
-    trial = _evaluator(task).trial(task.workload.load(task.flow_seed), task.duration_s)
-    return {"task": key, "law": task.law, **_workload_cells(task), **_trial_cells(trial)}
+    trial = _evaluator(task).trial(offered_load(task.point, task.flow_seed), task.duration_s)
+    return {"task": key, "law": task.law, **_point_cells(task), **_trial_cells(trial)}
 
 
 def _evaluator(task: Task) -> Evaluator:
@@ -416,17 +326,12 @@ def _evaluator(task: Task) -> Evaluator:
     return Simulate(task.model, seed=task.seed, steady_state=False)
 
 
-def _workload_cells(task: Task) -> Row:
-    load = task.workload
+def _point_cells(task: Task) -> Row:
     return {
         "evaluator": task.evaluator,
-        "cores": load.cores,
-        "ports": load.ports,
-        "link_bps": load.link_bps,
-        "nic_cap_pps": load.nic_cap_pps,
-        "flows": load.flows,
-        "frames": load.frames.name,
-        "frame_bytes": load.frame_bytes,
+        **LineSetting.of(task.point)._asdict(),
+        "frames": frames_of(task.point).name,
+        "frame_bytes": task.point.frame_bytes,
         "seed": task.seed,
         "flow_seed": task.flow_seed,
         "duration_s": task.duration_s,
@@ -457,27 +362,16 @@ NEXT_POINTS = 3
 
 
 class Law(Protocol):
-    """Something calibrated that makes a router model for a workload."""
+    """Something calibrated that makes a router model for a point."""
 
     @property
     def name(self) -> str:
         """Name in the results."""
         ...
 
-    def model(self, load: Workload, queue_frames: int) -> RouterModel:
-        """Return the router that the workload runs on."""
+    def model(self, point: Point, queue_frames: int) -> RouterModel:
+        """Return the router that the point is of."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedMaximum:
-    """A predicted maximum, its 95 % prediction interval, what limits it, and c(k) of the cores that have flows."""
-
-    throughput_pps: float
-    low_pps: float
-    high_pps: float
-    limit: str
-    contention_ratio: float
 
 
 class CalibratedLaw(Law, Protocol):
@@ -489,25 +383,29 @@ class CalibratedLaw(Law, Protocol):
         ...
 
     @property
-    def hypotheses(self) -> tuple[Hypothesis, ...]:
+    def hypotheses(self) -> tuple[FittedLaw, ...]:
         """The laws of contention that it averages over, heaviest first; empty if there is one only."""
         ...
 
     @property
-    def parameters(self) -> tuple[ParameterRow, ...]:
+    def parameters(self) -> tuple[Parameter, ...]:
         """What was fitted."""
         ...
 
-    def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+    def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
         """Return what speaks against the points, what may happen at the targets, and which facts to find out."""
         ...
 
-    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+    def next_points(self, targets: Sequence[Point]) -> tuple[str, ...]:
         """Return the measurements that would narrow the predictions at the targets most, in words, best first."""
         ...
 
-    def predict(self, loads: Sequence[Workload]) -> tuple[PredictedMaximum, ...]:
-        """Return the predictions with their intervals."""
+    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
+        """Return the predicted maxima with their intervals."""
+        ...
+
+    def contention_ratio(self, cores: int) -> float:
+        """Return c(k) of k busy cores."""
         ...
 
 
@@ -518,15 +416,15 @@ class _Baseline:
     router: Eq5Router
     name: str = "eq5"
 
-    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+    def model(self, point: Point, queue_frames: int) -> RouterModel:
         return self.router.router_model(
-            load.cores,
-            load.frame_bytes,
-            flows=load.flows or load.cores,
-            link_bps=load.link_bps,
-            ports=load.ports,
+            point.cores,
+            point.frame_bytes,
+            flows=point.flows or point.cores,
+            link_bps=_link_bps(point),
+            ports=point.ports,
             queue_frames=queue_frames,
-            nic_cap_pps=load.nic_cap_pps,
+            nic_cap_pps=point.nic_cap_pps,
         )
 
 
@@ -538,14 +436,14 @@ class _Calibrated:
     priors: Priors | None = None
     name: str = "routecast"
 
-    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+    def model(self, point: Point, queue_frames: int) -> RouterModel:
         return self.router.router_model(
-            load.cores,
-            load.frame_bytes,
-            link_bps=load.link_bps,
-            ports=load.ports,
+            point.cores,
+            point.frame_bytes,
+            link_bps=_link_bps(point),
+            ports=point.ports,
             queue_frames=queue_frames,
-            nic_cap_pps=load.nic_cap_pps,
+            nic_cap_pps=point.nic_cap_pps,
         )
 
     @property
@@ -553,45 +451,26 @@ class _Calibrated:
         return "x = (T_c + S·T_d)·c(k)"
 
     @property
-    def hypotheses(self) -> tuple[Hypothesis, ...]:
-        return tuple(
-            Hypothesis(name=each.law.name, formula=each.law.formula, weight_ratio=each.weight)
-            for each in self.router.fitted
-        )
+    def hypotheses(self) -> tuple[FittedLaw, ...]:
+        return self.router.fitted
 
     @property
-    def parameters(self) -> tuple[ParameterRow, ...]:
-        return tuple(
-            ParameterRow(name=p.name, value=p.value, low=p.low, high=p.high, unit=p.unit, meaning=p.meaning)
-            for p in self.router.parameters.values()
-        )
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(self.router.parameters.values())
 
-    def remarks(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+    def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
         from routecast.calibration.facts import open_facts
 
-        points = [_point(load) for load in targets]
-        facts = open_facts(self.router, points, priors=self.priors)
-        return (*self.router.warnings, *self.router.remarks(points), *(f"ask first: {fact.text}" for fact in facts))
+        facts = open_facts(self.router, targets, priors=self.priors)
+        return (*self.router.warnings, *self.router.remarks(targets), *(f"ask first: {fact.text}" for fact in facts))
 
-    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
-        points = [_point(load) for load in targets]
-        return tuple(str(point) for point in self.router.next_points(NEXT_POINTS, targets=points))
+    def next_points(self, targets: Sequence[Point]) -> tuple[str, ...]:
+        return tuple(str(point) for point in self.router.next_points(NEXT_POINTS, targets=targets))
 
-    def predict(self, loads: Sequence[Workload]) -> tuple[PredictedMaximum, ...]:
-        predictions = self.router.predict([_point(load) for load in loads])
-        contention = {k: self._contention_ratio(k) for k in {load.busy_cores for load in loads}}
-        return tuple(
-            PredictedMaximum(
-                throughput_pps=p.throughput_pps,
-                low_pps=p.low_pps,
-                high_pps=p.high_pps,
-                limit=p.limit,
-                contention_ratio=contention[load.busy_cores],
-            )
-            for load, p in zip(loads, predictions, strict=True)
-        )
+    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]:
+        return self.router.predict(points)
 
-    def _contention_ratio(self, cores: int) -> float:
+    def contention_ratio(self, cores: int) -> float:
         """Return c(k) as the table of parameters has it, or the average over the laws at k that it does not have."""
         from routecast.calibration.forward import REFERENCE_BYTES  # NumPy
 
@@ -627,9 +506,9 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
 
     study, table = file.study, file.study.measurements.calibrate
     measured = read_measured(file, study.measurements.validate_with)
-    loads = [load for scenario in study.scenario for load in _scenario_workloads(study, scenario.name)]
+    forecast = [point for scenario in study.scenario for point in _scenario_points(study, scenario)]
     fitted = _fitted(study, read_measured(file, table))
-    return router_file(fitted, [*measured, *map(_point, loads)], source=table, today=today)
+    return router_file(fitted, [*measured, *forecast], source=table, today=today)
 
 
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
@@ -640,21 +519,6 @@ def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
     from routecast.calibration.eq5 import fit_eq5  # NumPy
 
     return _Baseline(fit_eq5(measured, series=study.name))
-
-
-def _point(load: Workload) -> Point:
-    from routecast.evaluate.points import Point
-
-    return Point(
-        cores=load.cores,
-        frame_bytes=load.frame_bytes,
-        throughput_pps=math.nan,
-        flows=load.flows,
-        link_bps=load.link_bps,
-        ports=load.ports,
-        nic_cap_pps=load.nic_cap_pps,
-        frame_mix=load.frame_mix,
-    )
 
 
 LINE_STEPS = 24
@@ -685,7 +549,7 @@ class _Laws:
 
 
 def answer(run: StudyRun[Study]) -> TablesResult:
-    """Calibrate, evaluate every workload, compare with what was measured.
+    """Calibrate, evaluate every point, compare with what was measured.
 
     Raises RoutecastError: a table cannot be read, or the points do not carry a calibration.
     """
@@ -694,14 +558,19 @@ def answer(run: StudyRun[Study]) -> TablesResult:
     validating = read_measured(run, study.measurements.validate_with)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
     laws = _Laws(fit_law(study, calibrating), baseline)
-    compared = [_measured_workload(point) for point in validating]
-    forecast = {scenario.name: _scenario_workloads(study, scenario.name) for scenario in study.scenario}
-    workloads = list(dict.fromkeys([*compared, *(load for loads in forecast.values() for load in loads)]))
-    lines = {name: _line_workloads(study, loads) for name, loads in forecast.items()}
-    only_lines = [load for loads in lines.values() for load in loads if load not in set(workloads)]
-    tasks = {task.key: task for load in workloads for task in _tasks(study, laws, load)}
+    compared = [_unmeasured(point) for point in validating]
+    forecast = {scenario.name: _scenario_points(study, scenario) for scenario in study.scenario}
+    targets = [point for points in forecast.values() for point in points]
+    lines = {name: _line_points(study, points) for name, points in forecast.items()}
+    points = {point.conditions: point for point in (*compared, *targets)}
+    only_lines = {
+        point.conditions: point for line in lines.values() for point in line if point.conditions not in points
+    }
+    tasks = {task.key: task for point in points.values() for task in _tasks(study, laws, point)}
     tasks |= {
-        task.key: task for load in only_lines for task in _tasks(study, _Laws(laws.calibrated, None), load, ("solve",))
+        task.key: task
+        for point in only_lines.values()
+        for task in _tasks(study, _Laws(laws.calibrated, None), point, ("solve",))
     }
     run.work = len(tasks)
     with run.ledger(COLUMNS) as ledger:
@@ -709,23 +578,23 @@ def answer(run: StudyRun[Study]) -> TablesResult:
             ledger,
             (
                 StudyTask(
-                    key=key, title=f"{task.evaluator} {task.workload.frames.name}", call=partial(run_task, key, task)
+                    key=key, title=f"{task.evaluator} {frames_of(task.point).name}", call=partial(run_task, key, task)
                 )
                 for key, task in tasks.items()
             ),
         )
-    estimates = _estimates(laws, [*workloads, *dict.fromkeys(only_lines)], rows)
+    predicted = _rows(laws, [*points.values(), *only_lines.values()], rows)
     calibrated = {point.conditions for point in calibrating}
     comparisons = tuple(
-        ComparedPoint(
-            measured_pps=point.throughput_pps,
-            reported_pps=point.reported_pps,
-            calibrates=point.conditions in calibrated,
-            estimate=estimates[load],
+        replace(
+            predicted[point.conditions],
+            measured=measured.throughput_pps,
+            stated=measured.reported_pps,
+            calibrates=measured.conditions in calibrated,
         )
-        for point, load in zip(validating, compared, strict=True)
+        for measured, point in zip(validating, compared, strict=True)
     )
-    scenarios = {name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()}
+    scenarios = {name: tuple(predicted[point.conditions] for point in points) for name, points in forecast.items()}
     filled = [each for scenario in study.scenario for each in _links_filled(scenario, scenarios[scenario.name])]
     return TablesResult(
         study=study,
@@ -739,10 +608,10 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         scenarios=scenarios,
         links_filled=tuple(row for _, rows in filled for row in rows),
         statements=tuple(_flows_statement(stated, rows) for stated, rows in filled),
-        curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
-        next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
-        criteria=(*_criteria(study, comparisons), *(_flows_criterion(*judged) for judged in filled if judged[1])),
-        notes=laws.calibrated.remarks([load for loads in forecast.values() for load in loads]),
+        curves={name: _curves([predicted[point.conditions] for point in line]) for name, line in lines.items()},
+        next_points=laws.calibrated.next_points(targets),
+        criteria=(*_criteria(study, comparisons), *(_flows_criterion(*row) for row in filled if row[1])),
+        notes=laws.calibrated.remarks(targets),
         provenance=run.provenance(seed=study.evaluate.seed),
     )
 
@@ -754,10 +623,10 @@ def check_answerable(file: StudyFile[Study]) -> None:
     """
     study = file.study
     law = fit_law(study, read_measured(file, study.measurements.calibrate))
-    measured = [_measured_workload(point) for point in read_measured(file, study.measurements.validate_with)]
-    forecast = [load for scenario in study.scenario for load in _scenario_workloads(study, scenario.name)]
-    for load in (*measured, *forecast):
-        law.model(load, study.router.queue)
+    measured = [_unmeasured(point) for point in read_measured(file, study.measurements.validate_with)]
+    forecast = [point for scenario in study.scenario for point in _scenario_points(study, scenario)]
+    for point in (*measured, *forecast):
+        law.model(point, study.router.queue)
 
 
 def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple[Point, ...]:
@@ -783,23 +652,22 @@ def measured_points(file: StudyFile[Study] | StudyRun[Study]) -> tuple[Point, ..
     return (*marked, *(point for point in others if point.conditions not in conditions))
 
 
-def _measured_workload(point: Point) -> Workload:
-    assert point.link_bps is not None
-    assert point.flows is not None
-    return Workload(
+def _unmeasured(point: Point) -> Point:
+    """Return the conditions of a measured point as a scenario has them, which knows no layout of the work."""
+    return Point(
         cores=point.cores,
-        ports=point.ports,
-        link_bps=point.link_bps,
-        flows=point.flows,
         frame_bytes=int(point.frame_bytes),
+        throughput_pps=math.nan,
+        flows=point.flows,
+        link_bps=point.link_bps,
+        ports=point.ports,
     )
 
 
-def _scenario_workloads(study: Study, name: str) -> list[Workload]:
-    scenario = next(scenario for scenario in study.scenario if scenario.name == name)
+def _scenario_points(study: Study, scenario: Scenario) -> list[Point]:
     conditions = (scenario.cores, scenario.link, scenario.ports, scenario.nic_cap, scenario.flows, scenario.frames)
     return [
-        Workload(
+        Point(
             cores=cores or study.router.cores,
             ports=ports or study.router.ports,
             link_bps=link_bps or study.router.link,
@@ -807,38 +675,39 @@ def _scenario_workloads(study: Study, name: str) -> list[Workload]:
             flows=flows,
             frame_bytes=frames.sequence_bytes[0] if frames.is_fixed else frames.mean_bytes,
             frame_mix=None if frames.is_fixed else frames,
+            throughput_pps=math.nan,
         )
         for cores, link_bps, ports, nic_cap_pps, flows, frames in product(*map(several, conditions))
     ]
 
 
-def _line_workloads(study: Study, loads: Sequence[Workload]) -> list[Workload]:
-    """Return the workloads that a scenario's lines go through: many frame sizes where one trial of each suffices.
+def _line_points(study: Study, points: Sequence[Point]) -> list[Point]:
+    """Return the points that a scenario's lines go through: many frame sizes where one trial of each suffices.
 
     Mixes lie on no line; a scenario that has nothing else has none.
     """
-    loads = [load for load in loads if load.frame_mix is None]
-    if not loads:
+    points = [point for point in points if point.frame_mix is None]
+    if not points:
         return []
-    smallest, largest = (edge(load.frame_bytes for load in loads) for edge in (min, max))
+    smallest, largest = (edge(point.frame_bytes for point in points) for edge in (min, max))
     steps = (round(smallest * (largest / smallest) ** (i / LINE_STEPS)) for i in range(LINE_STEPS + 1))
     dense = set(steps) if "solve" in study.evaluate.evaluators else set()
-    sizes = sorted(dense | {load.frame_bytes for load in loads})
-    firsts = {load.setting: load for load in loads}.values()
+    sizes = sorted(dense | {point.frame_bytes for point in points})
+    firsts = {LineSetting.of(point): point for point in points}.values()
     return [replace(first, frame_bytes=size) for first in firsts for size in sizes]
 
 
-def _tasks(study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] | None = None) -> Iterable[Task]:
+def _tasks(study: Study, laws: _Laws, point: Point, evaluators: Sequence[str] | None = None) -> Iterable[Task]:
     seed = study.evaluate.seed
-    draws = range(seed, seed + (1 if load.is_crafted else RANDOM_FLOW_DRAWS))
+    draws = range(seed, seed + (RANDOM_FLOW_DRAWS if LineSetting.of(point).is_random else 1))
     for law in laws:
-        model = law.model(load, study.router.queue)
+        model = law.model(point, study.router.queue)
         for evaluator in evaluators or study.evaluate.evaluators:
             for flow_seed in draws:
                 yield Task(
                     law=law.name,
                     evaluator=evaluator,
-                    workload=load,
+                    point=point,
                     model=model,
                     duration_s=study.evaluate.duration,
                     seed=seed,
@@ -846,53 +715,53 @@ def _tasks(study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] 
                 )
 
 
-def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) -> dict[Workload, PredictedWorkload]:
+def _rows(laws: _Laws, points: Sequence[Point], rows: Iterable[Row]) -> dict[tuple[object, ...], TableRow]:
+    """Return what is predicted for each point, by its conditions; ``rows`` are those of the ledger."""
     rates: dict[tuple[object, ...], list[float]] = {}
     for row in rows:
-        key = tuple(row[name] for name in ("law", "evaluator", *Conditions._fields, "frames"))
+        key = tuple(row[name] for name in ("law", "evaluator", *LineSetting._fields, "frames"))
         rates.setdefault(key, []).append(float(row["forwarded_pps"] or 0.0))
 
-    def mean_pps(law: Law | None, evaluator: str, load: Workload) -> float:
-        key = (law.name if law else "", evaluator, *load.setting, load.frames.name)
+    def mean_pps(law: Law | None, evaluator: str, point: Point) -> float:
+        key = (law.name if law else "", evaluator, *LineSetting.of(point), frames_of(point).name)
         return fmean(rates[key]) if key in rates else math.nan
 
-    estimates = {}
-    for load, prediction in zip(workloads, laws.calibrated.predict(workloads), strict=True):
-        solved, simulated = (mean_pps(laws.calibrated, name, load) for name in ("solve", "simulate"))
+    contention = {k: laws.calibrated.contention_ratio(k) for k in {point.working_cores for point in points}}
+    predicted = {}
+    for point, law in zip(points, laws.calibrated.predict(points), strict=True):
+        solved, simulated = (mean_pps(laws.calibrated, name, point) for name in ("solve", "simulate"))
+        rate = simulated if math.isnan(solved) else solved
         # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
-        shift = (simulated if math.isnan(solved) else solved) / prediction.throughput_pps
-        estimates[load] = PredictedWorkload(
-            **load.setting._asdict(),
-            frame_bytes=load.frame_bytes,
-            frames=load.frames.name,
+        shift = rate / law.predicted
+        predicted[point.conditions] = TableRow(
+            conditions=point,
+            predicted=rate,
+            intervals={0.95: (law.low * shift, min(law.high * shift, MEASURING_SLACK * point.line_rate_pps))},
+            limit=law.limit,
             solved_pps=solved,
             simulated_pps=simulated,
-            low_pps=prediction.low_pps * shift,
-            high_pps=min(prediction.high_pps * shift, MEASURING_SLACK * load.line_rate_pps),
-            limit=prediction.limit,
-            contention_ratio=prediction.contention_ratio,
-            baseline_pps=mean_pps(laws.baseline, "solve", load),
-            baseline_simulated_pps=mean_pps(laws.baseline, "simulate", load),
+            contention_ratio=contention[point.working_cores],
+            baseline_pps=mean_pps(laws.baseline, "solve", point),
+            baseline_simulated_pps=mean_pps(laws.baseline, "simulate", point),
         )
-    return estimates
+    return predicted
 
 
-def _curves(estimates: Mapping[Workload, PredictedWorkload]) -> tuple[Curve, ...]:
+def _curves(rows: Sequence[TableRow]) -> tuple[Curve, ...]:
     curves = []
-    for setting in dict.fromkeys(load.setting for load in estimates):
-        loads = sorted((load for load in estimates if load.setting == setting), key=lambda load: load.frame_bytes)
-        points = [estimates[load] for load in loads]
-        low = _smooth([e.low_pps / e.predicted_pps for e in points])
-        high = _smooth([e.high_pps / e.predicted_pps for e in points])
-        most = [MEASURING_SLACK * load.line_rate_pps for load in loads]
+    for setting in dict.fromkeys(row.setting for row in rows):
+        line = sorted((row for row in rows if row.setting == setting), key=lambda row: row.point.frame_bytes)
+        low = _smooth([row.low / row.predicted for row in line])
+        high = _smooth([row.high / row.predicted for row in line])
         curves.append(
             Curve(
                 setting=setting,
-                frame_bytes=tuple(load.frame_bytes for load in loads),
-                predicted_pps=tuple(e.predicted_pps for e in points),
-                low_pps=tuple(e.predicted_pps * ratio for e, ratio in zip(points, low, strict=True)),
+                frame_bytes=tuple(row.point.frame_bytes for row in line),
+                predicted_pps=tuple(row.predicted for row in line),
+                low_pps=tuple(row.predicted * ratio for row, ratio in zip(line, low, strict=True)),
                 high_pps=tuple(
-                    min(e.predicted_pps * ratio, cap) for e, ratio, cap in zip(points, high, most, strict=True)
+                    min(row.predicted * ratio, MEASURING_SLACK * row.point.line_rate_pps)
+                    for row, ratio in zip(line, high, strict=True)
                 ),
             )
         )
@@ -905,15 +774,14 @@ def _smooth(values: Sequence[float]) -> list[float]:
     return [fmean(values[max(i - reach, 0) : i + reach + 1]) for i in range(len(values))]
 
 
-def _criteria(study: Study, comparisons: Sequence[ComparedPoint]) -> tuple[Criterion, ...]:
-    everywhere, held_out = (
-        ErrorSummary.of(row.predicted_error_ratio for row in rows)
-        for rows in (comparisons, [row for row in comparisons if not row.calibrates])
+def _criteria(study: Study, comparisons: Sequence[TableRow]) -> tuple[Criterion, ...]:
+    everywhere, others = (
+        ErrorSummary.of(row.error_ratio for row in rows) for rows in (comparisons, held_out(comparisons))
     )
     reached = {
         "mean_over_all": everywhere.mean_abs_error_ratio,
-        "mean_over_held_out": held_out.mean_abs_error_ratio,
-        "max_over_held_out": held_out.max_abs_error_ratio,
+        "mean_over_held_out": others.mean_abs_error_ratio,
+        "max_over_held_out": others.max_abs_error_ratio,
     }
     bounds = study.criteria.model_dump(exclude_none=True)
     return criteria_of(*((name, bound, reached[name]) for name, bound in bounds.items()))
@@ -924,13 +792,13 @@ FILLED_RATIO = 1.0 / MEASURING_SLACK
 
 
 def _links_filled(
-    scenario: Scenario, estimates: Sequence[PredictedWorkload]
+    scenario: Scenario, predicted: Sequence[TableRow]
 ) -> Iterator[tuple[FlowsForLinks, tuple[LinksFilled, ...]]]:
     """Yield what is stated of the flows that fill the links, and what is found: a row per other condition."""
-    alike: dict[tuple[object, ...], dict[int, PredictedWorkload]] = {}
-    for estimate in estimates:
-        if estimate.flows is not None and not estimate.setting.is_random:
-            alike.setdefault((estimate.setting._replace(flows=None), estimate.frames), {})[estimate.flows] = estimate
+    alike: dict[tuple[object, ...], dict[int, TableRow]] = {}
+    for row in predicted:
+        if row.point.flows is not None and not row.setting.is_random:
+            alike.setdefault((row.setting._replace(flows=None), row.frames), {})[row.point.flows] = row
     for stated in scenario.flows_for_links:
         rows = [
             _filled_row(scenario, stated.flows, by_flows) for by_flows in alike.values() if stated.flows in by_flows
@@ -938,9 +806,9 @@ def _links_filled(
         yield stated, tuple(rows)
 
 
-def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, PredictedWorkload]) -> LinksFilled:
+def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, TableRow]) -> LinksFilled:
     there = by_flows[stated]
-    links_l1_bps = there.ports * there.link_bps
+    links_l1_bps = there.setting.ports * there.setting.link_bps
     fewer = max((flows for flows in by_flows if flows < stated), default=0)
 
     def l1_bps(flows: int, of: str) -> float:
@@ -951,17 +819,17 @@ def _filled_row(scenario: Scenario, stated: int, by_flows: Mapping[int, Predicte
 
     return LinksFilled(
         scenario=scenario.name,
-        frame_bytes=there.frame_bytes,
+        frame_bytes=there.point.frame_bytes,
         frames=there.frames,
         stated_flows=stated,
         fewer_flows=fewer,
         most_flows=max(by_flows),
         links_l1_bps=links_l1_bps,
-        predicted_flows=filling("predicted_pps"),
+        predicted_flows=filling("predicted"),
         baseline_flows=filling("baseline_pps"),
-        fewer_predicted_l1_bps=l1_bps(fewer, "predicted_pps"),
+        fewer_predicted_l1_bps=l1_bps(fewer, "predicted"),
         fewer_baseline_l1_bps=l1_bps(fewer, "baseline_pps"),
-        stated_predicted_l1_bps=l1_bps(stated, "predicted_pps"),
+        stated_predicted_l1_bps=l1_bps(stated, "predicted"),
         stated_baseline_l1_bps=l1_bps(stated, "baseline_pps"),
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from html import escape
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from routecast.calibration.views import LIMITS
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
@@ -16,15 +16,10 @@ from routecast.show.page import Block, Drawing, Page, Prose, Section, Tile, Tile
 from routecast.show.tables import Column, Table, percent, signed_percent
 from routecast.study.result import TerminalSummary, format_percent, statements_section, statements_table
 from routecast.study.tables.document import StudyRouter
-from routecast.study.tables.run import (
-    ComparedPoint,
-    Conditions,
-    Curve,
-    LinksFilled,
-    ParameterRow,
-    PredictedWorkload,
-    TablesResult,
-)
+from routecast.study.tables.run import Curve, LineSetting, LinksFilled, TableRow, TablesResult
+
+if TYPE_CHECKING:
+    from routecast.calibration.fitted import Parameter
 
 __all__ = [
     "calibration_table",
@@ -55,21 +50,21 @@ def limited_by(limit: str) -> str:
     return _LIMITED_BY.get(limit, LIMITS.get(limit, limit))
 
 
-_CONDITIONS: dict[str, tuple[Column, Callable[[Conditions], str]]] = {
-    "cores": (Column("Cores", "", "d", "cores"), lambda point: _cores(point.cores)),
+_CONDITIONS: dict[str, tuple[Column, Callable[[LineSetting], str]]] = {
+    "cores": (Column("Cores", "", "d", "point.cores"), lambda point: _cores(point.cores)),
     "link_bps": (
-        Column("Link", "Gbit/s", ".4g", lambda row: row.link_bps / 1e9),
+        Column("Link", "Gbit/s", ".4g", lambda row: row.setting.link_bps / 1e9),
         lambda point: f"links of {format_bps(point.link_bps)}",
     ),
-    "ports": (Column("Ports", "", "d", "ports"), lambda point: _ports(point.ports)),
+    "ports": (Column("Ports", "", "d", "point.ports"), lambda point: _ports(point.ports)),
     "nic_cap_pps": (
-        Column("NIC cap", "Mpps", ".4g", lambda row: row.nic_cap_pps and row.nic_cap_pps / 1e6),
+        Column("NIC cap", "Mpps", ".4g", lambda row: row.point.nic_cap_pps and row.point.nic_cap_pps / 1e6),
         lambda point: (
             f"cards that take in {format_pps(point.nic_cap_pps)}" if point.nic_cap_pps else "cards without a cap"
         ),
     ),
     "flows": (
-        replace(_FLOWS, getter=lambda point: "every core" if point.flows is None else point.flows),
+        replace(_FLOWS, getter=lambda row: "every core" if row.point.flows is None else row.point.flows),
         lambda point: (
             "flows for every core" if point.flows is None else f"{point.flows} flow{'s' if point.flows != 1 else ''}"
         ),
@@ -78,14 +73,14 @@ _CONDITIONS: dict[str, tuple[Column, Callable[[Conditions], str]]] = {
 """Conditions by name: the column of a table, and a setting's value in words."""
 
 
-def _varying(settings: Iterable[Conditions]) -> list[str]:
+def _varying(settings: Iterable[LineSetting]) -> list[str]:
     """Return the conditions that are not the same in all settings; the flows where nothing else varies."""
     known = list(settings)
     varying = [name for name in _CONDITIONS if len({getattr(point, name) for point in known}) > 1]
     return varying or ["flows"]
 
 
-def _in_words(setting: Conditions, names: Iterable[str]) -> str:
+def _in_words(setting: LineSetting, names: Iterable[str]) -> str:
     return ", ".join(_CONDITIONS[name][1](setting) for name in names)
 
 
@@ -93,19 +88,19 @@ def _ports(count: int) -> str:
     return f"{count} port{'s' if count != 1 else ''}"
 
 
-def _frames(estimate: PredictedWorkload) -> str:
+def _frames(row: TableRow) -> str:
     """Return the frames for a sentence, "forwards 1 Mpps of …"."""
-    return estimate.frames if estimate.is_mix else f"{estimate.frame_bytes}-byte frames"
+    return row.frames if row.is_mix else f"{row.point.frame_bytes}-byte frames"
 
 
-def _of_the_router(setting: Conditions, router: StudyRouter) -> list[str]:
+def _of_the_router(setting: LineSetting, router: StudyRouter) -> list[str]:
     """Name the ports and caps of a setting that are not the measured router's, in words."""
     named = [_in_words(setting, ["ports"])] if setting.ports != router.ports else []
     return [*named, *([_in_words(setting, ["nic_cap_pps"])] if setting.nic_cap_pps else [])]
 
 
-def _gbps(estimate: PredictedWorkload, rate_pps: float) -> float:
-    return rate_pps * estimate.l1_bits / 1e9
+def _gbps(row: TableRow, rate_pps: float) -> float:
+    return rate_pps * row.l1_bits / 1e9
 
 
 def calibration_table(result: TablesResult) -> Table:
@@ -130,25 +125,25 @@ def calibration_table(result: TablesResult) -> Table:
 def comparison_table(result: TablesResult) -> Table:
     """Return every measured point: what was measured, what each model says, how wrong it is."""
 
-    def error(title: str, rate: Callable[[ComparedPoint], float], **more: Any) -> Column | bool:
+    def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column | bool:
         """Return the column of a model's errors, of one that was asked."""
         is_known = any(math.isfinite(rate(row)) for row in result.comparisons)
-        column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio(rate(row)), **more)
+        column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio_of(rate(row)), **more)
         return is_known and column
 
     ours, others = "routecast", "others"
     return Table.of(
         result.comparisons,
-        replace(_FLOWS, getter="estimate.flows"),
-        replace(_FRAME, getter="estimate.frame_bytes"),
-        Column("Measured", "Gbit/s", ".4f", lambda row: _gbps(row.estimate, row.measured_pps)),
-        Column("Predicted", "Gbit/s", ".4f", lambda row: _gbps(row.estimate, row.estimate.predicted_pps), group=ours),
-        Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row.estimate, _gbps), group=ours),
-        Column("Error", "%", signed_percent, "predicted_error_ratio", group=ours),
-        error("Simulated", lambda row: row.estimate.simulated_pps, group=ours, wide=True),
-        error("Eqs. 5–7", lambda row: row.estimate.baseline_pps, group=others),
-        error(_titled(result.study.measurements.reported), lambda row: row.reported_pps, group=others),
-        Column.text("Limit", lambda row: LIMITS.get(row.estimate.limit, row.estimate.limit)),
+        replace(_FLOWS, getter="point.flows"),
+        replace(_FRAME, getter="point.frame_bytes"),
+        Column("Measured", "Gbit/s", ".4f", lambda row: _gbps(row, row.measured)),
+        Column("Predicted", "Gbit/s", ".4f", lambda row: _gbps(row, row.predicted), group=ours),
+        Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row, _gbps), group=ours),
+        Column("Error", "%", signed_percent, "error_ratio", group=ours),
+        error("Simulated", lambda row: row.simulated_pps, group=ours, wide=True),
+        error("Eqs. 5–7", lambda row: row.baseline_pps, group=others),
+        error(_titled(result.study.measurements.reported), lambda row: row.stated, group=others),
+        Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name="comparison",
         title="Measured and predicted",
         caption="Shaded rows calibrate; the others were held out.",
@@ -156,12 +151,12 @@ def comparison_table(result: TablesResult) -> Table:
     )
 
 
-def _mpps(_: PredictedWorkload, rate_pps: float) -> float:
+def _mpps(_: TableRow, rate_pps: float) -> float:
     return rate_pps / 1e6
 
 
-def _interval(estimate: PredictedWorkload, shown: Callable[[PredictedWorkload, float], float]) -> str:
-    return f"{shown(estimate, estimate.low_pps):.2f}–{shown(estimate, estimate.high_pps):.2f}"
+def _interval(row: TableRow, shown: Callable[[TableRow, float], float]) -> str:
+    return f"{shown(row, row.low):.2f}–{shown(row, row.high):.2f}"
 
 
 def _titled(name: str) -> str:
@@ -197,9 +192,9 @@ def hypothesis_table(result: TablesResult) -> Table:
     """Return the laws of contention that the prediction averages over, and their weights."""
     return Table.of(
         result.hypotheses,
-        Column.text("Law", "name"),
-        Column.text("k busy cores: c(k), or their joint speed g(k) = k/c(k)", "formula"),
-        Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", "weight_ratio"),
+        Column.text("Law", "law.name"),
+        Column.text("k busy cores: c(k), or their joint speed g(k) = k/c(k)", "law.formula"),
+        Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", "weight"),
         name="hypotheses",
         title="How cores slow each other down",
         caption="No few points can tell which law holds; each is weighed by how well it explains them.",
@@ -209,14 +204,14 @@ def hypothesis_table(result: TablesResult) -> Table:
 def parameter_table(result: TablesResult) -> Table:
     """Return the calibrated parameters; seconds as nanoseconds, for a frame takes hundreds of them."""
 
-    def scale(parameter: ParameterRow) -> float:
+    def scale(parameter: Parameter) -> float:
         return 1e9 if parameter.unit in {"s", "s/B"} else 1.0
 
-    def interval(parameter: ParameterRow) -> str | None:
+    def interval(parameter: Parameter) -> str | None:
         low, high = parameter.low * scale(parameter), parameter.high * scale(parameter)
         return f"{low:.3g}–{high:.3g}" if math.isfinite(low) and math.isfinite(high) else None
 
-    def unit(parameter: ParameterRow) -> str:
+    def unit(parameter: Parameter) -> str:
         return f"n{parameter.unit}" if scale(parameter) > 1.0 else "" if parameter.unit == "1" else parameter.unit
 
     return Table.of(
@@ -237,7 +232,7 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
 
     The row that the page speaks of, :meth:`TablesResult.spoken_of`, is one of these.
     """
-    points = [e for e in result.scenarios[scenario] if e.flows is None or e.flows >= e.cores]
+    points = [e for e in result.scenarios[scenario] if e.point.flows is None or e.point.flows >= e.point.cores]
     points = points or list(result.scenarios[scenario])
     varying = _varying(e.setting for e in result.scenarios[scenario])
     shown = [name for name in _CONDITIONS if name in varying or name == "flows"]
@@ -249,10 +244,10 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
     return Table.of(
         points,
         *(_CONDITIONS[name][0] for name in shown),
-        Column.text("Frames", "frames") if has_mix else replace(_FRAME, getter="frame_bytes"),
-        Column("Predicted", "Mpps", ".2f", lambda e: e.predicted_pps / 1e6),
+        Column.text("Frames", "frames") if has_mix else replace(_FRAME, getter="point.frame_bytes"),
+        Column("Predicted", "Mpps", ".2f", lambda e: e.predicted / 1e6),
         Column("95 % interval", "Mpps", getter=lambda e: _interval(e, _mpps)),
-        Column("Predicted", "Gbit/s", ".2f", lambda e: _gbps(e, e.predicted_pps)),
+        Column("Predicted", "Gbit/s", ".2f", lambda e: _gbps(e, e.predicted)),
         any(math.isfinite(e.simulated_pps) for e in points)
         and Column("Simulated", "Mpps", ".2f", lambda e: e.simulated_pps / 1e6),
         any(math.isfinite(e.baseline_pps) for e in points)
@@ -323,29 +318,29 @@ _PARTS = {"pps": "a", "l1_bps": "b"}
 
 def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Figure:
     """Maximum throughput over frame size, a line with its 95 % band per number of flows, measured points on top."""
-    estimates = result.scenarios[scenario]
-    settings = sorted({e.setting for e in estimates}, key=_in_order)
+    rows = result.scenarios[scenario]
+    settings = sorted({e.setting for e in rows}, key=_in_order)
     varying = _varying(settings)
-    sizes = sorted({estimate.frame_bytes for estimate in estimates if not estimate.is_mix})
-    measured = _measured(result, estimates)
+    sizes = sorted({row.point.frame_bytes for row in rows if not row.is_mix})
+    measured = _measured(result, rows)
     marks: list[Mark] = []
     for setting, colour in zip(settings, palette(len(settings)), strict=True):
-        points = sorted((e for e in estimates if e.setting == setting), key=lambda e: e.frame_bytes)
+        points = sorted((e for e in rows if e.setting == setting), key=lambda e: e.point.frame_bytes)
         name = _in_words(setting, varying)
         curve = next((c for c in result.curves[scenario] if c.setting == setting), None)
         if curve is not None:
             marks.append(_line(curve, unit, name, colour, with_band=not setting.is_random))
         marks += [_mixes(points, unit, name, colour), _simulated_points(points, unit, name, colour)]
-        rows = [row for row in measured if row.estimate.setting == setting]
-        marks += [_measured_points(rows, unit, colour), _calibrating_ring(rows, unit, colour)]
+        known = [row for row in measured if row.setting == setting]
+        marks += [_measured_points(known, unit, colour), _calibrating_ring(known, unit, colour)]
     marks += _legend(marks)
     title = next(s.title for s in result.study.scenario if s.name == scenario)
     shown, _ = _UNITS[unit]
     return Figure(
         name=f"{scenario}{_PARTS[unit]}",
         title=f"{title}: maximum throughput in {shown}",
-        caption=_caption(estimates, unit, has_measured=bool(measured)),
-        x=_frame_axis(sizes, [estimate.frame_bytes for estimate in estimates]),
+        caption=_caption(rows, unit, has_measured=bool(measured)),
+        x=_frame_axis(sizes, [row.point.frame_bytes for row in rows]),
         y=Axis(title=f"maximum throughput [{shown}]"),
         marks=tuple(mark for mark in marks if mark.x),
     )
@@ -355,17 +350,17 @@ def error_figure(result: TablesResult) -> Figure:
     """Relative error of each model at every measured point, in the order of the table."""
     rows = result.comparisons
     place = tuple(float(number) for number in range(1, len(rows) + 1))
-    models = [("routecast", [row.estimate.predicted_pps for row in rows], True)]
+    models = [("routecast", [row.predicted for row in rows], True)]
     if result.errors_everywhere()["baseline"].points:
-        models.append(("eqs. 5 to 7", [row.estimate.baseline_pps for row in rows], False))
+        models.append(("eqs. 5 to 7", [row.baseline_pps for row in rows], False))
     if result.errors_everywhere()["reported"].points:
-        models.append((result.study.measurements.reported, [row.reported_pps for row in rows], False))
+        models.append((result.study.measurements.reported, [row.stated for row in rows], False))
     symbols: tuple[Literal["circle", "square", "diamond"], ...] = ("circle", "square", "diamond")
     marks = tuple(
         Points(
             name=name,
             x=place,
-            y=tuple(100.0 * row.error_ratio(value) for row, value in zip(rows, values, strict=True)),
+            y=tuple(100.0 * row.error_ratio_of(value) for row, value in zip(rows, values, strict=True)),
             colour=colour,
             filled=filled,
             symbol=symbol,
@@ -375,7 +370,7 @@ def error_figure(result: TablesResult) -> Figure:
             models, palette(len(models), ordered=False), symbols, strict=False
         )
     )
-    worst = max(result.held_out or rows, key=lambda row: abs(row.error_ratio(row.estimate.predicted_pps)))
+    worst = max(result.held_out or rows, key=lambda row: abs(row.error_ratio))
     return Figure(
         name="errors",
         title="Error at every measured point",
@@ -390,11 +385,11 @@ def error_figure(result: TablesResult) -> Figure:
     )
 
 
-def _groups_axis(rows: tuple[ComparedPoint, ...]) -> Axis:
+def _groups_axis(rows: tuple[TableRow, ...]) -> Axis:
     """Name the groups of rows with the same number of flows; within a group frames grow."""
     places: dict[int | None, list[int]] = {}
     for place, row in enumerate(rows, start=1):
-        places.setdefault(row.estimate.flows, []).append(place)
+        places.setdefault(row.point.flows, []).append(place)
     return Axis(
         title="measured points by number of flows, frame size growing within each",
         ticks=tuple(sum(group) / len(group) for group in places.values()),
@@ -404,13 +399,13 @@ def _groups_axis(rows: tuple[ComparedPoint, ...]) -> Axis:
     )
 
 
-def _point_name(row: ComparedPoint) -> str:
-    flows = row.estimate.flows
-    return f"{flows} flow{'s' if flows != 1 else ''} of {row.estimate.frame_bytes} B"
+def _point_name(row: TableRow) -> str:
+    flows = row.point.flows
+    return f"{flows} flow{'s' if flows != 1 else ''} of {row.point.frame_bytes} B"
 
 
-def _error_label(model: str, row: ComparedPoint, value: float) -> str:
-    return f"{model}\n{_point_name(row)}\n{100.0 * row.error_ratio(value):+.2f} %"
+def _error_label(model: str, row: TableRow, value: float) -> str:
+    return f"{model}\n{_point_name(row)}\n{100.0 * row.error_ratio_of(value):+.2f} %"
 
 
 def _floor(marks: tuple[Points, ...]) -> float:
@@ -421,13 +416,13 @@ def _ceiling(marks: tuple[Points, ...]) -> float:
     return math.ceil(max(value for mark in marks for value in mark.y if math.isfinite(value)) + 0.3)
 
 
-def _measured(result: TablesResult, estimates: tuple[PredictedWorkload, ...]) -> list[ComparedPoint]:
+def _measured(result: TablesResult, rows: tuple[TableRow, ...]) -> list[TableRow]:
     """Return the measurements of the scenario's router."""
-    routers = {estimate.setting._replace(flows=None) for estimate in estimates}
-    return [row for row in result.comparisons if row.estimate.setting._replace(flows=None) in routers]
+    routers = {row.setting._replace(flows=None) for row in rows}
+    return [row for row in result.comparisons if row.setting._replace(flows=None) in routers]
 
 
-def _in_order(setting: Conditions) -> tuple[float, ...]:
+def _in_order(setting: LineSetting) -> tuple[float, ...]:
     """Order settings by their conditions: flows last, no cap and flows for every core at the end."""
     return (
         setting.cores,
@@ -448,9 +443,9 @@ def _frame_axis(sizes: list[float], everywhere: list[float]) -> Axis:
     )
 
 
-def _scaled(estimate: PredictedWorkload, rate_pps: float, unit: Unit) -> float:
+def _scaled(row: TableRow, rate_pps: float, unit: Unit) -> float:
     factor = _UNITS[unit][1]
-    return rate_pps * factor * (estimate.l1_bits if unit == "l1_bps" else 1.0)
+    return rate_pps * factor * (row.l1_bits if unit == "l1_bps" else 1.0)
 
 
 def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) -> Line:
@@ -472,45 +467,44 @@ def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) 
     )
 
 
-def _mixes(points: list[PredictedWorkload], unit: Unit, name: str, colour: str) -> Points:
+def _mixes(rows: list[TableRow], unit: Unit, name: str, colour: str) -> Points:
     """Draw the predictions for mixes at their mean sizes; they lie on no line."""
-    shown = [point for point in points if point.is_mix]
+    shown = [row for row in rows if row.is_mix]
     return Points(
         name="mix, at its mean size",
-        x=tuple(point.frame_bytes for point in shown),
-        y=tuple(_scaled(point, point.predicted_pps, unit) for point in shown),
+        x=tuple(row.point.frame_bytes for row in shown),
+        y=tuple(_scaled(row, row.predicted, unit) for row in shown),
         colour=colour,
         symbol="diamond",
         labels=tuple(
-            f"{name} of {point.frames}\n{_scaled(point, point.predicted_pps, unit):.4g} {_UNITS[unit][0]}"
-            for point in shown
+            f"{name} of {row.frames}\n{_scaled(row, row.predicted, unit):.4g} {_UNITS[unit][0]}" for row in shown
         ),
         legend=False,
     )
 
 
-def _measured_points(rows: list[ComparedPoint], unit: Unit, colour: str) -> Points:
+def _measured_points(rows: list[TableRow], unit: Unit, colour: str) -> Points:
     return Points(
         name="measured",
-        x=tuple(float(row.estimate.frame_bytes) for row in rows),
-        y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
+        x=tuple(float(row.point.frame_bytes) for row in rows),
+        y=tuple(_scaled(row, row.measured, unit) for row in rows),
         colour=colour,
         labels=tuple(
             f"measured{' (calibrates)' if row.calibrates else ''}\n{_point_name(row)}\n"
-            f"{_scaled(row.estimate, row.measured_pps, unit):.4g} {_UNITS[unit][0]}"
+            f"{_scaled(row, row.measured, unit):.4g} {_UNITS[unit][0]}"
             for row in rows
         ),
         legend=False,
     )
 
 
-def _calibrating_ring(rows: list[ComparedPoint], unit: Unit, colour: str) -> Points:
+def _calibrating_ring(rows: list[TableRow], unit: Unit, colour: str) -> Points:
     """Encircle the calibrating points, as Meyer et al. 2014 does in Fig. 8(b)."""
     rows = [row for row in rows if row.calibrates]
     return Points(
         name="calibrates",
-        x=tuple(float(row.estimate.frame_bytes) for row in rows),
-        y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
+        x=tuple(float(row.point.frame_bytes) for row in rows),
+        y=tuple(_scaled(row, row.measured, unit) for row in rows),
         colour=colour,
         filled=False,
         size_px=16,
@@ -529,11 +523,11 @@ def _legend(marks: list[Mark]) -> list[Mark]:
     return [explained[name] for name in sorted(explained)]
 
 
-def _simulated_points(points: list[PredictedWorkload], unit: Unit, name: str, colour: str) -> Points:
+def _simulated_points(points: list[TableRow], unit: Unit, name: str, colour: str) -> Points:
     shown = [p for p in points if math.isfinite(p.simulated_pps) and math.isfinite(p.solved_pps)]
     return Points(
         name=f"{name}, simulated",
-        x=tuple(float(p.frame_bytes) for p in shown),
+        x=tuple(float(p.point.frame_bytes) for p in shown),
         y=tuple(_scaled(p, p.simulated_pps, unit) for p in shown),
         colour=colour,
         filled=False,
@@ -545,41 +539,41 @@ def _simulated_points(points: list[PredictedWorkload], unit: Unit, name: str, co
     )
 
 
-def _caption(estimates: tuple[PredictedWorkload, ...], unit: Unit, *, has_measured: bool) -> str:
+def _caption(rows: tuple[TableRow, ...], unit: Unit, *, has_measured: bool) -> str:
     marks = "Lines are the closed form with its 95 % band (random flows dashed), crosses the packet-level simulation"
     marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
-        smallest = min(estimates, key=lambda e: e.frame_bytes).frames
-        return f"At {smallest}, {_gain([e for e in estimates if e.frames == smallest])}. {marks}"
-    if all(e.limit == "cpu" for e in estimates):
+        smallest = min(rows, key=lambda e: e.point.frame_bytes).frames
+        return f"At {smallest}, {_gain([e for e in rows if e.frames == smallest])}. {marks}"
+    if all(e.limit == "cpu" for e in rows):
         return f"The cores are the bottleneck everywhere. {marks}"
-    if any("link" in e.limit for e in estimates):
+    if any("link" in e.limit for e in rows):
         return f"Where a line bends, a link is full. {marks}"
     return marks
 
 
-def _gain(estimates: list[PredictedWorkload]) -> str:
+def _gain(rows: list[TableRow]) -> str:
     """Say what the most cores forward beside the fewest, and why it is no more: the calibrated c(k), or a link."""
-    varying = _varying(e.setting for e in estimates)
+    varying = _varying(e.setting for e in rows)
     if not {"cores", "flows"}.issuperset(varying):
-        best = max(estimates, key=lambda e: e.predicted_pps)
-        return f"{format_pps(best.predicted_pps)} is the most, with {_in_words(best.setting, varying)}"
-    by_cores = sorted(estimates, key=lambda e: (e.flows or e.cores, e.cores))
+        best = max(rows, key=lambda e: e.predicted)
+        return f"{format_pps(best.predicted)} is the most, with {_in_words(best.setting, varying)}"
+    by_cores = sorted(rows, key=lambda e: (e.point.flows or e.point.cores, e.point.cores))
     crafted = [e for e in by_cores if not e.setting.is_random] or by_cores
     low, high = crafted[0], crafted[-1]
-    k = high.busy_cores
+    k = high.point.working_cores
     why = f", limited by the {limited_by(high.limit)}"
     if high.limit == "cpu":
         why = (
             f"; with {k} busy, a frame takes a core c({k}) = {high.contention_ratio:.4g} times as long" if k > 1 else ""
         )
-    if low.busy_cores == k:
+    if low.point.working_cores == k:
         cores = f"{k} core{'s' if k > 1 else ''}"
-        return f"{cores} forward{'' if k > 1 else 's'} {format_pps(high.predicted_pps)}{why}"
-    gain = high.predicted_pps / low.predicted_pps
-    if low.busy_cores == 1:
+        return f"{cores} forward{'' if k > 1 else 's'} {format_pps(high.predicted)}{why}"
+    gain = high.predicted / low.predicted
+    if low.point.working_cores == 1:
         return f"{k} cores forward {gain:.2f} times what 1 does{why}"
-    return f"throughput grows {gain:.2f} times from {low.busy_cores} to {k} cores{why}"
+    return f"throughput grows {gain:.2f} times from {low.point.working_cores} to {k} cores{why}"
 
 
 WIDTH_PX = 760
@@ -712,10 +706,10 @@ def _calibrating(result: TablesResult) -> str:
     return f"{count} measured point{'s' if count != 1 else ''}"
 
 
-def _is_forecast(result: TablesResult, points: tuple[PredictedWorkload, ...]) -> bool:
+def _is_forecast(result: TablesResult, points: tuple[TableRow, ...]) -> bool:
     """Return whether something is predicted that no measurement of the study can stand beside."""
     router = result.study.router
-    own = Conditions(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
+    own = LineSetting(cores=router.cores, flows=None, link_bps=router.link, ports=router.ports, nic_cap_pps=None)
     return any(point.is_mix or point.setting._replace(flows=None) != own for point in points)
 
 
@@ -724,14 +718,14 @@ def _headline(result: TablesResult) -> str:
         if _is_forecast(result, points):
             best = result.spoken_of(name)
             load = {
-                best.setting.is_random: f", {best.flows} random flows",
-                best.busy_cores < best.cores: f", {best.busy_cores} of them busy,",
+                best.setting.is_random: f", {best.point.flows} random flows",
+                best.point.working_cores < best.point.cores: f", {best.point.working_cores} of them busy,",
             }.get(True, "")
             others = _of_the_router(best.setting, result.study.router)
             more = "".join(f", {other}" for other in others) + "," * bool(others)
             return (
-                f"With {_cores(best.cores)}{load} and links of {format_bps(best.link_bps)}{more} it would forward "
-                f"**{format_pps(best.predicted_pps)}** of {_frames(best)} "
+                f"With {_cores(best.point.cores)}{load} and links of {format_bps(best.setting.link_bps)}{more} it "
+                f"would forward **{format_pps(best.predicted)}** of {_frames(best)} "
                 f"(95 % interval {_range(best)}), limited by the {limited_by(best.limit)}."
             )
     return ""
@@ -741,8 +735,8 @@ def _cores(count: int) -> str:
     return f"{count} core{'s' if count != 1 else ''}"
 
 
-def _range(point: PredictedWorkload) -> str:
-    return f"{point.low_pps / 1e6:.2f} to {point.high_pps / 1e6:.2f} Mpps"
+def _range(row: TableRow) -> str:
+    return f"{row.low / 1e6:.2f} to {row.high / 1e6:.2f} Mpps"
 
 
 def _chapters_measured(result: TablesResult) -> Section:
@@ -810,9 +804,9 @@ def _predicted(result: TablesResult) -> Section:
 
 def _agreement(result: TablesResult) -> str:
     pairs = [
-        abs(row.estimate.simulated_pps / row.estimate.solved_pps - 1.0)
+        abs(row.simulated_pps / row.solved_pps - 1.0)
         for row in result.comparisons
-        if math.isfinite(row.estimate.simulated_pps) and math.isfinite(row.estimate.solved_pps)
+        if math.isfinite(row.simulated_pps) and math.isfinite(row.solved_pps)
     ]
     inside = f"{format_percent(result.coverage_ratio, 0)} of the held-out measurements lie inside their 95 % intervals."
     if not pairs:
@@ -852,38 +846,36 @@ def _scenario(result: TablesResult, name: str) -> Section:
 
 
 def _forecast_lead(result: TablesResult, name: str) -> str:
-    point = result.spoken_of(name)
-    flows = f" under {point.flows} random flows" if point.setting.is_random else ""
-    varying = set(_varying(estimate.setting for estimate in result.scenarios[name])) - {"cores", "flows"}
-    others = [_in_words(point.setting, [condition]) for condition in _CONDITIONS if condition in varying]
-    others += [text for text in _of_the_router(point.setting, result.study.router) if text not in others]
+    row = result.spoken_of(name)
+    flows = f" under {row.point.flows} random flows" if row.setting.is_random else ""
+    varying = set(_varying(row.setting for row in result.scenarios[name])) - {"cores", "flows"}
+    others = [_in_words(row.setting, [condition]) for condition in _CONDITIONS if condition in varying]
+    others += [text for text in _of_the_router(row.setting, result.study.router) if text not in others]
     if others:
         flows += f" with {', '.join(others)}"
     text = (
-        f"{point.busy_cores} busy core{'s' if point.busy_cores > 1 else ''}{flows} "
-        f"forward{'s' if point.busy_cores == 1 else ''} {format_pps(point.predicted_pps)} of "
-        f"{_frames(point)} (95 % interval {_range(point)})"
+        f"{row.point.working_cores} busy core{'s' if row.point.working_cores > 1 else ''}{flows} "
+        f"forward{'s' if row.point.working_cores == 1 else ''} {format_pps(row.predicted)} of "
+        f"{_frames(row)} (95 % interval {_range(row)})"
     )
-    line_bps = 0.999 * point.setting.busy_ports * point.link_bps
+    line_bps = 0.999 * row.point.busy_ports * row.setting.link_bps
     filling = [
         size
         for curve in result.curves[name]
-        if curve.setting == point.setting
+        if curve.setting == row.setting
         for size, rate_pps in zip(curve.frame_bytes, curve.predicted_pps, strict=True)
         if rate_pps * 8.0 * (size + 20) >= line_bps
     ]
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
-    text += f", limited by the {limited_by(point.limit)}"
-    like = sorted(
-        (p for p in result.scenarios[name] if p.setting == point.setting), key=lambda scenario: scenario.frame_bytes
-    )
-    other = next((p for p in like if p.limit != point.limit and not p.is_mix), None)
-    if len(like) == 1 and point.is_mix:
+    text += f", limited by the {limited_by(row.limit)}"
+    like = sorted((p for p in result.scenarios[name] if p.setting == row.setting), key=lambda p: p.point.frame_bytes)
+    other = next((p for p in like if p.limit != row.limit and not p.is_mix), None)
+    if len(like) == 1 and row.is_mix:
         return f"{text}."
     if other is None:
         return f"{text} at every frame size."
-    return f"{text}, from {other.frame_bytes} bytes on by the {limited_by(other.limit)}."
+    return f"{text}, from {other.point.frame_bytes} bytes on by the {limited_by(other.limit)}."
 
 
 def _next(result: TablesResult) -> Section:
