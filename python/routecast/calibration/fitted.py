@@ -16,7 +16,6 @@ from routecast.calibration._discrepancy import Discrepancy, Sites
 from routecast.calibration._posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibration.forward import REFERENCE_BYTES, Conditions, busy_rate, log_most, log_throughput, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
-from routecast.calibration.posterior import Posterior, average_of_medians, weighted_quantiles
 from routecast.calibration.score import Limit, Prediction, intervals
 from routecast.contention import Law
 from routecast.evaluate.points import Point
