@@ -1,16 +1,9 @@
-"""What one run answers: its router or test bed, the evaluator that is asked, the responses that are read.
+"""The answer of one run: its router is built (or its test bed opened), a trial run, the responses read.
 
-Entries that responses name (``resource[cpu]``, ``flow[3]``): whether any run has them, told before there are runs.
-
-Which entries a trial will have follows from the router of its run: the names of its pools, task units and ports, the
-number of its flows. So routers of the design are built, until each entry has been found in one of them, and no packet
-is simulated. Only a wire says its entries by a trial.
-
-What one run answers: its router is built, its evaluator asked, its responses read.
-
-Test bed files as documents that levels can change, with the offered load beside them, and trials on them.
-
-Responses: paths into a trial, checked before anything runs and read afterwards.
+A response is a path into a trial (``latency.p99_s``, ``resource[cpu].utilisation_ratio``). Paths are checked before
+anything runs. So are the entries that they name: which entries a trial has follows from the router of its run (its
+pools, task units and ports, the number of its flows), so routers of the design are built until one has the entry, and
+no packet is simulated. Only a trial on the wire shows its entries itself.
 """
 
 from __future__ import annotations
@@ -42,26 +35,18 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from routecast.evaluate.steadiness import Steadiness
-    from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
     from routecast.router.model import RouterModel
 
 
 __all__ = [
-    "SOLVED",
     "Course",
     "answer",
-    "built",
+    "build_run",
     "course_of",
-    "entries_of",
     "import_evaluator",
-    "is_among",
-    "loss_points",
-    "mean_until",
-    "measured",
+    "measure_trial",
     "missing_entries",
-    "needs_flows",
-    "read_response",
     "reading_problem",
     "response_problem",
     "testbed_document",
@@ -71,7 +56,7 @@ __all__ = [
 ]
 
 SOLVED = ("capacity_pps", "lossless_pps")
-"""What the closed form knows beside its trials: the greatest forwarding rate, and the greatest rate without loss."""
+"""Responses of the closed form beside its trials: the greatest forwarding rate, the greatest rate without loss."""
 
 _RATES = ("forwarded_pps", "l1_bps", "l2_bps")
 _NAMED = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]"
@@ -103,19 +88,19 @@ _UNANSWERED_BY: Mapping[EvaluatorKind, tuple[str, ...]] = {
 
 
 def response_problem(of: str, evaluator: EvaluatorKind) -> str:
-    """Say why a path is none into a trial, or none that an evaluator answers; empty where it may be read."""
+    """Return why a path leads to nothing that an evaluator answers; empty where it can be read."""
     if of in SOLVED:
         if evaluator == "solve":
             return ""
         return f'"{of}" is what solve computes; {evaluator} has trials: read forwarded_pps, say, at a load above it'
     try:
         steps = _steps(of)
-    except ValueError as wrong:
-        return str(wrong)
-    here: object = Trial
+    except ValueError as problem:
+        return str(problem)
+    kind: object = Trial
     for number, (key, entries) in enumerate(steps):
-        known = _fields(here)
-        if _entry_type(here) is not None:
+        known = _fields(kind)
+        if _entry_type(kind) is not None:
             before = steps[number - 1][0]
             return f'"{before}" has several entries: name one: {before}[…].{key}'
         if not known:
@@ -123,17 +108,17 @@ def response_problem(of: str, evaluator: EvaluatorKind) -> str:
         if key not in known:
             names = [*known, *(SOLVED if number == 0 and evaluator == "solve" else ())]
             return f'"{key}" is not known here: {did_you_mean(key, names)}'
-        here = known[key]
+        kind = known[key]
         for entry in entries:
-            inner = _entry_type(here)
+            inner = _entry_type(kind)
             if inner is None:
                 return f'"{key}" is no list: leave out [{entry}]'
-            here = inner
-    if _entry_type(here) is not None:
+            kind = inner
+    if _entry_type(kind) is not None:
         return f'"{steps[-1][0]}" has several entries: name one: {steps[-1][0]}[…]'
-    if _fields(here):
-        return f"has parts: add one of {', '.join(_fields(here))}"
-    if not _is_number(here):
+    if _fields(kind):
+        return f"has parts: add one of {', '.join(_fields(kind))}"
+    if not {int, float} & {member for member in _members(kind) if isinstance(member, type)}:
         return "is no number"
     if steps[0][0] in _UNANSWERED_BY[evaluator]:
         return f"{evaluator} does not answer it: choose another response, or another evaluator"
@@ -141,7 +126,7 @@ def response_problem(of: str, evaluator: EvaluatorKind) -> str:
 
 
 def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, duration_s: float) -> str:
-    """Say why a rate cannot be read at an instant; empty where it can, or nobody asks."""
+    """Return why a rate cannot be read at an instant; empty where it can, or where there is no instant."""
     if at_s is None:
         return ""
     if of not in _RATES:
@@ -153,10 +138,10 @@ def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, durat
     return ""
 
 
-def mean_until(trial: Trial, of: str, at_s: float) -> float:
-    """Return what one look at an instant would have said of a rate: its mean since the start of the trial.
+def _mean_until(trial: Trial, of: str, at_s: float) -> float:
+    """Return the mean of a rate from the start of the trial to an instant.
 
-    ``trial``: with rates over time, none of them cut off; ``of``: ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
+    ``trial``: with its rates over time, nothing cut off; ``of``: ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
     Raises RoutecastError: the trial has no rates over time.
     """
     from routecast.evaluate.steadiness import reading
@@ -169,16 +154,10 @@ def mean_until(trial: Trial, of: str, at_s: float) -> float:
     return so_far_pps * per_frame
 
 
-def needs_flows(of: str) -> bool:
-    """Return whether a response is about single flows, which the simulator counts apart only if asked."""
-    return of not in SOLVED and _steps(of)[0][0] == "flows"
-
-
 def read_response(trial: Trial, of: str) -> float:
     """Read a number from a trial.
 
-    Raises RoutecastError: the trial does not know it: its evaluator has no answer for this model, or there is no such
-    entry.
+    Raises RoutecastError: the evaluator has no such number for this model, or there is no such entry.
 
     Examples
     --------
@@ -191,54 +170,53 @@ def read_response(trial: Trial, of: str) -> float:
     >>> read_response(trial, "resource[cpu].utilisation_ratio")
     0.5
     """
-    here: object = trial
+    part: object = trial
     for key, entries in _steps(of):
-        here = getattr(here, key, None)
-        if key == "drops_pps" and len(entries) == 1 and entries[0] in loss_points(trial):
-            # Trials list places that lose frames; the others lose none.
+        part = getattr(part, key, None)
+        if key == "drops_pps" and len(entries) == 1 and entries[0] in _loss_points(trial):
+            # Trials list the points that lose frames; the others lose none.
             return trial.drops_pps.get(entries[0], 0.0)
         for entry in entries:
-            here = _entry(here, key, entry)
-    if not isinstance(here, int | float) or not math.isfinite(here):
+            part = _entry(part, key, entry)
+    if not isinstance(part, int | float) or not math.isfinite(part):
         notes = f" ({'; '.join(trial.notes)})" if trial.notes else ""
         raise RoutecastError(f"{trial.evaluator} does not know {of} here{notes}")
-    return float(here)
+    return float(part)
 
 
-def _entry(here: object, key: str, entry: str) -> object:
-    if isinstance(here, Mapping):
-        if entry in here:
-            return here[entry]
-        known = [str(moment) for moment in here]
-    elif isinstance(here, tuple):
-        known = [str(getattr(moment, "name", getattr(moment, "number", number))) for number, moment in enumerate(here)]
-        if is_among(entry, known):
-            return here[known.index(entry) if entry in known else int(entry)]
-    else:
-        known = []
+def _entry(part: object, key: str, entry: str) -> object:
+    known: list[str] = []
+    if isinstance(part, Mapping):
+        if entry in part:
+            return part[entry]
+        known = [str(name) for name in part]
+    elif isinstance(part, tuple):
+        known = [str(getattr(item, "name", getattr(item, "number", number))) for number, item in enumerate(part)]
+        if _is_among(entry, known):
+            return part[known.index(entry) if entry in known else int(entry)]
     raise RoutecastError(f'{key} has no entry "{entry}": {did_you_mean(entry, known)}')
 
 
-def is_among(entry: str, names: Sequence[str]) -> bool:
-    """Return whether an entry is there: by its name, or by its place in a list."""
+def _is_among(entry: str, names: Sequence[str]) -> bool:
+    """Return whether a list has an entry: by its name, or by its position."""
     return entry in names or (entry.isascii() and entry.isdecimal() and int(entry) < len(names))
 
 
-def loss_points(trial: Trial) -> tuple[str, ...]:
-    """Return where a model can lose frames, whether it does or not: task units and outgoing links; none of a wire."""
+def _loss_points(trial: Trial) -> tuple[str, ...]:
+    """Return where a model can lose frames: task units and outgoing links; nothing for a trial on the wire."""
     links = [
         resource.name for resource in trial.resources if resource.kind == "link" and resource.name.endswith(" out")
     ]
-    places = [*(activity.name for activity in trial.activity), *trial.queue_frames, *links, *trial.drops_pps]
-    return () if trial.evaluator == "measure" else tuple(dict.fromkeys(places))
+    points = [*(activity.name for activity in trial.activity), *trial.queue_frames, *links, *trial.drops_pps]
+    return () if trial.evaluator == "measure" else tuple(dict.fromkeys(points))
 
 
-def entries_of(of: str) -> tuple[str, ...]:
+def _entries_of(of: str) -> tuple[str, ...]:
     """Return the part of a trial that a path leads into, with the entries that it names there.
 
     Examples
     --------
-    >>> entries_of("energy_j[cpu][active]"), entries_of("latency.p99_s")
+    >>> _entries_of("energy_j[cpu][active]"), _entries_of("latency.p99_s")
     (('energy_j', 'cpu', 'active'), ('latency',))
     """
     key, entries = _steps(of)[0]
@@ -263,7 +241,7 @@ def _steps(of: str) -> list[tuple[str, list[str]]]:
 
 @lru_cache(maxsize=64)
 def _fields(kind: object) -> dict[str, object]:
-    """Return the parts of a dataclass and their types; none of anything else."""
+    """Return the fields of a dataclass and their types; empty for any other type."""
     for member in _members(kind):
         if isinstance(member, type) and dataclasses.is_dataclass(member):
             hints = typing.get_type_hints(member)
@@ -285,15 +263,11 @@ def _members(kind: object) -> tuple[object, ...]:
     return typing.get_args(kind) if typing.get_origin(kind) in {typing.Union, types.UnionType} else (kind,)
 
 
-def _is_number(kind: object) -> bool:
-    return bool({int, float} & {member for member in _members(kind) if isinstance(member, type)})
-
-
 def testbed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return what a test bed file says, with the load as one more table.
+    """Return the content of a test bed file, with the load as one more table.
 
-    ``source``: ``"namespaces"``, the name of a file in ``folder``, or what such a file says; ``load``: the table
-    ``load`` as a router file would have it. Raises FileProblem: the file cannot be read or is no TOML.
+    ``source``: ``"namespaces"``, the name of a file in ``folder``, or the content of such a file; ``load``: the table
+    ``load`` as in a router file. Raises FileProblem: the file cannot be read or is no TOML.
     """
     from routecast.testbed.reading import BUILT_IN
 
@@ -306,7 +280,7 @@ def testbed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], f
 
 
 def testbed_table(document: Mapping[str, Any]) -> type[BaseModel]:
-    """Return what a test bed document may say, the load included.
+    """Return the model of a test bed file together with the load.
 
     Raises FileProblem: the document does not say its kind.
     """
@@ -327,10 +301,10 @@ def _with_load(kind: str) -> type[BaseModel]:
     return create_model("MeasuredBed", __base__=base, load=(LoadTable, ...))
 
 
-def measured(
+def measure_trial(
     document: Mapping[str, Any], duration_s: float, *, seed: int, subject: str, folder: Path, over_time: bool = False
 ) -> Trial:
-    """Run one trial on the wire; it may say how it went over time.
+    """Run one trial on the wire; ``over_time``: whether it keeps its rates over time.
 
     Raises RoutecastError: the document is no test bed, or the machine lacks something.
     """
@@ -339,12 +313,12 @@ def measured(
     from routecast.router.load_table import read_load
     from routecast.testbed import open_testbed
 
-    bed = {key: value for key, value in document.items() if key != "load"}
-    ports = len(bed.get("port", ())) or 2
+    testbed = {key: value for key, value in document.items() if key != "load"}
+    ports = len(testbed.get("port", ())) or 2
     load = read_load(document["load"], ports=ports, subject=subject, folder=folder)
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "run.testbed.toml"
-        path.write_text(tomli_w.dumps(bed), encoding="utf-8")
+        path.write_text(tomli_w.dumps(testbed), encoding="utf-8")
         try:
             with open_testbed(path, seed=seed, over_time=over_time) as evaluator:
                 return evaluator.trial(load, duration_s)
@@ -353,7 +327,7 @@ def measured(
 
 
 def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return the options that a test bed gives and its device does not have, with the nearest names."""
+    """Return a problem for each option of a test bed that its device does not have, with the nearest names."""
     from routecast.testbed.devices import make_device
 
     table = document.get("dut", {})
@@ -362,10 +336,10 @@ def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
     options = {key: value for key, value in table.items() if key != "device"}
     try:
         make_device(str(table.get("device", "linux")), options)
-    except FileProblem as wrong:
+    except FileProblem as error:
         return tuple(
             Problem(f"dut.{problem.place}", problem.message)
-            for problem in wrong.problems
+            for problem in error.problems
             if problem.message.startswith("no such option")
         )
     return ()
@@ -383,8 +357,8 @@ class Course:
 def course_of(results: Results) -> Course | None:
     """Simulate the first run that is not steady once more, or the first of all; the same seed gives the same frames.
 
-    None where the experiment is not simulated or does not ask for steadiness, where no run has an answer, and where the
-    run cannot be had again (answers joined from elsewhere, files that are gone): a picture must not cost the report.
+    None where the experiment is not simulated or not tested for steadiness, where no run has an answer, and where the
+    run cannot be repeated (answers joined from elsewhere, files that are gone): a picture must not cost the report.
     """
     experiment = results.experiment
     if experiment.evaluator != "simulate" or not experiment.is_steadied:
@@ -395,28 +369,23 @@ def course_of(results: Results) -> Course | None:
         return None
     from routecast.evaluate.simulate import Simulate
     from routecast.evaluate.steadiness import steadiness_of
-    from routecast.router.files import build_router
 
     number = (unsteady or answered)[0]
     run = results.runs[number]
-    folder = Path(run.folder) if run.folder else None
     try:
-        model, load = build_router(run.document, subject="router", folder=folder)
-        if load is None:
-            return None
-        simulate = Simulate(model, seed=run.seed, over_time=True, steady_state=False)
-        trial = simulate.trial(load, run.duration_s)
+        model, load = build_run(run.document, run.folder)
+        trial = Simulate(model, seed=run.seed, over_time=True, steady_state=False).trial(load, run.duration_s)
     except RoutecastError:
         return None
     return Course(run=number, trial=trial, verdict=steadiness_of(trial))
 
 
 _OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
-"""Responses that settle with the queues: later than the rate."""
+"""Responses that become steady with the queues: later than the rate."""
 
 
 def import_evaluator(evaluator: EvaluatorKind) -> None:
-    """Import what runs take most of their first time for; workers can do it before there are runs."""
+    """Import the modules that the first run would wait for; workers can do it before there are runs."""
     import routecast.router.files
     from routecast.quantity import parse_duration_s
 
@@ -430,7 +399,7 @@ def import_evaluator(evaluator: EvaluatorKind) -> None:
 def answer(run: Run) -> Answer:
     """Answer a run.
 
-    Levels that make the router invalid, and responses that the evaluator does not know for it, are told in
+    Levels that make the router invalid, and responses that the evaluator does not know for it, are reported in
     :attr:`~routecast.experiment.model.Answer.problem`: other runs go on.
 
     Raises
@@ -438,8 +407,9 @@ def answer(run: Run) -> Answer:
     routecast.errors.EnvironmentProblem
         The machine lacks something that every run needs.
     """
+    answer_run = {"solve": _solve_run, "simulate": _simulate_run, "measure": _measure_run}[run.evaluator]
     try:
-        return _BY_EVALUATOR[run.evaluator](run)
+        return answer_run(run)
     except EnvironmentProblem:
         raise
     except RoutecastError as problem:
@@ -449,7 +419,7 @@ def answer(run: Run) -> Answer:
 def _solve_run(run: Run) -> Answer:
     from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 
-    model, load = built(run.document, run.folder)
+    model, load = build_run(run.document, run.folder)
     trial: Trial | None = None
 
     def read(response: Response) -> float:
@@ -461,50 +431,42 @@ def _solve_run(run: Run) -> Answer:
         trial = trial or Solve(model=model).trial(load, run.duration_s)
         return read_response(trial, response.of)
 
-    values, problem = _each(run, read)
+    values, problem = _read_responses(run, read)
     return Answer(key=run.key, values=values, problem=problem, bottleneck=_bottleneck(trial) if trial else "")
 
 
 def _simulate_run(run: Run) -> Answer:
     from routecast.evaluate.simulate import Simulate
 
-    model, load = built(run.document, run.folder)
-    is_followed = _is_followed(run)
+    model, load = build_run(run.document, run.folder)
+    over_time = _needs_rates_over_time(run)
     simulator = Simulate(
         model,
         seed=run.seed,
-        per_flow=any(needs_flows(response.of) for response in run.responses),
-        over_time=is_followed,
-        steady_state=not is_followed,
+        per_flow=any(_steps(response.of)[0][0] == "flows" for response in run.responses),
+        over_time=over_time,
+        steady_state=not over_time,
         on_progress=stop_if_ended,
     )
-    return _read(run, simulator.trial(load, run.duration_s))
+    return _answer_of_trial(run, simulator.trial(load, run.duration_s))
 
 
-def _measured(run: Run) -> Answer:
-
-    trial = measured(
+def _measure_run(run: Run) -> Answer:
+    trial = measure_trial(
         run.document,
         run.duration_s,
         seed=run.seed,
         subject="test bed",
         folder=Path(run.folder),
-        over_time=_is_followed(run),
+        over_time=_needs_rates_over_time(run),
     )
     if not trial.is_valid:
         raise RoutecastError(f"the trial is invalid: {'; '.join(trial.invalid)}")
-    return _read(run, trial)
+    return _answer_of_trial(run, trial)
 
 
-_BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {
-    "solve": _solve_run,
-    "simulate": _simulate_run,
-    "measure": _measured,
-}
-
-
-def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:
-    """Build the router of a run.
+def build_run(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:
+    """Build the router of a run; return it with its load.
 
     Raises RoutecastError: the document makes no router, or suggests no load.
     """
@@ -516,14 +478,13 @@ def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, Offere
     return model, load
 
 
-def _is_followed(run: Run) -> bool:
-    """Return whether the run is looked at over time."""
+def _needs_rates_over_time(run: Run | Experiment) -> bool:
     return run.is_steadied or any(response.read_at_s is not None for response in run.responses)
 
 
-def _read(run: Run, trial: Trial) -> Answer:
+def _answer_of_trial(run: Run, trial: Trial) -> Answer:
     unsteady = ""
-    whole = trial
+    steady = trial
     if run.is_steadied:
         from routecast.evaluate.steadiness import latency_unsteady, steadied, steadiness_of
 
@@ -531,19 +492,19 @@ def _read(run: Run, trial: Trial) -> Answer:
         unsteady = verdict.reason
         if not unsteady and any(response.of.startswith(_OF_QUEUES) for response in run.responses):
             unsteady = latency_unsteady(trial)
-        trial = steadied(trial, verdict)
+        steady = steadied(trial, verdict)
 
     def read(response: Response) -> float:
         if response.read_at_s is None:
-            return read_response(trial, response.of)
-        return mean_until(whole, response.of, response.read_at_s)
+            return read_response(steady, response.of)
+        return _mean_until(trial, response.of, response.read_at_s)
 
-    values, problem = _each(run, read)
-    return Answer(key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(trial))
+    values, problem = _read_responses(run, read)
+    return Answer(key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(steady))
 
 
-def _each(run: Run, read: Callable[[Response], float]) -> tuple[dict[str, float], str]:
-    """Read each response: those that there are, and why the others are not."""
+def _read_responses(run: Run, read: Callable[[Response], float]) -> tuple[dict[str, float], str]:
+    """Return the responses that can be read, and why the others cannot."""
     values: dict[str, float] = {}
     missing: list[str] = []
     for response in run.responses:
@@ -563,98 +524,94 @@ def _bottleneck(trial: Trial) -> str:
 Names: TypeAlias = Mapping[str, Sequence[str]]
 """Entries of a part of a trial, each with its own entries."""
 
-MOST_LOOKED_AT = 512
-"""Combinations: of larger designs their corners, and others at equal distances."""
+_MOST_ROUTERS = 512
+"""Routers of a design that are built to check entries: of larger designs the corners, and others at equal distances."""
 _PARTS = 1000
-"""``MINIS`` of ``crates/sim/src/ledger.rs``: into so many parts the simulator cuts a trial."""
+"""Parts into which the simulator cuts a trial: ``MINIS`` of ``crates/sim/src/ledger.rs``."""
 _WITH_INTERVAL = ("forwarded_pps", "loss_ratio", "latency.mean_s", "waiting.mean_s")
 _BOUNDS = ("0", "1")
 _LISTS = ("resources", "activity", "flows", "over_time")
-"""Their entries are known by their place too."""
+"""Parts whose entries have a position besides a name."""
 
 
 def missing_entries(experiment: Experiment) -> tuple[Problem, ...]:
-    """Return the responses that name an entry which none of the runs has, with the nearest names.
+    """Return a problem for each response that names an entry which no run has, with the nearest names.
 
-    An entry that only some of the runs have is none of them; a run whose router cannot be built says so itself. What
-    only a trial can tell (:func:`unchecked_responses`) is not looked at.
+    An entry that some of the runs have is no problem; a run whose router cannot be built reports that itself. What only
+    a trial can tell (:func:`unchecked_responses`) is not checked.
     """
     wanted = _with_entries(experiment)
     if not wanted or experiment.evaluator == "measure":
         return ()
     known: dict[int, dict[str, None]] = {number: {} for number in wanted}
-    wrong: dict[int, tuple[str, str]] = {}
-    looked_at = 0
-    for document in documents(experiment, _rows(experiment)):
+    missing: dict[int, tuple[str, str]] = {}
+    checked = 0
+    for document in documents(experiment, _rows_to_check(experiment)):
         try:
-            names = _names(experiment, *built(document, experiment.folder))
+            names = _entries_by_part(experiment, *build_run(document, experiment.folder))
         except RoutecastError:
             continue
-        looked_at += 1
+        checked += 1
         for number in list(wanted):
             part, *entries = wanted[number]
-            here: Sequence[str] = list(names.get(part, {}))
+            candidates: Sequence[str] = list(names.get(part, {}))
             for entry in entries:
-                if not (is_among(entry, here) if part in _LISTS else entry in here):
-                    known[number].update(dict.fromkeys(here))
-                    wrong[number] = (part, entry)
+                if not (_is_among(entry, candidates) if part in _LISTS else entry in candidates):
+                    known[number].update(dict.fromkeys(candidates))
+                    missing[number] = (part, entry)
                     break
-                here = names[part].get(entry, ())
+                candidates = names[part].get(entry, ())
             else:
                 del wanted[number]
         if not wanted:
             return ()
-    where = f"any of the {looked_at:,} routers of the design" if looked_at > 1 else "the router"
-    return tuple(
-        Problem(
-            f"response[{number}].of",
-            f'{wrong[number][0]} has no entry "{wrong[number][1]}" in {where}: '
-            + did_you_mean(wrong[number][1], known[number])
-            + _why_not(experiment, wrong[number][0]),
-        )
-        for number in wanted
-        if looked_at
-    )
+    if not checked:
+        return ()
+    where = f"any of the {checked:,} routers of the design" if checked > 1 else "the router"
+    problems = []
+    for number in wanted:
+        part, entry = missing[number]
+        what = f'{part} has no entry "{entry}" in {where}: {did_you_mean(entry, known[number])}'
+        if part == "over_time" and not experiment.is_steadied:
+            what += "; rates over time are kept with steady = true"
+        problems.append(Problem(f"response[{number}].of", what))
+    return tuple(problems)
 
 
 def unchecked_responses(experiment: Experiment) -> tuple[str, ...]:
-    """Return the responses (their paths) whose entries nothing but a trial can tell: all of them on a wire."""
+    """Return the responses (their paths) whose entries only a trial can show: on the wire all that name one."""
     if experiment.evaluator != "measure":
         return ()
     return tuple(experiment.responses[number].of for number in _with_entries(experiment))
 
 
 def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
-    """Return the part of a trial and the entries in it that each response names; those without entries are left out."""
-    by_response = {
-        number: entries_of(response.of)
-        for number, response in enumerate(experiment.responses)
-        if response.of not in SOLVED
-    }
+    """Return the part of a trial and its entries for each response that names entries."""
+    numbered = enumerate(experiment.responses)
+    by_response = {number: _entries_of(response.of) for number, response in numbered if response.of not in SOLVED}
     return {number: entries for number, entries in by_response.items() if len(entries) > 1}
 
 
-def _rows(experiment: Experiment) -> Iterator[int]:
-    """Yield combinations to look at: where each factor is least and greatest, then all, or a spread of very many."""
+def _rows_to_check(experiment: Experiment) -> Iterator[int]:
+    """Yield rows of the design: where each factor is least and greatest, then all, or evenly spaced ones of many."""
     coded = experiment.design.coded
     corners = [
         choose(range(len(coded)), key=lambda row: coded[row][factor])
         for factor in range(len(experiment.factors))
         for choose in (min, max)
     ]
-    step = max(math.ceil(len(coded) / MOST_LOOKED_AT), 1)
+    step = max(math.ceil(len(coded) / _MOST_ROUTERS), 1)
     yield from dict.fromkeys([*corners, *range(0, len(coded), step)])
 
 
-def _names(experiment: Experiment, model: RouterModel, load: OfferedLoad) -> Mapping[str, Names]:
+def _entries_by_part(experiment: Experiment, model: RouterModel, load: OfferedLoad) -> Mapping[str, Names]:
     if experiment.evaluator == "solve":
-        return _solved(model, load, experiment.duration_s)
-    is_followed = experiment.is_steadied or any(response.read_at_s is not None for response in experiment.responses)
-    return _simulated(model, load, is_followed=is_followed)
+        return _solved_entries(model, load, experiment.duration_s)
+    return _simulated_entries(model, load, over_time=_needs_rates_over_time(experiment))
 
 
-def _solved(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping[str, Names]:
-    """Return what the closed form answers: it takes no longer than to foresee it."""
+def _solved_entries(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping[str, Names]:
+    """Return the entries of a trial of the closed form: solving takes no longer than a forecast of them."""
     from routecast.evaluate.solve import Solve
 
     trial = Solve(model=model).trial(load, duration_s)
@@ -662,17 +619,17 @@ def _solved(model: RouterModel, load: OfferedLoad, duration_s: float) -> Mapping
         "resources": {resource.name: () for resource in trial.resources},
         "activity": {activity.name: () for activity in trial.activity},
         "queue_frames": dict.fromkeys(trial.queue_frames, ()),
-        "drops_pps": dict.fromkeys(loss_points(trial), ()),
+        "drops_pps": dict.fromkeys(_loss_points(trial), ()),
         "energy_j": {pool: tuple(states) for pool, states in trial.energy_j.items()},
     }
 
 
-def _simulated(model: RouterModel, load: OfferedLoad, *, is_followed: bool) -> Mapping[str, Names]:
-    """Return what the simulator may answer; a resource that nothing uses is left out of a trial."""
+def _simulated_entries(model: RouterModel, load: OfferedLoad, *, over_time: bool) -> Mapping[str, Names]:
+    """Return the entries that a simulated trial can have; it leaves out resources that nothing uses."""
     from routecast.evaluate.energy import UnitStates, energy_of
 
     tasks = [task.name for task in model.tasks]
-    places = [*tasks, *(f"{port.name} out" for port in model.ports)]
+    loss_points = [*tasks, *(f"{port.name} out" for port in model.ports)]
     resources = [
         *(task.thread for task in model.tasks if task.thread),
         *(pool.name for pool in model.pools),
@@ -692,16 +649,10 @@ def _simulated(model: RouterModel, load: OfferedLoad, *, is_followed: bool) -> M
     return {
         "resources": dict.fromkeys(resources, ()),
         "activity": dict.fromkeys(tasks, ()),
-        "queue_frames": dict.fromkeys(places, ()),
-        "drops_pps": dict.fromkeys(places, ()),
+        "queue_frames": dict.fromkeys(loss_points, ()),
+        "drops_pps": dict.fromkeys(loss_points, ()),
         "energy_j": {pool: tuple(states) for pool, states in energy_of(asleep, 1.0).items()},
         "flows": {str(number): () for number in range(len(load.flows.flows))},
         "interval": dict.fromkeys(_WITH_INTERVAL, _BOUNDS),
-        "over_time": {str(number): () for number in range(_PARTS)} if is_followed else {},
+        "over_time": {str(number): () for number in range(_PARTS)} if over_time else {},
     }
-
-
-def _why_not(experiment: Experiment, part: str) -> str:
-    if part == "over_time" and not experiment.is_steadied:
-        return "; rates over time are kept with steady = true"
-    return ""
