@@ -1,11 +1,4 @@
-"""The file that people write, ``*.noc.toml``: what it may say, what contradicts itself, and what it describes.
-
-From a file of a network on chip to the grid, its traffic at load 1, its routings and planes.
-
-What a file of a network on chip (``*.noc.toml``) may say: grid, traffic, routing, power, planes, simulation.
-
-A file of a network on chip, read: everything that the questions about it share.
-"""
+"""Files of networks on chip, ``*.noc.toml``: their tables, their contradictions, and the case that a file describes."""
 
 from __future__ import annotations
 
@@ -14,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +16,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
 from routecast.noc.power.router_table import ROUTER_TABLES, RouterTable, router_table
 from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.deadlock import TURN_MODELS
 from routecast.noc.routing.model import Routes
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.topology import Topology, TopologyKind
@@ -40,6 +34,7 @@ from routecast.quantity.toml_file import parse_toml, validated
 __all__ = [
     "MOST_SEEDS",
     "POLICY_NAMES",
+    "SIMULATED_POLICIES",
     "NocCase",
     "NocChange",
     "NocFile",
@@ -47,7 +42,6 @@ __all__ = [
     "OptimumTable",
     "PlanesTable",
     "Progress",
-    "Simulated",
     "SimulationTable",
     "TopologyTable",
     "TrafficTable",
@@ -59,11 +53,12 @@ __all__ = [
     "parse_noc",
     "policy_name",
     "read_noc",
+    "topology_of",
     "traffic_of",
 ]
 
 Progress = Callable[[int, int, str], None]
-"""Told what is done, of how much, and what comes next."""
+"""Is called with the finished steps, the number of steps and a description of the next one."""
 
 POLICY_NAMES = {
     "xy": "XY",
@@ -85,32 +80,24 @@ POLICY_NAMES = {
     "search": "search",
     "optimum": "optimum",
 }
-"""What tables and figures call routings and allocations."""
+"""Names of routings and allocations in tables and figures."""
 
 
 def policy_name(policy: str) -> str:
-    """Return what tables and figures call a routing or an allocation.
-
-    Examples
-    --------
-    >>> policy_name("2p_es")
-    '2P-ES'
-    """
+    """Return the name of a routing or an allocation in tables and figures."""
     return POLICY_NAMES.get(policy, policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NocCase:
-    """A file of a network on chip, read.
+    """What a file of a network on chip describes.
 
-    ``subject``: what messages call the file: its path; ``name``: what the file calls it; ``sources``: where its figures
-    come from; ``topology``: the grid; ``traffic``: at load 1; ``loads``: normalised loads to answer for, rising;
-    ``normalised_by``: what load 1 is (:class:`routecast.noc.file.TrafficTable`); ``routings``: the compared routings on
-    the whole grid, in the file's order; ``xy``: XY on the whole grid: what others are compared with; ``scaling``: range
-    of voltage and clock; ``widths``: capacity of each plane's links relative to the first; ``(1.0,)`` is one plane;
-    ``planes``, ``optimum`` and ``simulation``: as the file says them; None where it says nothing; ``power`` and
-    ``table``: what the file says of power, and the table of router power that it names; ``seed``: of routings that
-    draw.
+    ``subject``: the file's path, for messages; ``sources``: of its figures; ``traffic``: at load 1; ``loads``:
+    normalised, rising; ``normalised_by``: the meaning of load 1 (:class:`TrafficTable`); ``routings``: the compared
+    routings in the file's order; ``xy``: XY routing, the base of comparisons; ``scaling``: range of voltage and clock;
+    ``widths``: capacity of each plane's links relative to the first, ``(1.0,)`` for one plane; ``planes``, ``optimum``,
+    ``simulation`` and ``power``: tables of the file; ``table``: the table of router power that it names; ``seed``: of
+    random routings.
     """
 
     subject: str
@@ -145,21 +132,8 @@ _RANGE = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
 _MOST_FLITS = 10_000
 
 Policy = Literal["xy", "yx", "o1turn", "2p_es", "2p_rs", "4p_es", "romm", "valiant", "adaptive"]
-Simulated = Literal[
-    "xy",
-    "yx",
-    "o1turn",
-    "2p_es",
-    "2p_rs",
-    "4p_es",
-    "romm",
-    "valiant",
-    "adaptive",
-    "west_first",
-    "north_last",
-    "negative_first",
-    "odd_even",
-]
+SimulatedPolicy = Literal[Policy, "west_first", "north_last", "negative_first", "odd_even"]
+SIMULATED_POLICIES = (*POLICIES, *TURN_MODELS)
 AllocationName = Literal["balance", "mini", "four_phase", "search"]
 
 
@@ -206,10 +180,6 @@ def parse_lengths(value: object) -> tuple[int, ...]:
     return tuple(lengths)
 
 
-def _one_or_more(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
 _ONE_OR_MORE = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0},
@@ -224,15 +194,15 @@ Lengths = Annotated[
         {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "array", "items": {"type": "integer"}}]}
     ),
 ]
-SimulatedOnes = Annotated[
-    tuple[Simulated, ...],
-    BeforeValidator(_one_or_more),
+SimulatedPolicies = Annotated[
+    tuple[SimulatedPolicy, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     Field(min_length=1),
     WithJsonSchema(
         {
             "anyOf": [
-                {"enum": list(get_args(Simulated))},
-                {"type": "array", "items": {"enum": list(get_args(Simulated))}, "minItems": 1},
+                {"enum": list(SIMULATED_POLICIES)},
+                {"type": "array", "items": {"enum": list(SIMULATED_POLICIES)}, "minItems": 1},
             ]
         }
     ),
@@ -241,13 +211,13 @@ SimulatedOnes = Annotated[
 
 Side = Annotated[Count, Field(ge=1, le=256)]
 MOST_SEEDS = 2**63
-"""Seeds are below."""
+"""Number of seeds, which count from 0."""
 Seed = Annotated[Count, Field(ge=0, lt=MOST_SEEDS)]
 Cycles = Annotated[Count, Field(ge=0, le=1000)]
 FullCycles = Annotated[Count, Field(ge=1, le=1000)]
 Positive = Annotated[Number, Field(gt=0.0)]
-Place = Annotated[tuple[Annotated[Count, Field(ge=0)], ...], Field(min_length=2, max_length=3)]
-"""Where a node stands: ``[x, y]``, or ``[x, y, k]`` for the k-th at a shared router; row 0 is on top."""
+Position = Annotated[tuple[Annotated[Count, Field(ge=0)], ...], Field(min_length=2, max_length=3)]
+"""Position of a node: ``[x, y]``, or ``[x, y, k]`` for the k-th node of a router; row 0 is on top."""
 
 
 class TopologyTable(FileModel):
@@ -264,13 +234,13 @@ class TopologyTable(FileModel):
 class FlowTable(FileModel):
     """One entry of ``traffic.flows``."""
 
-    source: Place = Field(alias="from", description="Node that sends: [x, y], or [x, y, k] at a shared router")
-    target: Place = Field(alias="to", description="Node that receives")
+    source: Position = Field(alias="from", description="Node that sends: [x, y], or [x, y, k] at a shared router")
+    target: Position = Field(alias="to", description="Node that receives")
     rate: Positive = Field(description="In capacities of a link at full clock")
 
 
 class TrafficTable(FileModel):
-    """``[traffic]``: who sends how much to whom, one of pattern, task_graph, matrix and flows; and the loads."""
+    """``[traffic]``: the traffic, one of pattern, task_graph, matrix and flows; and the loads."""
 
     pattern: Literal["uniform", "normal", "transpose", "tornado", "hot_spot", "bit_complement", "neighbour"] | None = (
         Field(default=None, description="A synthetic pattern")
@@ -278,7 +248,7 @@ class TrafficTable(FileModel):
     share: Annotated[Number, Field(ge=0.0, le=1.0)] | None = Field(
         default=None, description="hot_spot: part of each node's traffic that goes to the hot spot; 0.6"
     )
-    nodes: Annotated[tuple[Place, ...], Field(min_length=1)] | None = Field(
+    nodes: Annotated[tuple[Position, ...], Field(min_length=1)] | None = Field(
         default=None, description="hot_spot: its nodes; the middle of the grid if not given"
     )
     weights: Annotated[tuple[Positive, ...], Field(min_length=1)] | None = Field(
@@ -295,7 +265,7 @@ class TrafficTable(FileModel):
         default=None, description="tornado, neighbour: which coordinates are shifted; columns"
     )
     task_graph: str | None = Field(default=None, description='A shipped task graph: "mpeg4", "vopd"')
-    mapping: dict[str, Place] | None = Field(
+    mapping: dict[str, Position] | None = Field(
         default=None, description="Where each task of the graph stands; its published mapping if not given"
     )
     matrix: str | None = Field(
@@ -327,7 +297,7 @@ class RoutingTable(FileModel):
 
 
 class NocPowerTable(FileModel):
-    """``[power]``: voltage and clock, and what a router draws."""
+    """``[power]``: voltage and clock, and the power of a router."""
 
     alpha_max: Number = Field(default=3.0, description="V_max / V_min, the largest expansion of a bit; from 1")
     table: str | None = Field(
@@ -382,7 +352,7 @@ class OptimumTable(FileModel):
 class SimulationTable(FileModel):
     """``[simulation]``: the routers, packets and runs of the flit-level simulation."""
 
-    routing: SimulatedOnes = Field(
+    routing: SimulatedPolicies = Field(
         default=("xy",), description="One routing or several; or turn models of adaptive hops"
     )
     allocation: AllocationName | None = Field(
@@ -456,7 +426,7 @@ class NocFile(FileModel):
     simulation: SimulationTable | None = Field(default=None, description="absent: flow level only")
 
 
-_WHAT_SENDS = ("pattern", "task_graph", "matrix", "flows")
+_TRAFFIC_KINDS = ("pattern", "task_graph", "matrix", "flows")
 _ONLY_OF = {
     "share": ("pattern", ("hot_spot",)),
     "nodes": ("pattern", ("hot_spot",)),
@@ -467,27 +437,35 @@ _ONLY_OF = {
     "along": ("pattern", ("tornado", "neighbour")),
     "mapping": ("task_graph", ()),
 }
-"""Keys of ``[traffic]`` that go with one kind of traffic: its key, and its values (empty: any)."""
+"""Keys of ``[traffic]`` that need a kind of traffic: the key of the kind, and its values (empty: any)."""
 _MOST_NODES = 4096
-"""Of a traffic matrix with as many rows and columns: 128 MiB, of which an answer needs several."""
+"""Their traffic matrix takes 128 MiB, and an answer needs several."""
+
+
+def topology_of(table: TopologyTable) -> Topology:
+    """Return the grid of a table.
+
+    Raises RoutecastError: as :class:`Topology`.
+    """
+    return Topology(
+        kind=TopologyKind(table.kind), columns=table.columns, rows=table.rows, concentration=table.concentration
+    )
 
 
 def contradictions(file: NocFile) -> list[Problem]:
-    """Return every contradiction of a file with its place."""
+    """Return every contradiction of a file with its key."""
     return [
-        *_of_topology(file.topology),
-        *_of_traffic(file.traffic),
-        *_of_places(file),
-        *_of_planes(file),
-        *_of_simulation(file),
+        *_topology_problems(file.topology),
+        *_traffic_problems(file.traffic),
+        *_position_problems(file),
+        *_plane_problems(file),
+        *_simulation_problems(file),
     ]
 
 
-def _of_topology(table: TopologyTable) -> Iterator[Problem]:
+def _topology_problems(table: TopologyTable) -> Iterator[Problem]:
     try:
-        Topology(
-            kind=TopologyKind(table.kind), columns=table.columns, rows=table.rows, concentration=table.concentration
-        )
+        topology_of(table)
     except RoutecastError as problem:
         yield Problem("topology", str(problem))
     nodes = table.columns * table.rows * table.concentration
@@ -496,12 +474,12 @@ def _of_topology(table: TopologyTable) -> Iterator[Problem]:
         yield Problem("topology", what)
 
 
-def _of_traffic(table: TrafficTable) -> Iterator[Problem]:
-    given = [name for name in _WHAT_SENDS if getattr(table, name) is not None]
-    if not given:
-        yield Problem("traffic", "says not who sends: give pattern, task_graph, matrix or flows")
-    elif len(given) > 1:
-        yield Problem("traffic", f"says twice who sends: keep one of {', '.join(given)}")
+def _traffic_problems(table: TrafficTable) -> Iterator[Problem]:
+    kinds = [name for name in _TRAFFIC_KINDS if getattr(table, name) is not None]
+    if not kinds:
+        yield Problem("traffic", "names no traffic: give pattern, task_graph, matrix or flows")
+    elif len(kinds) > 1:
+        yield Problem("traffic", f"names several kinds of traffic: keep one of {', '.join(kinds)}")
     for name, (key, values) in _ONLY_OF.items():
         if getattr(table, name) is None:
             continue
@@ -513,22 +491,22 @@ def _of_traffic(table: TrafficTable) -> Iterator[Problem]:
         yield Problem("traffic.weights", what)
 
 
-def _of_places(file: NocFile) -> Iterator[Problem]:
+def _position_problems(file: NocFile) -> Iterator[Problem]:
     table, grid = file.traffic, file.topology
-    places = [(f"nodes[{number}]", place) for number, place in enumerate(table.nodes or ())]
+    positions = [(f"nodes[{number}]", position) for number, position in enumerate(table.nodes or ())]
     for number, flow in enumerate(table.flows or ()):
-        places += [(f"flows[{number}].from", flow.source), (f"flows[{number}].to", flow.target)]
+        positions += [(f"flows[{number}].from", flow.source), (f"flows[{number}].to", flow.target)]
         if flow.source == flow.target:
             yield Problem(f"traffic.flows[{number}]", "goes to where it comes from")
-    places += [(f"mapping.{task}", place) for task, place in (table.mapping or {}).items()]
+    positions += [(f"mapping.{task}", position) for task, position in (table.mapping or {}).items()]
     sizes = (grid.columns, grid.rows, grid.concentration)
-    for key, place in places:
-        if any(at >= size for at, size in zip(place, sizes, strict=False)):
+    for key, position in positions:
+        if any(coordinate >= size for coordinate, size in zip(position, sizes, strict=False)):
             last = f"[{sizes[0] - 1}, {sizes[1] - 1}" + (f", {sizes[2] - 1}]" if sizes[2] > 1 else "]")
-            yield Problem(f"traffic.{key}", f"got {list(place)}: the last node of the grid is {last}")
+            yield Problem(f"traffic.{key}", f"got {list(position)}: the last node of the grid is {last}")
 
 
-def _of_planes(file: NocFile) -> Iterator[Problem]:
+def _plane_problems(file: NocFile) -> Iterator[Problem]:
     if not file.power.alpha_max >= 1:
         what = f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; Li (2012) uses 3)"
         yield Problem("power.alpha_max", what)
@@ -550,7 +528,7 @@ def _of_planes(file: NocFile) -> Iterator[Problem]:
             yield Problem(f"planes.allocations[{number}]", f'"{name}" stands there twice')
 
 
-def _of_simulation(file: NocFile) -> Iterator[Problem]:
+def _simulation_problems(file: NocFile) -> Iterator[Problem]:
     table = file.simulation
     if table is None:
         return
@@ -560,41 +538,38 @@ def _of_simulation(file: NocFile) -> Iterator[Problem]:
             yield Problem(f"simulation.{name}", 'is missing: injection = "on_off" needs it')
         elif table.injection != "on_off" and value is not None:
             yield Problem(f"simulation.{name}", 'goes with injection = "on_off" only')
-    given = table.model_fields_set
+    stated = table.model_fields_set
     several = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
     if table.allocation is not None and not several:
         yield Problem("simulation.allocation", "goes with [planes] of more than one plane only")
-    if several and "routing" in given:
+    if several and "routing" in stated:
         yield Problem("simulation.routing", "planes have planes.routing: leave it out")
     for number, policy in enumerate(table.routing):
         if policy in table.routing[:number]:
             yield Problem(f"simulation.routing[{number}]", f'"{policy}" stands there twice')
-    if table.queueing == "virtual_output_queues" and "virtual_channels" in given:
+    if table.queueing == "virtual_output_queues" and "virtual_channels" in stated:
         yield Problem("simulation.virtual_channels", "virtual output queues have none: leave it out")
-    if table.allocator != "islip" and "iterations" in given:
+    if table.allocator != "islip" and "iterations" in stated:
         yield Problem("simulation.iterations", 'goes with allocator = "islip" only')
 
 
-# Only proportions mean anything without a link rate, so that rates in bit/s are welcome; beyond, sums overflow.
+# Without a link rate only proportions matter, so that rates in bit/s are allowed; sums of larger numbers overflow.
 _LARGEST = 1e18
 
 
-def node_at(topology: Topology, place: tuple[int, ...]) -> int:
-    """Return the number of the node at ``(x, y)`` or ``(x, y, k)``.
-
-    The traffic that ``[traffic]`` of a file describes, before it is normalised.
-    """
-    x, y, *rest = place
+def node_at(topology: Topology, position: tuple[int, ...]) -> int:
+    """Return the number of the node at ``(x, y)`` or ``(x, y, k)``."""
+    x, y, *rest = position
     return topology.router_at(x, y) * topology.concentration + (rest[0] if rest else 0)
 
 
 def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder: Path) -> Traffic:
-    """Return the traffic of a table without contradictions.
+    """Return the traffic of a table without contradictions, before it is normalised.
 
-    ``subject``: the file, for messages; ``folder``: where a matrix that it names lies. Raises FileProblem: the traffic
-    does not fit the grid, or its matrix or task graph cannot be had.
+    ``subject``: the file, for messages; ``folder``: of the matrix that it names. Raises FileProblem: the traffic does
+    not fit the grid, or its matrix or task graph cannot be read.
     """
-    place = next(name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None)
+    kind = next(name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None)
     try:
         if table.flows is not None:
             traffic = _flows(table, topology)
@@ -607,14 +582,14 @@ def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder:
     except FileProblem:
         raise
     except RoutecastError as problem:
-        raise FileProblem(subject, [Problem(f"traffic.{place}", str(problem))]) from problem
+        raise FileProblem(subject, [Problem(f"traffic.{kind}", str(problem))]) from problem
     largest = float(traffic.demand.max())
     if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
         what = (
             f"the largest flow is {largest:g} link capacities, and {1.0 / _LARGEST:g} to {_LARGEST:g} make sense: "
             "are its units right?"
         )
-        raise FileProblem(subject, [Problem(f"traffic.{place}", what)])
+        raise FileProblem(subject, [Problem(f"traffic.{kind}", what)])
     return traffic
 
 
@@ -634,25 +609,23 @@ def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
 def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
     name = str(table.task_graph)
     graph = task_graph(folder / name if name.endswith(".toml") else name)
-    mapping = (
-        None if table.mapping is None else {task: node_at(topology, place) for task, place in table.mapping.items()}
-    )
+    mapping = table.mapping and {task: node_at(topology, position) for task, position in table.mapping.items()}
     rate_bytes = None if table.link_rate is None else table.link_rate / 8.0
     return mapped(graph, topology, mapping, link_rate_bytes_per_s=rate_bytes)
 
 
 def _pattern(table: TrafficTable, topology: Topology) -> Traffic:
     name = table.pattern or "uniform"
-    given: dict[str, object] = {
+    options: dict[str, object] = {
         key: value
         for key in ("share", "weights", "permutations", "seed", "to_itself")
         if (value := getattr(table, key)) is not None
     }
     if table.nodes is not None:
-        given["nodes"] = [node_at(topology, place) for place in table.nodes]
+        options["nodes"] = [node_at(topology, position) for position in table.nodes]
     if table.along is not None:
-        given["along"] = patterns.Along(table.along)
-    return patterns.PATTERNS[name](topology, **given)
+        options["along"] = patterns.Along(table.along)
+    return patterns.PATTERNS[name](topology, **options)
 
 
 COMMAND_LINE = "command line"
@@ -660,7 +633,7 @@ COMMAND_LINE = "command line"
 
 @value
 class NocChange:
-    """What a command line puts in the place of what the file says; None leaves that."""
+    """Options of a command line that replace parts of the file; None keeps the file's part."""
 
     load: str | None = field('Loads, as ``"0.5"`` or ``"0.2, 0.5"``', default=None)
     routings: str | None = field("Names of routings to compare, with commas between", default=None)
@@ -675,14 +648,14 @@ def read_noc(path: str | Path, *, change: NocChange | None = None, progress: Pro
     ----------
     path : str or Path
     change : NocChange, optional
-        In the place of parts of the file.
+        Replaces parts of the file.
     progress : callable, optional
-        Told how many routings are made, of how many, and which is next: on large grids they take their time.
+        Is called with the number of finished routings, of all, and the next one: on large grids they take a while.
 
     Raises
     ------
     FileProblem
-        The file or one that it names cannot be read, or says something wrong; all faults with their places.
+        The file or one that it names cannot be read or has faults; all of them with their keys.
     RoutecastError
         A value of the command line is wrong.
     """
@@ -699,7 +672,7 @@ def parse_noc(
     change: NocChange | None = None,
     progress: Progress | None = None,
 ) -> NocCase:
-    """Read a network on chip from the text of its file; ``folder`` is where the files that it names lie.
+    """Read a network on chip from the text of its file; ``folder`` is that of the files that it names.
 
     Raises FileProblem, RoutecastError: as :func:`read_noc`.
     """
@@ -711,19 +684,14 @@ def parse_noc(
 def noc_case(
     file: NocFile, *, subject: str = "network on chip", folder: Path | None = None, progress: Progress | None = None
 ) -> NocCase:
-    """Return what a checked file describes.
+    """Return what a file describes.
 
     Raises FileProblem: parts of it contradict one another, or a matrix cannot be read.
     """
     problems = contradictions(file)
     if problems:
         raise FileProblem(subject, problems)
-    topology = Topology(
-        kind=TopologyKind(file.topology.kind),
-        columns=file.topology.columns,
-        rows=file.topology.rows,
-        concentration=file.topology.concentration,
-    )
+    topology = topology_of(file.topology)
     raw = traffic_of(file.traffic, topology, subject=subject, folder=folder or Path())
     demand = raw.between_routers(topology)
     by_policy: dict[str, Routes] = {}
@@ -806,8 +774,7 @@ def _changed(file: NocFile, change: NocChange) -> NocFile:
     if change.routings is not None:
         routing = routing.model_copy(update={"policies": _names(change.routings, POLICIES)})
     if change.simulated is not None and simulation is not None:
-        names = _names(change.simulated, get_args(Simulated))
-        simulation = simulation.model_copy(update={"routing": names})
+        simulation = simulation.model_copy(update={"routing": _names(change.simulated, SIMULATED_POLICIES)})
     if change.seed is not None and not 0 <= change.seed < MOST_SEEDS:
         what = f"got {change.seed}: seeds are 0 to {MOST_SEEDS - 1}"
         raise FileProblem(COMMAND_LINE, [Problem("--seed", what)])

@@ -252,7 +252,7 @@ def shortest_hops(topology: Topology) -> Floats:
 def distances(topology: Topology, lengths: Floats, arcs: NDArray[np.bool_]) -> Floats:
     """Return the length of the shortest path from each router to each, shape (routers, routers); inf where none is.
 
-    ``lengths``: of the links, not negative; ``arcs``: shape (routers, links): whether traffic to a router may use it.
+    ``lengths``: of the links, not negative; ``arcs``: shape (routers, links): what traffic to a router may use.
     """
     grid = grid_of(topology)
     routers = topology.router_count

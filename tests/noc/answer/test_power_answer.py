@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from toy_scenario import closed_form
 
 from routecast.noc._views.tables import crossover_lines, power_table, watts_table
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import NO_DVFS, PowerAnswer, power_answer
 from routecast.noc.file import NocChange, parse_noc, read_noc
-from routecast.noc.planes._toy import closed_form
 from routecast.noc.power.router_table import router_table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -65,9 +65,9 @@ def test_random_prices_prove_bounds_too():
     clocks = np.array([0.9, 0.6])
     power = by_scipy.power_at(SQUARE, demand, clocks, paths=PathSet.ANY)
     for _ in range(50):
-        prices = stream.exponential(0.3, (2, grid_of(SQUARE).source.size))
-        bounds.prices.append(LinkPrices(costs=stream.uniform(0.1, 1.0, 2), prices=prices))
-    assert 0 < bounds.bounds(clocks**2).at(clocks[None])[0] <= power
+        drawn = stream.exponential(0.3, (2, grid_of(SQUARE).source.size))
+        prices.prices.append(LinkPrices(costs=stream.uniform(0.1, 1.0, 2), prices=drawn))
+    assert 0 < prices.bounds(clocks**2).at(clocks[None])[0] <= power
 
 
 def test_cells_halve_without_a_gap_and_symmetry_keeps_one_order_of_each_pair():

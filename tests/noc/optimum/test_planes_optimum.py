@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_scenario import balanced, closed_form, concentrated, one_plane, toy_demand
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
 from routecast.noc.optimum.program import PathSet
 from routecast.noc.optimum.single import Overload, optimum
-from routecast.noc.planes._toy import balanced, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from toy_scenario import balanced, closed_form, concentrated, one_plane, toy_demand
 
 from routecast.errors import RoutecastError
 from routecast.noc.planes._toy import balanced, by_mini, closed_form, concentrated, one_plane, toy_demand
@@ -161,7 +162,7 @@ def test_the_toy_scenario_gives_equations_7_4_to_7_6(low_flows: int, low_rate: f
     assert balanced(MESH_5, demand, scaling).power == pytest.approx(wanted.balanced)
     assert concentrated(MESH_5, demand, scaling).power == pytest.approx(wanted.concentrated)
     if low_rate <= 1 / alpha_max:
-        assert by_mini(MESH_5, demand, scaling).power == pytest.approx(wanted.concentrated)
+        assert mini(MESH_5, demand, (scaling, scaling)).power == pytest.approx(wanted.concentrated)
 
 
 def test_concentration_beats_even_split_balance_below_half_rate() -> None:

@@ -22,6 +22,7 @@ from routecast.noc.planes.candidates import (
 )
 from routecast.noc.planes.li2012 import balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
+from routecast.noc.planes.placement import FlowPlacement, Neighbourhood, PlanePower
 from routecast.noc.planes.search import Overloads, Relaxation, allocate, light_paths
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.router_table import RouterPoint, RouterTable
@@ -165,23 +166,23 @@ def test_single_moves_are_foreseen_as_they_turn_out() -> None:
     choice = np.array([random.integers(a, b) for a, b in zip(candidates.first, candidates.first[1:], strict=False)])
     scalings, widths = (Scaling(alpha_max=3), Scaling(alpha_max=2), Scaling(alpha_max=4)), (1.0, 2.0, 0.5)
     state = FlowPlacement(candidates, scalings, widths, choice)
-    around = Neighbourhood(candidates, widths)
+    moves = Neighbourhood(candidates, widths)
     target = np.array([0.2, 0.15, 0.3])
 
     def overload(of: FlowPlacement) -> float:
         relative = of.loads / of.capacity[:, None]
         return float(np.sum(np.maximum(relative - target[:, None], 0) ** 2))
 
-    power = around.power_after(state, around.used(choice))
-    change = Overloads(FlowPlacement(candidates, scalings, widths, choice), around, target).change()
+    power = moves.power_after(state, moves.used(choice))
+    change = Overloads(FlowPlacement(candidates, scalings, widths, choice), moves, target).change()
     before = overload(state)
-    for place, flow in enumerate(candidates.flow.tolist()):
+    for candidate, flow in enumerate(candidates.flow.tolist()):
         moved = choice.copy()
-        moved[flow] = place
+        moved[flow] = candidate
         fresh = FlowPlacement(candidates, scalings, widths, moved)
-        assert power[place] == pytest.approx(fresh.power(), rel=1e-9)
-        assert change[place] == pytest.approx(overload(fresh) - before, abs=1e-9)
-        state.move(flow, place)
+        assert power[candidate] == pytest.approx(fresh.power(), rel=1e-9)
+        assert change[candidate] == pytest.approx(overload(fresh) - before, abs=1e-9)
+        state.move(flow, candidate)
         assert state.power() == fresh.power()
         assert np.array_equal(state.loads, fresh.loads)
         state.move(flow, int(choice[flow]))
@@ -194,12 +195,12 @@ def test_overloads_are_after_many_moves_what_they_are_from_scratch() -> None:
     candidates = candidates_of(flows, [[minimal_paths(TORUS_3, *pair)] * 2 for pair in ends])
     widths, target = (1.0, 0.5), np.array([0.3, 0.2])
     state = FlowPlacement(candidates, TWO, widths, candidates.first[:-1])
-    around = Neighbourhood(candidates, widths)
-    overloads = Overloads(state, around, target)
+    moves = Neighbourhood(candidates, widths)
+    overloads = Overloads(state, moves, target)
     random = np.random.default_rng(3)
-    for place in random.integers(len(candidates.paths), size=300).tolist():
-        overloads.move(int(candidates.flow[place]), place)
-    fresh = Overloads(FlowPlacement(candidates, TWO, widths, state.choice), around, target)
+    for candidate in random.integers(len(candidates.paths), size=300).tolist():
+        overloads.move(int(candidates.flow[candidate]), candidate)
+    fresh = Overloads(FlowPlacement(candidates, TWO, widths, state.choice), moves, target)
     assert np.allclose(overloads.change(), fresh.change(), rtol=0, atol=1e-12)
 
 
@@ -213,7 +214,7 @@ def test_what_is_overloaded_counts_more_from_then_on() -> None:
     state = FlowPlacement(candidates, TWO, (1.0, 1.0), candidates.first[:-1])
     overloads = Overloads(state, Neighbourhood(candidates, (1.0, 1.0)), np.array([0.5, 0.7]))
     # Only the flow that stays, 0.3 over the first plane's target and 0.1 over the second's, is overloaded.
-    overloads.move(0, 1, dearer=3.0)
+    overloads.move(0, 1, price_factor=3.0)
     assert overloads.change() == pytest.approx([0.1**2, 0.0, 0.0, 0.1**2 - 3 * 0.3**2], abs=1e-12)
 
 
@@ -357,6 +358,23 @@ def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:
     assert all(plane.demand.any() for plane in high.planes)
 
 
+def plane_watts(table: RouterTable, topology: Topology) -> PlanePower:
+    """Return the watts of a plane's routers as an objective (eq. 7.14): power is linear in the sum of their loads."""
+
+    def power(
+        _: int, weight: NDArray[np.float64], entering: NDArray[np.float64], bottleneck: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        levels, which = np.unique(bottleneck, return_inverse=True)
+        hertz = np.array([table.clock_hz(float(level)) for level in levels])
+        idle = np.array([table.idle_w(float(clock_hz)) for clock_hz in hertz])
+        full = np.array([table.full_w(float(clock_hz)) for clock_hz in hertz])
+        loads = (weight + entering) / table.ports * (table.fastest_hz / hertz)[which]
+        awake = topology.router_count * idle[which] + loads * (full - idle)[which]
+        return np.where(entering > 1e-12, awake, 0.0)
+
+    return power
+
+
 @pytest.mark.slow
 def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> None:
     # Made up: idle power that grows with the square of the clock, switching with its cube.
@@ -367,7 +385,7 @@ def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> 
     table = RouterTable(name="made up", points=points)
     full = few_flows(MESH_3, 3, 30)
     scaling = (Scaling(alpha_max=2.5),) * 2
-    objective = power_on_tables((table, table), MESH_3)
+    objective = plane_watts(table, MESH_3)
     awake = []
     for load in (0.1, 1.0):
         ours = allocate(MESH_3, full * load, scaling, power=objective, steps=500)

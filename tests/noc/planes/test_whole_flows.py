@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_scenario import closed_form, toy_demand
 
 from routecast.noc.planes._toy import closed_form, toy_demand
 from routecast.noc.planes.search import allocate

@@ -109,7 +109,7 @@ class LinkPrices:
     Let ``cost(b, c)`` be the least sum over planes of c[p] * hop flow[p] over all flows whose links carry at most
     width[p] * b[p]. Prices >= 0 prove, by linear programming duality::
 
-        cost(b, c) >= sum over flows of demand * (least over planes of the shortest path with lengths c[p] + price)
+        cost(b, c) >= sum over flows of demand * (least over planes of the shortest path, links of length c[p] + price)
                       - sum over planes of b[p] * width[p] * (sum of the plane's prices)
 
     however the solver found them, since a flow stays on one plane: at given costs c the bound is linear in b.
@@ -227,7 +227,7 @@ class ConeBounds:
     def __init__(self, prices: PriceBounds, slowest: Floats, symmetry: Symmetry) -> None:
         self._prices = prices
         planes = slowest.size
-        # A cone for each order of the planes' costs; a little wider where nothing scales, so that it is not empty.
+        # A cone for each order of the planes' costs; a little wider where nothing scales, so that it has an inside.
         least = min(float(slowest.min()) ** 2, 0.5)
         self._cones: list[Floats] = []
         for order in permutations(range(planes)):
@@ -579,7 +579,7 @@ class _PlaneSearch:
         total = np.sum(entering, axis=0)
         flows = []
         for plane, demand in enumerate(entering):
-            # The solver lets the demand enter up to its tolerance, a smaller demand not at all: each plane gets a part.
+            # The demand enters up to the solver's tolerance, a smaller one not at all: each plane gets its part of it.
             equal = np.full(total.shape, 1.0 / len(entering))
             part = np.divide(demand, total, out=equal, where=total > 0.0)
             distance = distances(self._topology, lengths[plane], self._current)

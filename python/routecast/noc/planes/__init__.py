@@ -1,4 +1,4 @@
-"""Which flow goes over which plane: Li's three allocations and our own."""
+"""Allocations of flows to planes: Li's three and our own."""
 
 from routecast.noc.planes.model import Allocation, Plane
 

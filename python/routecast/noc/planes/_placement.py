@@ -1,4 +1,4 @@
-"""The state that allocations work on: every flow at one place, with all link loads kept up to date."""
+"""The state of an allocation: every flow on one of its candidates, with all link loads up to date."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from routecast.noc.planes.candidates import UNIT, Candidates
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
+from routecast.noc.topology import Floats, Ints
 
-Floats = NDArray[np.float64]
+__all__ = ["FlowPlacement", "Neighbourhood", "PlanePower", "checked_widths", "plane_power"]
+
 PlanePower = Callable[[int, Floats, Floats, Floats], Floats]
-"""Power of a plane: its number, its rate times hops, the rate that enters it, its relative bottleneck load.
+"""Power of a plane from its number, its rate times hops, its entering rate and its relative bottleneck load.
 
-The last three are arrays of one shape, and so is the answer. Routers receive what enters and what comes over links:
-rate times hops and entering rate together.
+The last three and the result are arrays of one shape. Routers receive the sum of rate times hops and entering rate.
 """
 
-# Power of an overload, per capacity above 1: more than any mesh burns, so that no search trades capacity for power.
+# Power of an overload, per capacity above 1: more than any mesh draws, so that no search trades capacity for power.
 _OVERLOAD = 1e9
 
 
-def plane_power(
-    weight: NDArray[np.float64] | float, bottleneck: NDArray[np.float64] | float, slowest: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
+def plane_power(weight: Floats | float, bottleneck: Floats | float, slowest: Floats | float) -> Floats:
     """Return the power of planes of ``weight`` (rate times hops) and relative bottleneck load (eq. 7.3).
 
-    Over capacity, where no clock helps, a steep penalty takes its place, so that a search leaves there.
+    A steep penalty is added over capacity, where no clock helps, so that a search turns back.
     """
     relative = np.asarray(bottleneck)
     return np.asarray(weight * np.clip(relative, slowest, 1.0) ** 2 + _penalty(relative), dtype=np.float64)
 
 
-def _penalty(relative: NDArray[np.float64]) -> NDArray[np.float64]:
+def _penalty(relative: Floats) -> Floats:
     return _OVERLOAD * np.maximum(relative - 1.0 - 1e-9, 0.0)
 
 
 def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) -> tuple[float, ...]:
-    """Return the width of each plane, 1 where none is said.
+    """Return the width of each plane, 1 by default.
 
     Raises RoutecastError: less than two planes, not one width for each, or a width that is not positive.
     """
@@ -57,12 +56,12 @@ def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) 
 
 
 class FlowPlacement:
-    """Every flow at one of its places; moves cost O(path length), a bottleneck O(links).
+    """Every flow on one of its candidates; a move costs O(path length), a bottleneck O(links).
 
-    ``scalings``: one for each plane; ``widths``: capacity of each plane's links relative to the first one's;
-    ``choice``: the place of each flow; ``power``: what a plane burns, in any unit; eq. 7.3 unless said. ``loads``: in
-    parts of a capacity of the first plane (:data:`~routecast.noc.planes.candidates.UNIT`); ``weight``: rate times hops
-    of each plane, Li's W, in the same parts; ``entering``: rate of each plane's flows, in the same parts.
+    ``scalings``: of each plane; ``widths``: capacity of each plane's links relative to the first plane's; ``choice``:
+    the candidate of each flow; ``power``: of a plane in any unit, eq. 7.3 by default. ``loads``: of the links in parts
+    of a capacity of the first plane (:data:`~routecast.noc.planes.candidates.UNIT`); ``weight`` and ``entering``: rate
+    times hops (Li's W) and rate of each plane's flows, in the same parts.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class FlowPlacement:
         candidates: Candidates,
         scalings: Sequence[Scaling],
         widths: Sequence[float],
-        choice: NDArray[np.int64],
+        choice: Ints,
         power: PlanePower | None = None,
     ) -> None:
         self.candidates = candidates
@@ -87,52 +86,44 @@ class FlowPlacement:
         self.entering = np.zeros(len(self.widths), dtype=np.int64)
         np.add.at(self.entering, candidates.plane[choice], rate)
 
-    def plane_of(self, flow: int) -> int:
-        """Return the plane that a flow is on."""
-        return int(self.candidates.plane[self.choice[flow]])
-
     def on_plane(self, plane: int) -> NDArray[np.bool_]:
         """Return which flows are on a plane, shape (flows,)."""
         return np.equal(self.candidates.plane[self.choice], plane)
 
-    def move(self, flow: int, place: int) -> None:
-        """Put a flow at another of its places."""
-        old, rate = self.choice[flow], self.candidates.flows.rate[flow]
-        for where, change in ((old, -rate), (place, rate)):
-            path = self.candidates.paths[where]
-            plane = self.candidates.plane[where]
+    def move(self, flow: int, candidate: int) -> None:
+        """Move a flow to another of its candidates."""
+        rate = self.candidates.flows.rate[flow]
+        for changed, change in ((self.choice[flow], -rate), (candidate, rate)):
+            path = self.candidates.paths[changed]
+            plane = self.candidates.plane[changed]
             self.loads[plane, path] += change
             self.weight[plane] += change * len(path)
             self.entering[plane] += change
-        self.choice[flow] = place
+        self.choice[flow] = candidate
 
-    def bottleneck(self, plane: int) -> float:
-        """Return the largest load of a plane's links relative to their capacity: Li's BL."""
-        return float(self.loads[plane].max(initial=0) / self.capacity[plane])
-
-    def bottleneck_with(self, flow: int, place: int) -> float:
-        """Return the bottleneck of the place's plane if the flow, which is elsewhere, came there too."""
-        plane = self.candidates.plane[place]
-        path = list(self.candidates.paths[place])
-        met = self.loads[plane, path].max(initial=0) + self.candidates.flows.rate[flow]
-        return float(max(met, self.loads[plane].max(initial=0)) / self.capacity[plane])
+    def bottleneck_with(self, flow: int, candidate: int) -> float:
+        """Return the bottleneck load of the candidate's plane if the flow moved there from another plane."""
+        plane = self.candidates.plane[candidate]
+        path = list(self.candidates.paths[candidate])
+        on_path = self.loads[plane, path].max(initial=0) + self.candidates.flows.rate[flow]
+        return float(max(on_path, self.loads[plane].max(initial=0)) / self.capacity[plane])
 
     def bottleneck_without(self, flow: int) -> float:
-        """Return the bottleneck of a flow's plane if the flow left it."""
-        place = self.choice[flow]
-        plane = self.candidates.plane[place]
-        left = self.loads[plane] - self.candidates.crosses[place] * self.candidates.flows.rate[flow]
+        """Return the bottleneck load of a flow's plane if the flow left it."""
+        candidate = self.choice[flow]
+        plane = self.candidates.plane[candidate]
+        left = self.loads[plane] - self.candidates.crosses[candidate] * self.candidates.flows.rate[flow]
         return float(left.max(initial=0) / self.capacity[plane])
 
     def power_of(self, plane: int, weight: Floats, entering: Floats, bottleneck: Floats) -> Floats:
-        """Return the power of a plane if it had these weights, entering rates and bottlenecks, elementwise."""
+        """Return the power of a plane at these weights, entering rates and bottleneck loads, elementwise."""
         if self._power is None:
             return plane_power(weight, bottleneck, self.slowest[plane])
         return self._power(plane, weight, entering, np.minimum(bottleneck, 1.0)) + _penalty(bottleneck)
 
-    def bottlenecks(self) -> NDArray[np.float64]:
-        """Return the largest relative load of each plane, shape (planes,)."""
-        relative: NDArray[np.float64] = self.loads.max(axis=1, initial=0) / self.capacity
+    def bottlenecks(self) -> Floats:
+        """Return the largest relative link load of each plane, Li's BL, shape (planes,)."""
+        relative: Floats = self.loads.max(axis=1, initial=0) / self.capacity
         return relative
 
     @property
@@ -145,21 +136,19 @@ class FlowPlacement:
         weight, entering, bottleneck = self.weight / UNIT, self.entering / UNIT, self.bottlenecks()
         if self._power is None:
             return float(plane_power(weight, bottleneck, self.slowest).sum())
-        alone = [slice(plane, plane + 1) for plane in range(len(self.widths))]
-        return float(
-            sum(self.power_of(plane, weight[at], entering[at], bottleneck[at])[0] for plane, at in enumerate(alone))
-        )
+        columns = zip(weight[:, None], entering[:, None], bottleneck[:, None], strict=True)
+        return float(sum(self.power_of(plane, *column)[0] for plane, column in enumerate(columns)))
 
     def allocation(self, policy: str, routings: Sequence[str]) -> Allocation:
         """Return the state as an allocation; ``routings`` names the routing of each plane."""
         flows = self.candidates.flows
         demand = [np.zeros_like(flows.demand) for _ in self.widths]
         paths: list[list[Path]] = [[] for _ in self.widths]
-        for source, target, place in zip(
+        for source, target, candidate in zip(
             flows.source.tolist(), flows.target.tolist(), self.choice.tolist(), strict=True
         ):
-            plane = int(self.candidates.plane[place])
-            links = self.candidates.paths[place]
+            plane = int(self.candidates.plane[candidate])
+            links = self.candidates.paths[candidate]
             demand[plane][source, target] = flows.demand[source, target]
             paths[plane].append(Path(source=source, target=target, links=links, layers=(0,) * len(links), share=1.0))
         return Allocation(
@@ -177,14 +166,15 @@ class FlowPlacement:
 
 
 class Neighbourhood:
-    """The places of all flows laid out link by link.
+    """All single moves of a placement at once: the C candidates laid out link by link.
 
-    Every single move of a placement at once, and what it does to the power.
+    A cell is a link of a plane, an entry a link of a candidate. Array operations over all T entries take a few
+    microseconds per thousand. ``widths``: of each plane's links.
 
-    A move takes one flow to another of its places. All C places are looked at in O(P) array operations, where P is the
-    sum of their path lengths (a few microseconds per thousand), instead of one by one.
-
-    ``widths``: of each plane's links.
+    ``start``: shape (C,): first entry of each candidate; ``candidate``, ``cell``, ``step``: shape (T,): candidate,
+    cell and relative rate of each entry; ``flow_cells``: shape (T,): index of flow and cell in :meth:`used`, flattened;
+    ``entries_of_cell``: the entries of each cell; ``rate``, ``weight`` and ``relative``: shape (C,): rate of the flow,
+    rate times hops, and rate relative to the plane's width.
     """
 
     def __init__(self, candidates: Candidates, widths: tuple[float, ...]) -> None:
@@ -195,41 +185,38 @@ class Neighbourhood:
         self.rate = candidates.flows.rate[candidates.flow] / UNIT
         self.weight = self.rate * hops
         self.relative = self.rate / width
-        # One entry per link of each place, place by place; `cell` is the link on the place's plane.
         self.start = np.concatenate([[0], np.cumsum(hops)[:-1]])
-        self.of = np.repeat(np.arange(len(hops)), hops)
+        self.candidate = np.repeat(np.arange(len(hops)), hops)
         link = np.concatenate([np.array(path, dtype=np.int64) for path in candidates.paths])
-        self.cell = candidates.plane[self.of] * links + link
-        self.step = self.relative[self.of]
-        self.flow_cells = candidates.flow[self.of] * (len(widths) * links) + self.cell
+        self.cell = candidates.plane[self.candidate] * links + link
+        self.step = self.relative[self.candidate]
+        self.flow_cells = candidates.flow[self.candidate] * (len(widths) * links) + self.cell
         self.cells = len(widths) * links
         self.links = links
         self._end = self.start + hops
         by_cell = np.argsort(self.cell, kind="stable")
-        # The entries of each cell.
-        self.at_cell = np.split(by_cell, np.searchsorted(self.cell[by_cell], np.arange(1, self.cells)))
+        self.entries_of_cell = np.split(by_cell, np.searchsorted(self.cell[by_cell], np.arange(1, self.cells)))
 
-    def cells_of(self, place: int) -> NDArray[np.int64]:
-        """Return the cells that a place crosses, in the order of its path."""
-        cells: NDArray[np.int64] = self.cell[self.start[place] : self._end[place]]
+    def cells_of(self, candidate: int) -> Ints:
+        """Return the cells that a candidate crosses, in the order of its path."""
+        cells: Ints = self.cell[self.start[candidate] : self._end[candidate]]
         return cells
 
-    def row(self, place: int) -> NDArray[np.bool_]:
-        """Return the cells that a place crosses, shape (cells,)."""
+    def row(self, candidate: int) -> NDArray[np.bool_]:
+        """Return whether a candidate crosses each cell, shape (cells,)."""
         row = np.zeros(self.cells, dtype=np.bool_)
-        first = self.candidates.plane[place] * self.links
-        row[first : first + self.links] = self.candidates.crosses[place] > 0
+        row[self.cells_of(candidate)] = True
         return row
 
-    def used(self, choice: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the cells that each flow crosses, shape (flows, cells)."""
+    def used(self, choice: Ints) -> NDArray[np.bool_]:
+        """Return whether each flow crosses each cell, shape (flows, cells)."""
         candidates = self.candidates
         used = np.zeros((len(choice), self.cells // self.links, self.links), dtype=np.bool_)
         used[np.arange(len(choice)), candidates.plane[choice]] = candidates.crosses[choice] > 0
         return used.reshape(len(choice), self.cells)
 
-    def power_after(self, state: FlowPlacement, used: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the power after the move to each place, shape (C,); O(C planes + flows cells)."""
+    def power_after(self, state: FlowPlacement, used: NDArray[np.bool_]) -> Floats:
+        """Return the power after the move to each candidate, shape (C,); O(C planes + flows cells)."""
         candidates, planes = self.candidates, len(state.widths)
         loads = state.loads / state.capacity[:, None]
         bottleneck = loads.max(axis=1)
@@ -242,22 +229,21 @@ class Neighbourhood:
         without = bottleneck[own_plane]
         without[through] = (loads[own_plane[through]] - leaving).max(axis=1)
         left = without[candidates.flow]
-        flat = loads.reshape(-1)[self.cell]
-        both = used.reshape(-1)[self.flow_cells]
-        met = np.maximum.reduceat(flat + np.where(both, 0.0, self.step), self.start)
-        same = candidates.plane == own_plane[candidates.flow]
+        added = np.where(used.reshape(-1)[self.flow_cells], 0.0, self.step)
+        on_path = np.maximum.reduceat(loads.reshape(-1)[self.cell] + added, self.start)
+        is_same_plane = candidates.plane == own_plane[candidates.flow]
         weight, entering = state.weight / UNIT, state.entering / UNIT
         own_weight = self.weight[state.choice][candidates.flow]
         total = np.zeros(len(candidates.paths))
         for plane in range(planes):
-            here = candidates.plane == plane
-            from_here = own_plane[candidates.flow] == plane
-            moved = weight[plane] + here * self.weight - from_here * own_weight
-            rate = entering[plane] + here * self.rate - from_here * self.rate
+            comes = candidates.plane == plane
+            leaves = own_plane[candidates.flow] == plane
+            new_weight = weight[plane] + comes * self.weight - leaves * own_weight
+            rate = entering[plane] + comes * self.rate - leaves * self.rate
             worst = np.where(
-                here,
-                np.maximum(met, np.where(same, left, bottleneck[plane])),
-                np.where(from_here, left, bottleneck[plane]),
+                comes,
+                np.maximum(on_path, np.where(is_same_plane, left, bottleneck[plane])),
+                np.where(leaves, left, bottleneck[plane]),
             )
-            total += state.power_of(plane, moved, rate, worst)
+            total += state.power_of(plane, new_weight, rate, worst)
         return total

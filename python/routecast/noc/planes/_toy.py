@@ -1,7 +1,7 @@
 """The toy scenario of sec. 7.3.1: one flow at full rate and k at a low one, none sharing a link, on two planes.
 
-It shows why concentration can beat balance. One full link keeps its plane at full voltage, whoever else is there; so
-let the low-rate flows slow down together on the other plane.
+It shows why concentration can beat balance: a full link keeps its whole plane at full voltage, so the low-rate flows
+slow down together on the other plane.
 
     power in units of P_0        one plane      balanced (split)    concentrated
     k low flows of rate rho      1 + k rho      (1 + k rho) / 4     1 + k max(rho^3, rho / alpha_max^2)
@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.errors import RoutecastError
-from routecast.noc.planes.li2012 import mini
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
@@ -22,19 +20,9 @@ from routecast.quantity.schema import value
 
 
 def toy_demand(topology: Topology, *, low_flows: int, low_rate: float) -> NDArray[np.float64]:
-    """Return the demand between routers: 1 over the first link, ``low_rate`` over the next ones.
-
-    Raises RoutecastError: more flows than links, or a rate outside 0..1.
-    """
-    every = links(topology)
-    if not 0 <= low_flows < len(every):
-        msg = f"{low_flows} low-rate flows and one at full rate on {len(every)} links: take 0 to {len(every) - 1}"
-        raise RoutecastError(msg)
-    if not 0 < low_rate <= 1:
-        msg = f"low rate {low_rate:g}: it is a part of the link's capacity, above 0 and at most 1"
-        raise RoutecastError(msg)
+    """Return the demand between routers: 1 over the first link, ``low_rate`` over the next ones."""
     demand = np.zeros((topology.router_count, topology.router_count))
-    for number, link in enumerate(every[: low_flows + 1]):
+    for number, link in enumerate(links(topology)[: low_flows + 1]):
         demand[link.source, link.target] = low_rate if number else 1.0
     return demand
 
@@ -58,11 +46,6 @@ def concentrated(topology: Topology, demand: NDArray[np.float64], scaling: Scali
             Plane(demand=part, routes=_neighbours(topology, part), scaling=scaling) for part in (full, demand - full)
         ),
     )
-
-
-def by_mini(topology: Topology, demand: NDArray[np.float64], scaling: Scaling) -> Allocation:
-    """Return what 2P-MINI makes of the scenario; eq. 7.6 where the low rate is at most 1/alpha_max."""
-    return mini(topology, demand, (scaling, scaling))
 
 
 @value

@@ -1,4 +1,4 @@
-"""Where a flow may go: a plane and a path on it."""
+"""The flows of a demand, and their candidates: a plane and a path on it for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.noc.routing.model import Routes
-from routecast.noc.topology import Direction, Topology, link_numbers, links
+from routecast.noc.topology import Direction, Topology, grid_of, link_numbers, links, shortest_hops
 
 __all__ = [
     "UNIT",
@@ -28,17 +28,16 @@ __all__ = [
 ]
 
 
-# A load of one capacity. Sums of rates in these units are exact, so that equal loads compare equal whatever the order
-# of the moves that led to them; the rounding of a rate is below 1e-12 capacities.
+# Parts of a capacity. Sums of rates in parts are exact, so that equal loads compare equal whatever the order of moves;
+# the rounding of a rate is below 1e-12 capacities.
 UNIT = 1 << 40
-
 # Sums of rates must stay below 2^63 parts.
 _LARGEST = 1e5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flows:
-    """What goes between two different routers, one flow for each pair with a demand, row by row of the matrix.
+    """The flows between different routers, one for each pair with a demand, row by row of the matrix.
 
     ``topology``: the grid of every plane; ``demand``: shape (routers, routers), in capacities; the diagonal is zero;
     ``source`` and ``target``: shape (flows,): routers; ``rate``: shape (flows,): in :data:`UNIT` parts of a capacity.
@@ -95,11 +94,11 @@ Links = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """All places of all flows, a flow's places side by side, plane by plane.
+    """All candidates of all flows, flow by flow and then plane by plane.
 
-    ``flows``: the flows, F of them; ``plane_count``: number of planes; ``paths``: c of them: the links of each place in
-    order; ``flow`` and ``plane``: shape (C,): whose place, and on which plane; ``crosses``: shape (C, links): 1 where
-    the path uses the link; ``first``: shape (F + 1,): the places of flow f are ``first[f]`` to ``first[f + 1] - 1``.
+    ``flows``: F flows; ``plane_count``: number of planes; ``paths``: the links of each of the C candidates in order;
+    ``flow`` and ``plane``: shape (C,): of each candidate; ``crosses``: shape (C, links): 1 where the path uses the
+    link; ``first``: shape (F + 1,): flow f has the candidates ``first[f]`` to ``first[f + 1] - 1``.
     """
 
     flows: Flows
@@ -112,18 +111,18 @@ class Candidates:
 
     @property
     def hops(self) -> NDArray[np.int64]:
-        """Shape (C,): links of each path."""
+        """Number of links of each path, shape (C,)."""
         hops: NDArray[np.int64] = np.sum(self.crosses, axis=1, dtype=np.int64)
         return hops
 
-    def place(self, flow: int, plane: int) -> int:
-        """Return the first place of a flow on a plane."""
+    def first_on(self, flow: int, plane: int) -> int:
+        """Return the first candidate of a flow on a plane."""
         start, stop = self.first[flow], self.first[flow + 1]
         return int(start + np.searchsorted(self.plane[start:stop], plane))
 
 
 def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) -> Candidates:
-    """Return the places that ``offered[f][p]``, the paths of flow f on plane p, stand for.
+    """Return the candidates of ``offered[f][p]``, the paths of flow f on plane p.
 
     Raises RoutecastError: a flow has no path on any plane.
     """
@@ -131,12 +130,11 @@ def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) ->
     flow: list[int] = []
     plane: list[int] = []
     first = [0]
-    for number, on_planes in enumerate(offered):
-        for on, some in enumerate(on_planes):
-            for path in some:
-                paths.append(tuple(path))
-                flow.append(number)
-                plane.append(on)
+    for number, by_plane in enumerate(offered):
+        for plane_number, plane_paths in enumerate(by_plane):
+            paths += map(tuple, plane_paths)
+            flow += [number] * len(plane_paths)
+            plane += [plane_number] * len(plane_paths)
         if len(paths) == first[-1]:
             source = flows.topology.router_name(int(flows.source[number]))
             target = flows.topology.router_name(int(flows.target[number]))
@@ -144,8 +142,8 @@ def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) ->
             raise RoutecastError(msg)
         first.append(len(paths))
     crosses = np.zeros((len(paths), len(links(flows.topology))), dtype=np.int8)
-    for place, path in enumerate(paths):
-        crosses[place, list(path)] = 1
+    for candidate, path in enumerate(paths):
+        crosses[candidate, list(path)] = 1
     return Candidates(
         flows=flows,
         plane_count=len(offered[0]) if offered else 0,
@@ -158,7 +156,7 @@ def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) ->
 
 
 def routed(flows: Flows, routes: Sequence[Routes]) -> Candidates:
-    """Return one place per flow and plane: the path that the plane's routing gives it.
+    """Return a candidate for each flow and plane: the path that the plane's routing gives the flow.
 
     Raises RoutecastError: a routing splits a flow, or has no path for one.
     """
@@ -193,16 +191,14 @@ def dimension_order(topology: Topology, source: int, target: int, *, horizontal_
     On a torus with two shortest ways round a ring it is the one to the east or south.
     """
     along_x, along_y = topology.offsets(source, target)
-    ways = [(along_x[0], Direction.EAST, Direction.WEST), (along_y[0], Direction.SOUTH, Direction.NORTH)]
-    numbers = link_numbers(topology)
-    every = links(topology)
+    legs = [(along_x[0], Direction.EAST, Direction.WEST), (along_y[0], Direction.SOUTH, Direction.NORTH)]
+    numbers, all_links = link_numbers(topology), links(topology)
     path: list[int] = []
     router = source
-    for way, forward, backward in ways if horizontal_first else reversed(ways):
-        for _ in range(abs(way)):
-            number = numbers[router, forward if way > 0 else backward]
-            path.append(number)
-            router = every[number].target
+    for offset, forward, backward in legs if horizontal_first else reversed(legs):
+        for _ in range(abs(offset)):
+            path.append(numbers[router, forward if offset > 0 else backward])
+            router = all_links[path[-1]].target
     return tuple(path)
 
 
@@ -211,8 +207,7 @@ def minimal_paths(topology: Topology, source: int, target: int, *, most: int | N
 
     Their number is the binomial of the distances along x and y (70 across an 8-link diagonal).
     """
-    numbers = link_numbers(topology)
-    every = links(topology)
+    numbers, all_links = link_numbers(topology), links(topology)
     paths: list[Links] = []
     open_paths: list[tuple[int, Links]] = [(source, ())]
     while open_paths and (most is None or len(paths) < most):
@@ -222,7 +217,7 @@ def minimal_paths(topology: Topology, source: int, target: int, *, most: int | N
             continue
         for direction in reversed(topology.productive(router, target)):
             number = numbers[router, direction]
-            open_paths.append((every[number].target, (*path, number)))
+            open_paths.append((all_links[number].target, (*path, number)))
     return paths
 
 
@@ -245,7 +240,7 @@ class Freedom(StrEnum):
     """The plane, and any path."""
 
     def routing(self, plane: int) -> str:
-        """Return what the routing of a plane is called."""
+        """Return the name of a plane's routing."""
         return {
             Freedom.PLANE: "xy",
             Freedom.PLANE_ORDER: "yx" if plane % 2 else "xy",
@@ -271,11 +266,8 @@ def fixed_paths(
 
 def usable_links(topology: Topology, freedom: Freedom) -> NDArray[np.bool_]:
     """Return which links traffic to a router may use, shape (routers, links): all, or those of shortest paths."""
-    every = links(topology)
-    routers = topology.router_count
+    grid = grid_of(topology)
     if freedom is Freedom.ANY:
-        return np.ones((routers, len(every)), dtype=np.bool_)
-    distance = np.array([[topology.distance(router, target) for target in range(routers)] for router in range(routers)])
-    source = np.array([link.source for link in every])
-    target = np.array([link.target for link in every])
-    return np.asarray((distance[target] == distance[source] - 1).T, dtype=np.bool_)
+        return np.ones((topology.router_count, len(grid.source)), dtype=np.bool_)
+    hops = shortest_hops(topology)
+    return np.asarray((hops[grid.target] < hops[grid.source]).T, dtype=np.bool_)

@@ -1,18 +1,18 @@
 """Li's allocations of whole flows to planes: 2P-BALANCE, 2P-MINI and 2P-4PHASE (sec. 7.3.2, Algorithms 1-3).
 
 All flows start on plane 1, the master; each algorithm moves some of them to the others, the slaves. BL is the
-bottleneck load of a plane, BF the flows that contribute to its bottleneck links. What Li (2012) leaves open, and the
-reading taken here (:class:`Interpretation` has the others):
+bottleneck load of a plane, BF the flows that contribute to its bottleneck links. Where Li (2012) leaves details open,
+this module reads them so (:class:`Interpretation` has the alternatives):
 
 * Ties of ``arg max lambda``: the first flow by source, then by target. That matters: all flows to a hot spot have one
   rate, and at load 1 on 5 x 5 the order among them moves 2P-MINI's gain from 4.2 (shortest first) to 4.9 (longest).
 * BF where several links have the largest load: the flows through any of them.
 * W: "W_1 = W_1 - lambda_max" of Algorithm 3 against "W_i = sum of lambda h" in the text: rate times hops, as the
   power of eq. 7.3 needs it.
-* S_1 after a successful move (line 14): all of BF again, with those tried before in vain. Flows only leave the
-  master, so that ends.
+* S_1 after a successful move (line 14): all of BF again, with the flows tried before in vain. Flows only leave the
+  master, so the loop ends.
 * M is never defined: the flows on the master outside BF when the second loop begins, as phase P4 says.
-* Equal is what differs by rounding alone, so that a demand at another scale is allocated alike.
+* Values that differ by rounding alone are equal, so that a demand at another scale is allocated alike.
 * alpha = mu / BL is kept within [1, alpha_max].
 * "After running our 4PHASE algorithm, there is not possible to move a single traffic flow to decrease the whole chip
   power" does not hold of the printed loops, which run once; :attr:`Interpretation.repeated` runs them until nothing
@@ -43,7 +43,7 @@ from routecast.noc.planes.candidates import Candidates, candidates_of, dimension
 from routecast.noc.planes.model import Allocation
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
-from routecast.noc.topology import Topology
+from routecast.noc.topology import Floats, Ints, Topology
 from routecast.quantity.schema import field, value
 
 __all__ = ["AS_PRINTED", "Interpretation", "Tie", "balance", "four_phase", "mini"]
@@ -81,7 +81,7 @@ AS_PRINTED = Interpretation()
 
 def balance(
     topology: Topology,
-    demand: NDArray[np.float64],
+    demand: Floats,
     scalings: Sequence[Scaling],
     *,
     routes: Sequence[Routes] | None = None,
@@ -102,7 +102,8 @@ def balance(
         One unsplit routing for each plane; XY where absent.
     widths : sequence of float, optional
         Capacity of each plane's links relative to the first one's.
-    reading : Reading
+    reading : Interpretation
+        How to read the algorithm where its text is open.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def balance(
 
 def mini(
     topology: Topology,
-    demand: NDArray[np.float64],
+    demand: Floats,
     scalings: Sequence[Scaling],
     *,
     routes: Sequence[Routes] | None = None,
@@ -134,7 +135,7 @@ def mini(
 
 def four_phase(
     topology: Topology,
-    demand: NDArray[np.float64],
+    demand: Floats,
     scalings: Sequence[Scaling],
     *,
     routes: Sequence[Routes] | None = None,
@@ -153,16 +154,16 @@ def four_phase(
 
 def _all_on_master(
     topology: Topology,
-    demand: NDArray[np.float64],
+    demand: Floats,
     scalings: Sequence[Scaling],
     routes: Sequence[Routes] | None,
     widths: Sequence[float] | None,
 ) -> tuple[FlowPlacement, tuple[str, ...]]:
     width = checked_widths(scalings, widths)
-    as_given = flows_of(topology, demand)
-    # A power of two, so that scaling itself rounds nothing.
-    scale = 2.0 ** math.floor(math.log2(_SUM / as_given.demand.sum())) if as_given.demand.any() else 1.0
-    flows = replace(flows_of(topology, as_given.demand * scale), demand=as_given.demand)
+    unscaled = flows_of(topology, demand)
+    # A power of two, so that scaling rounds nothing.
+    scale = 2.0 ** math.floor(math.log2(_SUM / unscaled.demand.sum())) if unscaled.demand.any() else 1.0
+    flows = replace(flows_of(topology, unscaled.demand * scale), demand=unscaled.demand)
     if routes is None:
         ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
         candidates = candidates_of(flows, [[[dimension_order(topology, *pair)]] * len(width) for pair in ends])
@@ -175,7 +176,7 @@ def _all_on_master(
     return state, names
 
 
-def _order(candidates: Candidates, tie: Tie) -> NDArray[np.int64]:
+def _order(candidates: Candidates, tie: Tie) -> Ints:
     """Return the flows from the largest to the smallest."""
     number = np.arange(len(candidates.flows))
     rate = _levels(candidates.flows.rate)
@@ -184,8 +185,8 @@ def _order(candidates: Candidates, tie: Tie) -> NDArray[np.int64]:
     return np.lexsort((number, keys[tie], -rate))
 
 
-def _levels(rates: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for every rate how many different ones are below it, up to rounding."""
+def _levels(rates: Ints) -> Ints:
+    """Return the number of different rates below each rate, up to rounding."""
     order = np.argsort(rates, kind="stable")
     rising = rates[order].astype(np.float64)
     levels = np.zeros(len(rates), dtype=np.int64)
@@ -196,19 +197,19 @@ def _levels(rates: NDArray[np.int64]) -> NDArray[np.int64]:
 def _bottleneck_flows(state: FlowPlacement, reading: Interpretation) -> NDArray[np.bool_]:
     """Return BF of the master, shape (flows,)."""
     loads = state.loads[0]
-    at_most = loads >= loads.max(initial=0) * (1.0 - _ROUNDING)
-    crosses = state.candidates.crosses[np.ix_(state.choice, np.flatnonzero(at_most))] > 0
+    is_bottleneck = loads >= loads.max(initial=0) * (1.0 - _ROUNDING)
+    crosses = state.candidates.crosses[np.ix_(state.choice, np.flatnonzero(is_bottleneck))] > 0
     through = np.all(crosses, axis=1) if reading.through_all else np.any(crosses, axis=1)
     return np.asarray(through & state.on_plane(0), dtype=np.bool_)
 
 
-def _first(order: NDArray[np.int64], among: NDArray[np.bool_]) -> int | None:
-    there = among[order]
-    return int(order[np.argmax(there)]) if np.any(there) else None
+def _first(order: Ints, is_included: NDArray[np.bool_]) -> int | None:
+    included = order[is_included[order]]
+    return int(included[0]) if len(included) else None
 
 
 def _slaves(state: FlowPlacement, flow: int) -> range:
-    """Return the places of a flow on the slaves."""
+    """Return the candidates of a flow on the slaves."""
     return range(int(state.candidates.first[flow]) + 1, int(state.candidates.first[flow + 1]))
 
 
@@ -226,20 +227,20 @@ def _through_bottlenecks(
 
 def _balance(state: FlowPlacement, reading: Interpretation) -> None:
     def attempt(flow: int) -> None:
-        met = {place: state.bottleneck_with(flow, place) for place in _slaves(state, flow)}
-        least = min(met.values())
+        loads = {candidate: state.bottleneck_with(flow, candidate) for candidate in _slaves(state, flow)}
+        least = min(loads.values())
         if state.bottleneck_without(flow) >= least * (1.0 - _ROUNDING):
-            state.move(flow, next(place for place, count in met.items() if count <= least * (1.0 + _ROUNDING)))
+            state.move(flow, next(candidate for candidate, load in loads.items() if load <= least * (1.0 + _ROUNDING)))
 
     _through_bottlenecks(state, reading, attempt)
 
 
 def _mini(state: FlowPlacement, reading: Interpretation) -> None:
     def attempt(flow: int) -> None:
-        for place in _slaves(state, flow):
-            limit = state.slowest[state.candidates.plane[place]]
-            if state.bottleneck_with(flow, place) <= limit * (1.0 + _ROUNDING):
-                state.move(flow, place)
+        for candidate in _slaves(state, flow):
+            limit = state.slowest[state.candidates.plane[candidate]]
+            if state.bottleneck_with(flow, candidate) <= limit * (1.0 + _ROUNDING):
+                state.move(flow, candidate)
                 return
 
     left = _through_bottlenecks(state, reading, attempt)
@@ -249,31 +250,30 @@ def _mini(state: FlowPlacement, reading: Interpretation) -> None:
 
 
 def _by_power(state: FlowPlacement, reading: Interpretation) -> None:
-    """Phases P3 and P4 (Algorithm 3, lines 2-29)."""
+    """Run phases P3 and P4 (Algorithm 3, lines 2-29)."""
     order = _order(state.candidates, reading.tie)
-    # What the algorithm takes for W; with hops it is the state's own.
+    # The algorithm's W; with hops it equals that of the state.
     weight = state.weight.copy()
     unit = state.capacity[0] / state.widths[0]
 
-    def powers() -> float:
-        relative = state.loads.max(axis=1, initial=0) / state.capacity
-        return float(plane_power(weight / unit, relative, state.slowest).sum())
+    def total_power() -> float:
+        return float(plane_power(weight / unit, state.bottlenecks(), state.slowest).sum())
 
-    def shift(flow: int, place: int) -> None:
+    def shift(flow: int, candidate: int) -> None:
         rate = state.candidates.flows.rate[flow]
-        for where, change in ((state.choice[flow], -rate), (place, rate)):
-            hops = 1 if reading.weight_without_hops else len(state.candidates.paths[where])
-            weight[state.candidates.plane[where]] += change * hops
-        state.move(flow, place)
+        for changed, change in ((state.choice[flow], -rate), (candidate, rate)):
+            hops = 1 if reading.weight_without_hops else len(state.candidates.paths[changed])
+            weight[state.candidates.plane[changed]] += change * hops
+        state.move(flow, candidate)
 
     def attempt(flow: int) -> bool:
-        before, home = powers(), int(state.choice[flow])
+        before, home = total_power(), int(state.choice[flow])
         best: tuple[float, int] | None = None
-        for place in _slaves(state, flow):
-            shift(flow, place)
-            now = powers()
-            if now <= before * (1.0 + _ROUNDING) and (best is None or now < best[0] * (1.0 - _ROUNDING)):
-                best = now, place
+        for candidate in _slaves(state, flow):
+            shift(flow, candidate)
+            after = total_power()
+            if after <= before * (1.0 + _ROUNDING) and (best is None or after < best[0] * (1.0 - _ROUNDING)):
+                best = after, candidate
             shift(flow, home)
         if best is not None:
             shift(flow, best[1])

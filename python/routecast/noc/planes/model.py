@@ -15,10 +15,10 @@ __all__ = ["Allocation", "Plane"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plane:
-    """One plane: what it carries and on which paths.
+    """A plane: its traffic, paths, voltage range and width.
 
     ``demand``: shape (routers, routers), in capacities of a link of the first plane at full clock; ``routes``: paths of
-    every flow that it carries; ``scaling``: the range of its voltage and clock; ``width``: capacity of its links
+    its flows; ``scaling``: the range of its voltage and clock; ``width``: capacity of its links
     relative to the first plane's (unequal planes); ``link_loads``: load of every link, in capacities of this plane at
     full clock.
     """
@@ -45,7 +45,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allocation:
-    """Every flow on one plane (Li (2012) does not split flows).
+    """An allocation of every flow to a plane (Li (2012) does not split flows).
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Allocation:
     planes
         The planes; their demands sum to the whole traffic.
     is_cut
-        Whether Ctrl-C ended the search for it: the best until then.
+        Whether Ctrl-C ended the search: then it is the best so far.
     """
 
     policy: str

@@ -1,4 +1,4 @@
-"""The power that whole flows need at least: a flow that is not split fits no plane slower than itself."""
+"""A lower bound of the power of whole flows: a flow that is not split fits on no plane that is slower than the flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from routecast.noc.planes._placement import checked_widths
 from routecast.noc.planes.candidates import UNIT, flows_of
 from routecast.noc.power.scaling import Scaling
-from routecast.noc.topology import Topology
+from routecast.noc.topology import Topology, shortest_hops
 
 __all__ = ["whole_flow_bound"]
 
@@ -22,13 +22,12 @@ def whole_flow_bound(
     *,
     widths: Sequence[float] | None = None,
 ) -> float:
-    """Return a power that no allocation of whole flows is below, over whatever paths.
+    """Return a lower bound of the power of all allocations of whole flows, over any paths.
 
-    A plane with relative clock b and width w holds no flow above b w, and charges b² for each hop of what it carries
-    (eq. 7.3). Let every flow have a shortest path for itself on the cheapest plane that holds it. Then only the clocks
-    are left to choose, and a clock that is neither the slowest nor just held up by a flow could be turned down. The
-    splittable optimum knows nothing of this; neither bound implies the other. Unequal planes count as if each was
-    the widest and could run the slowest.
+    A plane with relative clock b and width w carries no flow above b w, and a hop on it costs b² (eq. 7.3). Let every
+    flow have a shortest path of its own on the cheapest plane that carries it. Then only the clocks remain, and each
+    is the slowest or just fast enough for a flow. The splittable optimum ignores that flows are whole; neither bound
+    implies the other. All planes count as wide as the widest and as slow as the slowest.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def whole_flow_bound(
     flows = flows_of(topology, demand)
     if not len(flows):
         return 0.0
-    hops = np.array([topology.distance(int(s), int(t)) for s, t in zip(flows.source, flows.target, strict=True)])
+    hops = shortest_hops(topology)[flows.source, flows.target].astype(np.int64)
     rates, group = np.unique(flows.rate, return_inverse=True)
     hop_flow = np.bincount(group, weights=flows.rate * hops) / UNIT
     clocks = np.maximum(rates / UNIT / width, slowest)
@@ -62,7 +61,7 @@ def whole_flow_bound(
     up_to = np.concatenate(([0.0], np.cumsum(hop_flow)))
     between = (up_to[None, 1:] - up_to[:-1, None]) * clocks[None, :] ** 2
     between[np.tril_indices(len(rates), -1)] = np.inf
-    # least[j]: of the rates up to the j-th, on as many planes as have been looked at.
+    # least[j]: power of the rates up to the j-th on the planes so far.
     least = between[0]
     for _ in scalings[1:]:
         on_slower = np.concatenate(([0.0], least[:-1]))
