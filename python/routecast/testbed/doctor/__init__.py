@@ -1,7 +1,7 @@
-"""What on this machine is fine for measuring, what distorts, what is missing, and the command that mends it.
+"""Checks of a machine before it measures: what is fine, what distorts, what is missing, and the command that mends it.
 
-Every check is one function from an :class:`ExaminedMachine` to a :class:`Finding`, and looks at nothing but the
-machine's files and programs, so that recorded machines can be examined and checks be tested. Nothing is changed.
+Every check is a function from an :class:`ExaminedMachine` to a :class:`Finding`. It reads the machine's files and runs
+its programs, and changes nothing; so checks work on recorded machines too.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State
 
 __all__ = ["CHECKS", "INTERFACE_CHECKS", "ExaminedMachine", "Finding", "State", "examine"]
 
-Check = Callable[[ExaminedMachine], Finding]
-
-CHECKS: Final[dict[str, tuple[Check, ...]]] = {
+CHECKS: Final[dict[str, tuple[Callable[[ExaminedMachine], Finding], ...]]] = {
     "Processor": (
         *(processor.core_count, processor.governor, processor.turbo, processor.sleep_states, processor.smt),
         *(processor.mitigations, processor.numa, processor.clock_source),
@@ -28,11 +26,10 @@ CHECKS: Final[dict[str, tuple[Check, ...]]] = {
         *(isolation.isolated_cores, isolation.quiet_timer, isolation.interrupts),
         *(isolation.realtime_throttling, isolation.cgroup_limits),
     ),
-    "Neighbours": (*(isolation.virtualisation, isolation.stolen_time, isolation.busy_cores, isolation.pressure),),
+    "Neighbours": (isolation.virtualisation, isolation.stolen_time, isolation.busy_cores, isolation.pressure),
     "Rights": (
         *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.back_ends),
-        *(rights.bpf_jit, rights.bpf_file_system),
-        *(processor.meters, rights.huge_pages),
+        *(rights.bpf_jit, rights.bpf_file_system, processor.meters, rights.huge_pages),
     ),
     "Programs": (rights.tools, rights.devices, rights.other_testers),
 }
@@ -46,7 +43,7 @@ INTERFACE_CHECKS: Final[tuple[Callable[[ExaminedMachine, str], Finding], ...]] =
 
 
 def examine(machine: ExaminedMachine) -> Iterator[tuple[str, Finding]]:
-    """Yield every finding with the name of its group, in the order in which they are read."""
+    """Yield every finding with the name of its group, in the order of reports."""
     for group, checks in CHECKS.items():
         for check in checks:
             yield group, check(machine)

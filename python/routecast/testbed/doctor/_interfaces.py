@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, distorts, fine, missing, unseen
 
 _ZERO_COPY = frozenset(
     ("gve", "i40e", "ice", "igb", "igc", "ixgbe", "mlx5_core", "nfp", "stmmac", "tsnep", "virtio_net")
 )
-"""Drivers of Linux with AF_XDP zero copy; some want a recent kernel or firmware, so the tester tries and tells."""
+"""Drivers of Linux with AF_XDP zero copy; some need a recent kernel or firmware, so the tester tries."""
 
 _MERGING = ("large-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
 _REPORTED = ("generic-receive-offload", "tcp-segmentation-offload", "rx-checksumming", "tx-checksumming")
@@ -22,46 +22,28 @@ def link(machine: ExaminedMachine, name: str) -> Finding:
     folder, check = f"sys/class/net/{name}", f"link {name}"
     if not machine.exists(folder):
         there = ", ".join(machine.names("sys/class/net")) or "none"
-        return Finding(
-            check=check,
-            state=State.MISSING,
-            found=f"there is no such interface; there are {there}",
-            effect="nothing can be measured",
-        )
+        return missing(check, f"there is no such interface; there are {there}", "nothing can be measured")
     state, speed, duplex = (machine.text(f"{folder}/{part}") for part in ("operstate", "speed", "duplex"))
     if state == "down" or machine.text(f"{folder}/carrier") == "0":
-        return Finding(
-            check=check,
-            state=State.MISSING,
-            found="down",
-            effect="nothing can be measured",
-            remedy=f"ip link set {name} up",
-        )
+        return missing(check, "down", "nothing can be measured", remedy=f"ip link set {name} up")
     rate = f"{int(speed):,} Mbit/s" if speed and speed.isdigit() and speed != "0" else "no rate of its own"
     if duplex == "half":
-        effect = "both directions share the medium: throughput is about half"
-        return Finding(check=check, state=State.DISTORTS, found=f"{rate}, half duplex", effect=effect)
+        return distorts(check, f"{rate}, half duplex", "both directions share the medium: throughput is about half")
     mtu = machine.text(f"{folder}/mtu") or "?"
-    return Finding(check=check, state=State.FINE, found=f"{rate}, MTU {mtu}")
+    return fine(check, f"{rate}, MTU {mtu}")
 
 
 def traffic(machine: ExaminedMachine, name: str) -> Finding:
-    """Look for the default route: the interface that leads to the world is not for measuring."""
+    """Look for the default route: its interface carries other traffic and is not for measuring."""
     check = f"other traffic {name}"
     if name not in _default_routes(machine):
-        return Finding(check=check, state=State.FINE, found="no default route")
+        return fine(check, "no default route")
     if name not in machine.named_interfaces:
-        return Finding(
-            check=check,
-            state=State.FINE,
-            found="carries the default route: leave it alone",
-            effect="the tester refuses to send here",
-        )
-    return Finding(
-        check=check,
-        state=State.DISTORTS,
-        found="carries the default route",
-        effect="other traffic mixes with the test's, and the test's with that of others (RFC 6815): the tester refuses",
+        return fine(check, "carries the default route: leave it alone", "the tester refuses to send here")
+    return distorts(
+        check,
+        "carries the default route",
+        "other traffic mixes with the test's, and the test's with that of others (RFC 6815): the tester refuses",
         advice="measure on other interfaces",
     )
 
@@ -80,7 +62,7 @@ def _default_routes(machine: ExaminedMachine) -> set[str]:
 
 
 def driver(machine: ExaminedMachine, name: str) -> Finding:
-    """Look at the driver: it decides which of the tester's back ends work, and how fast."""
+    """Look at the driver: it decides which back ends of the tester work, and how fast."""
     target = machine.target(f"sys/class/net/{name}/device/driver")
     check = f"driver {name}"
     if not target:
@@ -88,17 +70,12 @@ def driver(machine: ExaminedMachine, name: str) -> Finding:
         match = re.search(r"^driver:\s*(\S+)", printed, re.MULTILINE)
         target = match[1] if match else ""
     if not target:
-        return Finding(check=check, state=State.UNSEEN, found="no device behind it, or ethtool is not there")
+        return unseen(check, "no device behind it, or ethtool is not there")
     if target in _ZERO_COPY:
-        return Finding(check=check, state=State.FINE, found=f"{target}, knows AF_XDP zero copy")
+        return fine(check, f"{target}, knows AF_XDP zero copy")
     if target == "veth":
-        return Finding(check=check, state=State.FINE, found="veth: frames are handed on in memory, live frames work")
-    return Finding(
-        check=check,
-        state=State.FINE,
-        found=target,
-        effect="no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate",
-    )
+        return fine(check, "veth: frames are handed on in memory, live frames work")
+    return fine(check, target, "no AF_XDP zero copy: the tester copies every frame and sends at a third of the rate")
 
 
 def queues(machine: ExaminedMachine, name: str) -> Finding:
@@ -107,22 +84,20 @@ def queues(machine: ExaminedMachine, name: str) -> Finding:
     send = len(machine.names(f"sys/class/net/{name}/queues", "tx-*"))
     check = f"queues {name}"
     if not receive:
-        return Finding(check=check, state=State.UNSEEN, found="the kernel lists none")
+        return unseen(check, "the kernel lists none")
     printed = machine.printed("ethtool", "-l", name) or ""
     most = max(
         (int(value) for value in re.findall(r"^(?:RX|Combined):\s*(\d+)", printed, re.MULTILINE)), default=receive
     )
     text = f"{receive} in, {send} out" + (f", {most} possible" if most > receive else "")
     if receive == 1 < most:
-        return Finding(
-            check=check,
-            state=State.DISTORTS,
-            found=text,
-            effect="all flows come to one core, however many the router has",
+        return distorts(
+            check,
+            text,
+            "all flows come to one core, however many the router has",
             remedy=f"ethtool -L {name} combined {min(most, len(machine.online) or most)}",
         )
-    effect = "all flows come to one core" if receive == 1 else ""
-    return Finding(check=check, state=State.FINE, found=text, effect=effect)
+    return fine(check, text, "all flows come to one core" if receive == 1 else "")
 
 
 def rings(machine: ExaminedMachine, name: str) -> Finding:
@@ -130,72 +105,69 @@ def rings(machine: ExaminedMachine, name: str) -> Finding:
     printed, check = machine.printed("ethtool", "-g", name), f"rings {name}"
     sizes = re.findall(r"^(RX|TX):\s*(\d+)", printed or "", re.MULTILINE)
     if len(sizes) < 4:
-        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+        return unseen(check, "the driver or ethtool does not say")
     most, now = dict(sizes[:2]), dict(sizes[2:4])
     text = f"{now['RX']} of {most['RX']} in, {now['TX']} of {most['TX']} out"
     if int(now["RX"]) < min(_SMALLEST_RING, int(most["RX"])):
-        return Finding(
-            check=check,
-            state=State.DISTORTS,
-            found=text,
-            effect="a stall of microseconds overflows it: loss without overload",
+        return distorts(
+            check,
+            text,
+            "a stall of microseconds overflows it: loss without overload",
             remedy=f"ethtool -G {name} rx {min(int(most['RX']), 1024)}",
         )
-    return Finding(check=check, state=State.FINE, found=text, effect="part of the router's buffer: state it (RFC 9004)")
+    return fine(check, text, "part of the router's buffer: state it (RFC 9004)")
 
 
 def offloads(machine: ExaminedMachine, name: str) -> Finding:
-    """Look for offloads that merge: merged frames are not the frames that were sent."""
+    """Look for offloads that merge frames: merged frames are not the frames that were sent."""
     printed, check = machine.printed("ethtool", "-k", name), f"offloads {name}"
     states = dict(re.findall(r"^([\w-]+): (on|off)", printed or "", re.MULTILINE))
     if not states:
-        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+        return unseen(check, "the driver or ethtool does not say")
     merging = [feature for feature in _MERGING if states.get(feature) == "on"]
     if merging:
-        return Finding(
-            check=check,
-            state=State.DISTORTS,
-            found=f"{', '.join(merging)} on",
-            effect="frames are merged on the way: counts, sizes and rates are no longer those that were sent",
+        return distorts(
+            check,
+            f"{', '.join(merging)} on",
+            "frames are merged on the way: counts, sizes and rates are no longer those that were sent",
             remedy=f"ethtool -K {name} " + " ".join(f"{_SHORT.get(feature, feature)} off" for feature in merging),
         )
     text = ", ".join(f"{_SHORT.get(f, f)} {states[f]}" for f in _REPORTED if f in states)
-    return Finding(check=check, state=State.FINE, found=text)
+    return fine(check, text)
 
 
 def coalescing(machine: ExaminedMachine, name: str) -> Finding:
-    """Look at interrupt coalescing: held-back interrupts are latency."""
+    """Look at interrupt coalescing: delayed interrupts add latency."""
     printed, check = machine.printed("ethtool", "-c", name), f"coalescing {name}"
     if printed is None:
-        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+        return unseen(check, "the driver or ethtool does not say")
     adaptive = re.search(r"^Adaptive RX: (\S+)", printed, re.MULTILINE)
     wait = re.search(r"^rx-usecs:\s*(\d+)", printed, re.MULTILINE)
     if adaptive and adaptive[1] == "on":
-        return Finding(
-            check=check,
-            state=State.DISTORTS,
-            found="adaptive",
-            effect="the card learns how long to hold interrupts back: latency depends on the trials before",
+        return distorts(
+            check,
+            "adaptive",
+            "the card learns how long to hold interrupts back: latency depends on the trials before",
             remedy=f"ethtool -C {name} adaptive-rx off rx-usecs 0",
         )
     if wait and int(wait[1]) > 0:
-        effect = f"an interrupt may come up to {wait[1]} us late: part of the latency, state it"
-        return Finding(check=check, state=State.FINE, found=f"{wait[1]} us", effect=effect)
-    return Finding(check=check, state=State.FINE, found="none")
+        return fine(
+            check, f"{wait[1]} us", f"an interrupt may come up to {wait[1]} us late: part of the latency, state it"
+        )
+    return fine(check, "none")
 
 
 def flow_control(machine: ExaminedMachine, name: str) -> Finding:
-    """Look at flow control: a port that asks its peer to pause loses nothing and forwards less."""
+    """Look at flow control: pause frames lower the rate instead of showing loss."""
     printed, check = machine.printed("ethtool", "-a", name), f"flow control {name}"
     states = dict(re.findall(r"^(RX|TX):\s*(on|off)", printed or "", re.MULTILINE))
     if not states:
-        return Finding(check=check, state=State.UNSEEN, found="the driver or ethtool does not say")
+        return unseen(check, "the driver or ethtool does not say")
     if "on" not in states.values():
-        return Finding(check=check, state=State.FINE, found="off")
-    return Finding(
-        check=check,
-        state=State.DISTORTS,
-        found=", ".join(f"{way.lower()} {state}" for way, state in states.items()),
-        effect="pause frames slow the tester down instead of showing loss: throughput is what the tester was let send",
+        return fine(check, "off")
+    return distorts(
+        check,
+        ", ".join(f"{way.lower()} {state}" for way, state in states.items()),
+        "pause frames slow the tester down instead of showing loss: throughput is what they permit",
         remedy=f"ethtool -A {name} autoneg off rx off tx off",
     )

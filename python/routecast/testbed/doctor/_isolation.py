@@ -1,14 +1,12 @@
-"""Checks of what else may run on the measuring cores: tasks, timer, interrupts, throttles.
-
-Checks of who else uses the machine: hypervisor, other guests, other tasks.
-"""
+"""Checks of other work on the machine and its cores: hypervisor, guests, tasks, timer, interrupts, throttles."""
 
 from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State, cores_of
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, cores_of, distorts, fine, missing, unseen
 
+_CPU = "sys/devices/system/cpu"
 _STEAL_RATIO = 0.001
 _BUSY_RATIO = 0.05
 _PRESSURE_PERCENT = 1.0
@@ -19,19 +17,18 @@ is in user time already."""
 
 
 def virtualisation(machine: ExaminedMachine) -> Finding:
-    """Look for a hypervisor: a guest shares its processor with others it does not see."""
+    """Look for a hypervisor: a guest shares its processor with guests that it does not see."""
     flags = re.search(r"^flags\s*:\s*(.*)$", machine.text("proc/cpuinfo") or "", re.MULTILINE)
     is_guest = bool(flags and "hypervisor" in flags[1].split())
     if not is_guest and not machine.exists("sys/hypervisor/type"):
         if flags is None:
-            return Finding(check="virtualisation", state=State.UNSEEN, found="the processor does not say")
-        return Finding(check="virtualisation", state=State.FINE, found="none")
+            return unseen("virtualisation", "the processor does not say")
+        return fine("virtualisation", "none")
     vendor = machine.text("sys/hypervisor/type") or machine.text("sys/class/dmi/id/sys_vendor") or "of unknown make"
-    return Finding(
-        check="virtualisation",
-        state=State.DISTORTS,
-        found=f"this is a virtual machine ({vendor})",
-        effect="its cores are threads of a host: others take time, interrupts and wake-ups leave to the host; say so "
+    return distorts(
+        "virtualisation",
+        f"this is a virtual machine ({vendor})",
+        "its cores are threads of a host: others take time, interrupts and wake-ups leave to the host; say so "
         "beside every figure",
         advice="measure on a machine of its own, or pin and reserve the virtual cores on the host",
     )
@@ -43,7 +40,7 @@ def _lines(stat: str) -> dict[str, list[int]]:
 
 
 def _shares(machine: ExaminedMachine) -> dict[str, tuple[float, float]]:
-    """Return busy and stolen share of each line of /proc/stat over a second; none where nothing passed."""
+    """Return the busy and the stolen share of each line of /proc/stat over a second."""
     first, second, _ = machine.stat()
     before, after = _lines(first), _lines(second)
     shares = {}
@@ -56,43 +53,37 @@ def _shares(machine: ExaminedMachine) -> dict[str, tuple[float, float]]:
 
 
 def stolen_time(machine: ExaminedMachine) -> Finding:
-    """Measure steal: time that the hypervisor gave to others while a core had work."""
+    """Measure steal: time that the hypervisor gave to other guests while a core had work."""
     shares = _shares(machine)
     if "cpu" not in shares:
-        return Finding(
-            check="steal time", state=State.UNSEEN, found="no time passed between two readings of /proc/stat"
-        )
-    worst = max((name for name in shares), key=lambda name: shares[name][1])
+        return unseen("steal time", "no time passed between two readings of /proc/stat")
+    worst = max(shares, key=lambda name: shares[name][1])
     stolen = shares[worst][1]
     if stolen <= _STEAL_RATIO:
-        return Finding(check="steal time", state=State.FINE, found=f"{stolen:.1%} in the last second")
-    return Finding(
-        check="steal time",
-        state=State.DISTORTS,
-        found=f"{stolen:.1%} of {worst} in the last second",
-        effect="the host took the core away while it had work: loss and latency of other guests' making",
+        return fine("steal time", f"{stolen:.1%} in the last second")
+    return distorts(
+        "steal time",
+        f"{stolen:.1%} of {worst} in the last second",
+        "the host took the core away while it had work: other guests cause loss and latency",
         advice="measure at another time or on another host; routecast calls such trials invalid and repeats them",
     )
 
 
 def busy_cores(machine: ExaminedMachine) -> Finding:
-    """Measure the work of others on the cores, while nothing is measured."""
+    """Measure other work on the cores while no trial runs."""
     shares = {name: busy for name, (busy, _) in _shares(machine).items() if name != "cpu"}
     if machine.cores:
         shares = {name: busy for name, busy in shares.items() if int(name[3:] or -1) in machine.cores}
     if not shares:
-        return Finding(
-            check="other work", state=State.UNSEEN, found="no time passed between two readings of /proc/stat"
-        )
+        return unseen("other work", "no time passed between two readings of /proc/stat")
     busy = {name: share for name, share in shares.items() if share > _BUSY_RATIO}
     if not busy:
-        return Finding(check="other work", state=State.FINE, found=f"at most {max(shares.values()):.0%} of a core")
-    shown = sorted(busy.items(), key=lambda entry: -entry[1])[:4]
-    return Finding(
-        check="other work",
-        state=State.DISTORTS,
-        found=", ".join(f"{name} {share:.0%} busy" for name, share in shown),
-        effect="other tasks share cores, caches and memory with the trial",
+        return fine("other work", f"at most {max(shares.values()):.0%} of a core")
+    busiest = sorted(busy.items(), key=lambda entry: -entry[1])[:4]
+    return distorts(
+        "other work",
+        ", ".join(f"{name} {share:.0%} busy" for name, share in busiest),
+        "other tasks share cores, caches and memory with the trial",
         advice="stop them (ps -eo pcpu,psr,comm --sort=-pcpu | head), or isolate the measuring cores",
     )
 
@@ -102,27 +93,22 @@ def pressure(machine: ExaminedMachine) -> Finding:
     text = machine.text("proc/pressure/cpu")
     some = re.search(r"^some avg10=([\d.]+)", text or "", re.MULTILINE)
     if some is None:
-        finding = "the kernel keeps no pressure information (start it with psi=1)"
-        return Finding(check="pressure", state=State.UNSEEN, found=finding)
+        return unseen("pressure", "the kernel keeps no pressure information (start it with psi=1)")
     percent = float(some[1])
     finding = f"tasks waited for a core during {percent:g} % of the last 10 s"
     if percent <= _PRESSURE_PERCENT:
-        return Finding(check="pressure", state=State.FINE, found=finding)
-    return Finding(
-        check="pressure",
-        state=State.DISTORTS,
-        found=finding,
-        effect="there is more work than cores: what has no real-time priority is late",
+        return fine("pressure", finding)
+    return distorts(
+        "pressure",
+        finding,
+        "there is more work than cores: tasks without real-time priority are late",
         advice="stop other work before measuring",
     )
 
 
-_CPU = "sys/devices/system/cpu"
-
-
 def _example(machine: ExaminedMachine) -> str:
     cores = machine.cores or machine.online[1:] or (1,)
-    if set(cores) >= set(machine.online):  # someone must do the other work
+    if set(cores) >= set(machine.online):  # one core must remain for other work
         cores = tuple(core for core in cores if core != min(cores)) or cores
     return ",".join(map(str, cores))
 
@@ -132,13 +118,12 @@ def isolated_cores(machine: ExaminedMachine) -> Finding:
     isolated = cores_of(machine.text(f"{_CPU}/isolated") or "")
     wanted = machine.cores
     if isolated and set(wanted) <= set(isolated):
-        return Finding(check="isolated cores", state=State.FINE, found=_list(isolated))
+        return fine("isolated cores", _list(isolated))
     text = f"only {_list(isolated)}, not {_list(tuple(set(wanted) - set(isolated)))}" if isolated else "none"
-    return Finding(
-        check="isolated cores",
-        state=State.DISTORTS,
-        found=text,
-        effect="other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, which zero loss does "
+    return distorts(
+        "isolated cores",
+        text,
+        "other tasks and kernel threads run on the measuring cores: stalls of 1 to 50 ms, which zero loss does "
         "not forgive; real-time priority keeps ordinary tasks away, not the kernel's",
         advice=f"start the kernel with isolcpus={_example(machine)} nohz_full={_example(machine)} "
         f"rcu_nocbs={_example(machine)}",
@@ -149,12 +134,11 @@ def quiet_timer(machine: ExaminedMachine) -> Finding:
     """Look for nohz_full: without it the timer interrupts every core at HZ."""
     quiet = cores_of(machine.text(f"{_CPU}/nohz_full") or "")
     if quiet and set(machine.cores) <= set(quiet):
-        return Finding(check="nohz_full", state=State.FINE, found=_list(quiet))
-    return Finding(
-        check="nohz_full",
-        state=State.DISTORTS,
-        found="none" if not quiet else f"only {_list(quiet)}",
-        effect="the timer interrupts each measuring core 100 to 1000 times a second for some microseconds: seen in the "
+        return fine("nohz_full", _list(quiet))
+    return distorts(
+        "nohz_full",
+        "none" if not quiet else f"only {_list(quiet)}",
+        "the timer interrupts each measuring core 100 to 1000 times a second for some microseconds: seen in the "
         "99.9th percentile of latency",
         advice=f"start the kernel with nohz_full={_example(machine)}",
     )
@@ -164,16 +148,14 @@ def interrupts(machine: ExaminedMachine) -> Finding:
     """Look where interrupts go: those of other devices stop the measuring cores."""
     names = {machine.text(f"proc/{pid}/comm") for pid in machine.names("proc", "[0-9]*")}
     if "irqbalance" in names:
-        return Finding(
-            check="interrupts",
-            state=State.DISTORTS,
-            found="irqbalance runs",
-            effect="it moves interrupts from core to core during a trial",
+        return distorts(
+            "interrupts",
+            "irqbalance runs",
+            "it moves interrupts from core to core during a trial",
             remedy="systemctl stop irqbalance",
         )
     if not machine.cores:
-        finding = "irqbalance does not run; the measuring cores are not chosen"
-        return Finding(check="interrupts", state=State.FINE, found=finding)
+        return fine("interrupts", "irqbalance does not run; the measuring cores are not chosen")
     ours = {
         name for card in machine.interfaces for name in (card, machine.target(f"sys/class/net/{card}/device")) if name
     }
@@ -191,18 +173,17 @@ def interrupts(machine: ExaminedMachine) -> Finding:
         if set(cores_of(text)) & set(machine.cores) and not any(name in label for name in ours):
             there.append(f"{irq} ({label})" if label else irq)
     if not seen:
-        return Finding(check="interrupts", state=State.UNSEEN, found="this process may not read where interrupts go")
+        return unseen("interrupts", "this process may not read where interrupts go")
     if not there:
-        return Finding(check="interrupts", state=State.FINE, found=f"none of other devices on {_list(machine.cores)}")
+        return fine("interrupts", f"none of other devices on {_list(machine.cores)}")
     elsewhere = next((core for core in machine.online if core not in machine.cores), None)
     numbers = " ".join(entry.split()[0] for entry in there)
     move = f"for i in {numbers}; do echo {elsewhere} > /proc/irq/$i/smp_affinity_list; done"
-    return Finding(
-        check="interrupts",
-        state=State.DISTORTS,
-        found=f"{len(there)} of other devices may come to {_list(machine.cores)}: {', '.join(there[:4])}"
+    return distorts(
+        "interrupts",
+        f"{len(there)} of other devices may come to {_list(machine.cores)}: {', '.join(there[:4])}"
         + (", …" if len(there) > 4 else ""),
-        effect="each stops a measuring core for some microseconds",
+        "each stops a measuring core for some microseconds",
         remedy="" if elsewhere is None else move,
         advice="all cores measure: none is left for them" if elsewhere is None else "",
     )
@@ -220,15 +201,14 @@ def realtime_throttling(machine: ExaminedMachine) -> Finding:
         machine.number("proc/sys/kernel/sched_rt_period_us") or 1_000_000,
     )
     if runtime_us is None:
-        return Finding(check="RT throttling", state=State.UNSEEN, found="the kernel does not say")
+        return unseen("RT throttling", "the kernel does not say")
     if runtime_us < 0 or runtime_us >= period_us:
-        return Finding(check="RT throttling", state=State.FINE, found="off")
+        return fine("RT throttling", "off")
     gap_ms = (period_us - runtime_us) / 1000.0
-    return Finding(
-        check="RT throttling",
-        state=State.DISTORTS,
-        found=f"{runtime_us} us of {period_us} us",
-        effect=f"a polling thread of SCHED_FIFO stands still for {gap_ms:g} ms each second where other tasks want its "
+    return distorts(
+        "RT throttling",
+        f"{runtime_us} us of {period_us} us",
+        f"a polling thread of SCHED_FIFO stands still for {gap_ms:g} ms each second where other tasks want its "
         "core: trials of 0.6 s slip through between, longer ones lose",
         remedy="sysctl -w kernel.sched_rt_runtime_us=-1",
     )
@@ -261,20 +241,18 @@ def cgroup_limits(machine: ExaminedMachine) -> Finding:
                     limits.append(f"{quota_us / every_us:.2g} cores' time ({at or '/'})")
                 forbids_realtime |= machine.number(f"{folder}/cpu.rt_runtime_us") == 0
     if forbids_realtime:
-        return Finding(
-            check="control group",
-            state=State.MISSING,
-            found="it gives real-time threads no time",
-            effect="generator and router run at ordinary priority: rates fall to a half or less beside other work",
+        return missing(
+            "control group",
+            "it gives real-time threads no time",
+            "generator and router run at ordinary priority: rates fall to a half or less beside other work",
             advice="run routecast outside the group, or raise its cpu.rt_runtime_us",
         )
     if not limits:
-        return Finding(check="control group", state=State.FINE, found="no limit of cores or time")
-    return Finding(
-        check="control group",
-        state=State.DISTORTS,
-        found="; ".join(dict.fromkeys(limits)),
-        effect="processes stand still until the next period when their time is used up; kernel threads do not",
+        return fine("control group", "no limit of cores or time")
+    return distorts(
+        "control group",
+        "; ".join(dict.fromkeys(limits)),
+        "processes stand still until the next period when their time is used up; kernel threads do not",
         advice="run routecast outside the group, or without --cpus / CPUQuota",
     )
 

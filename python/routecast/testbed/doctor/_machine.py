@@ -1,8 +1,8 @@
-"""What the checks look at: the files of a machine under a root folder, and what its programs print.
+"""The machine that checks examine: its files under a root folder and the output of its programs.
 
-The root is ``/`` for the machine itself. For a recorded one it is a folder with the same files; what programs print
-stands in ``commands/``, named by the command with ``_`` for what is no letter, and the readings of ``proc/stat`` a
-second later in ``proc/stat.later``.
+The root is ``/`` for this machine. For a recorded machine it is a folder with the same files: ``commands/`` holds the
+output of programs, in files named by the command with ``_`` for every other character than letters and digits, and
+``proc/stat.later`` holds ``proc/stat`` as it was a second later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routecast.quantity.schema import field, value
 
 
 class State(StrEnum):
-    """How it stands with what a check looked at."""
+    """The verdict of a check."""
 
     FINE = "fine"
     DISTORTS = "distorts"
@@ -29,18 +29,37 @@ class State(StrEnum):
 
 @value
 class Finding:
-    """One thing that a check looked at."""
+    """The result of one check."""
 
-    check: str = field(
-        'Name of the check, ``"governor"``; with the interface where it is about one: ``"offloads eth1"``'
+    check: str = field('Name of the check: ``"governor"``, or with its interface ``"offloads eth1"``')
+    state: State = field(
+        "``fine``; ``distorts``: measurements are wrong; ``missing``: something cannot be done; ``unseen``: this "
+        "process may not look, or the machine does not say"
     )
-    # ``fine``; ``distorts``: measurements come out otherwise than they would; ``missing``: something cannot be done;
-    # ``unseen``: this process may not look, or the machine does not say.
-    state: State
-    found: str = field("What is so")
-    effect: str = field("What it does to measurements; may say something where all is fine, too", default="")
-    remedy: str = field("The command that mends it. It is printed, never executed.", default="")
+    found: str = field("What the check saw")
+    effect: str = field("What it does to measurements", default="")
+    remedy: str = field("Command that mends it; routecast prints it and never executes it", default="")
     advice: str = field("What mends it where no command does", default="")
+
+
+def fine(check: str, found: str, effect: str = "") -> Finding:
+    """Return the finding that nothing is wrong; ``effect`` is what a reader should know all the same."""
+    return Finding(check=check, state=State.FINE, found=found, effect=effect)
+
+
+def distorts(check: str, found: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
+    """Return the finding that measurements are wrong on this machine."""
+    return Finding(check=check, state=State.DISTORTS, found=found, effect=effect, remedy=remedy, advice=advice)
+
+
+def missing(check: str, found: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
+    """Return the finding that something cannot be done on this machine."""
+    return Finding(check=check, state=State.MISSING, found=found, effect=effect, remedy=remedy, advice=advice)
+
+
+def unseen(check: str, found: str, effect: str = "") -> Finding:
+    """Return the finding that the check saw nothing."""
+    return Finding(check=check, state=State.UNSEEN, found=found, effect=effect)
 
 
 _COMMAND_S = 10.0
@@ -48,10 +67,10 @@ _MOST_CORES = 65_536
 
 
 class ExaminedMachine:
-    """A machine to be examined.
+    """A machine to examine.
 
-    ``root``: where its files are; ``interfaces``: interfaces that measure; empty: all that are no loopback, bridge or
-    virtual pair; ``cores``: cores that measure; empty: they are not chosen yet.
+    ``root`` is the folder of its files. ``interfaces`` are the interfaces that measure (empty: all that have a device
+    behind them), ``cores`` the cores that measure (empty: not chosen yet).
     """
 
     def __init__(
@@ -69,14 +88,14 @@ class ExaminedMachine:
         return self.root == Path("/")
 
     def text(self, path: str) -> str | None:
-        """Return what a file says, without the space around it; None where it cannot be read."""
+        """Return the text of a file without surrounding space; None if it cannot be read."""
         try:
             return (self.root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace").strip()
         except (OSError, ValueError):
             return None
 
     def number(self, path: str) -> int | None:
-        """Return the whole number in a file; None where there is none."""
+        """Return the integer in a file; None if there is none."""
         text = self.text(path)
         try:
             return None if text is None else int(text)
@@ -84,7 +103,7 @@ class ExaminedMachine:
             return None
 
     def exists(self, path: str) -> bool:
-        """Whether a path is there at all, readable or not."""
+        """Whether a path exists, readable or not."""
         return os.path.lexists(self.root / path.lstrip("/"))
 
     def may_read(self, path: str) -> bool:
@@ -96,22 +115,25 @@ class ExaminedMachine:
         return os.access(self.root / path.lstrip("/"), os.W_OK)
 
     def names(self, folder: str, pattern: str = "*") -> tuple[str, ...]:
-        """Return the names in a folder that match a pattern, numbers in their order."""
+        """Return the names in a folder that match a pattern, in natural order: ``cpu2`` before ``cpu10``."""
+
+        def natural(name: str) -> list[int | str]:
+            return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
         try:
-            names_ = [path.name for path in (self.root / folder.lstrip("/")).glob(pattern)]
+            return tuple(sorted((path.name for path in (self.root / folder.lstrip("/")).glob(pattern)), key=natural))
         except OSError:
             return ()
-        return tuple(sorted(names_, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]))
 
     def target(self, link: str) -> str:
-        """Return the last part of what a symbolic link points to; empty where it is none."""
+        """Return the last part of the target of a symbolic link; empty if it is none."""
         try:
             return Path(os.readlink(self.root / link.lstrip("/"))).name
         except OSError:
             return ""
 
     def printed(self, *command: str) -> str | None:
-        """Return what a program prints; None where it is not there, fails, or takes too long."""
+        """Return the output of a program; None if it is missing, fails, or takes too long."""
         if not self.is_live:
             return self.text("commands/" + re.sub(r"[^A-Za-z0-9]+", "_", " ".join(command)))
         try:
@@ -129,7 +151,7 @@ class ExaminedMachine:
         return done.stdout if done.returncode == 0 else None
 
     def back_ends(self) -> str | None:
-        """Return what :func:`routecast._core.back_ends` says of the machine; None where nobody recorded it."""
+        """Return the JSON of :func:`routecast._core.back_ends`; None if it was not recorded."""
         if not self.is_live:
             return self.text("commands/back_ends")
         from routecast import _core
@@ -137,22 +159,16 @@ class ExaminedMachine:
         return _core.back_ends()
 
     def finds(self, program: str) -> bool:
-        """Whether a program can be called, from the folders of the administrator too."""
-        folders = [
-            *os.environ.get("PATH", "").split(os.pathsep),
-            "/usr/local/sbin",
-            "/usr/sbin",
-            "/sbin",
-            "/usr/lib/frr",
-        ]
+        """Whether a program can be called; the administrator's folders count too."""
         if self.is_live:
+            folders = (os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/lib/frr")
             return shutil.which(program, path=os.pathsep.join(folders)) is not None
         return any(
             self.exists(f"{folder}/{program}") for folder in ("usr/bin", "usr/sbin", "usr/local/bin", "usr/lib/frr")
         )
 
     def stat(self, seconds: float = 1.0) -> tuple[str, str, float]:
-        """Return two readings of ``/proc/stat`` and the seconds between them; taken once."""
+        """Return two readings of ``/proc/stat`` and the seconds between them; further calls return the same."""
         if self._stat is None:
             first, start = self.text("proc/stat") or "", time.monotonic()
             if self.is_live:
@@ -173,7 +189,7 @@ class ExaminedMachine:
 
 
 def cores_of(text: str) -> tuple[int, ...]:
-    """Read a list of cores as the kernel writes it; what is no such list gives none.
+    """Read a list of cores as the kernel writes it; malformed parts are left out.
 
     Examples
     --------

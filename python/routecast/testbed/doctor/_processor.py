@@ -1,58 +1,53 @@
-"""Checks of the processor: frequency, sleep, hardware threads, mitigations, memory nodes, clock.
-
-Check of the power meters: which can be read here, and why the others cannot.
-"""
+"""Checks of the processor: frequency, sleep, hardware threads, mitigations, memory nodes, clock, power meters."""
 
 from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State, cores_of
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, cores_of, distorts, fine, missing, unseen
 from routecast.testbed.meters._finding import find_meters
 from routecast.testbed.meters._rapl import READ_RECIPE
 
 _RECIPE_MARK = ": run as root, or let a group read it"
-
-
-def meters(machine: ExaminedMachine) -> Finding:
-    """Look for something that tells watts: the processor's counters, the server's controller."""
-    meters_ = [meter for meter in find_meters(machine.root) if not meter.needs_address]
-    readable = [meter for meter in meters_ if meter.is_readable]
-    if readable:
-        return Finding(
-            check="power",
-            state=State.FINE,
-            found=", ".join(f"{meter.name} can be read ({meter.scope})" for meter in readable),
-            effect="trials can carry watts: --power auto",
-        )
-    is_denied = any(READ_RECIPE in meter.why_not for meter in meters_)
-    reasons = "; ".join(f"{meter.name}: {meter.why_not.partition(_RECIPE_MARK)[0]}" for meter in meters_)
-    return Finding(
-        check="power",
-        state=State.MISSING,
-        found=f"no power here, because: {reasons}",
-        effect="trials carry no watts, and go on without",
-        remedy=READ_RECIPE if is_denied else "",
-        advice="" if is_denied else "name a meter outside: --power redfish:URL, csv:FILE or http:URL",
-    )
-
-
 _CPU = "sys/devices/system/cpu"
 _LATEST_WAKE_US = 10
 _POOR_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
+
+
+def meters(machine: ExaminedMachine) -> Finding:
+    """Look for a power meter: the processor's counters, the server's controller."""
+    local = [meter for meter in find_meters(machine.root) if not meter.needs_address]
+    readable = [meter for meter in local if meter.is_readable]
+    if readable:
+        return fine(
+            "power",
+            ", ".join(f"{meter.name} can be read ({meter.scope})" for meter in readable),
+            "trials can carry watts: --power auto",
+        )
+    is_denied = any(READ_RECIPE in meter.why_not for meter in local)
+    reasons = "; ".join(f"{meter.name}: {meter.why_not.partition(_RECIPE_MARK)[0]}" for meter in local)
+    return missing(
+        "power",
+        f"no power here, because: {reasons}",
+        "trials carry no watts, and go on without",
+        remedy=READ_RECIPE if is_denied else "",
+        advice="" if is_denied else "name a meter outside: --power redfish:URL, csv:FILE or http:URL",
+    )
 
 
 def core_count(machine: ExaminedMachine) -> Finding:
     """Count the cores: generator and router need one each."""
     cores = machine.online
     if not cores:
-        return Finding(check="cores", state=State.UNSEEN, found="the kernel does not list its cores")
+        return unseen("cores", "the kernel does not list its cores")
     text = f"{len(cores)} online"
     if len(cores) < 2:
-        effect = "generator and router share it: rates are those of both together"
-        return Finding(check="cores", state=State.DISTORTS, found=text, effect=effect)
-    effect = "" if len(cores) > 2 else "one for the generator, one for the router, none left for anything else"
-    return Finding(check="cores", state=State.FINE, found=text, effect=effect)
+        return distorts("cores", text, "generator and router share it: rates are those of both together")
+    return fine(
+        "cores",
+        text,
+        "" if len(cores) > 2 else "one for the generator, one for the router, none left for anything else",
+    )
 
 
 def governor(machine: ExaminedMachine) -> Finding:
@@ -64,16 +59,14 @@ def governor(machine: ExaminedMachine) -> Finding:
             governors[name] = governors.get(name, 0) + 1
     if not governors:
         text = "the kernel does not set the frequency (cpufreq has no driver): firmware or hypervisor does"
-        effect = "the frequency may change during a trial and nobody sees it"
-        return Finding(check="governor", state=State.UNSEEN, found=text, effect=effect)
+        return unseen("governor", text, "the frequency may change during a trial and nobody sees it")
     text = ", ".join(f"{name} on {count} cores" for name, count in governors.items())
     if set(governors) == {"performance"}:
-        return Finding(check="governor", state=State.FINE, found=text)
-    return Finding(
-        check="governor",
-        state=State.DISTORTS,
-        found=text,
-        effect="cores run slower at low load: latency rises where load falls, and short trials see the ramp",
+        return fine("governor", text)
+    return distorts(
+        "governor",
+        text,
+        "cores run slower at low load: latency rises where load falls, and short trials see the ramp",
         remedy="cpupower frequency-set -g performance",
     )
 
@@ -84,13 +77,13 @@ def turbo(machine: ExaminedMachine) -> Finding:
     effect = "the frequency depends on how many cores work and how warm they are: rates fall within minutes"
     if no_turbo == 0:
         remedy = f"echo 1 > /{_CPU}/intel_pstate/no_turbo"
-        return Finding(check="turbo", state=State.DISTORTS, found="on", effect=effect, remedy=remedy)
+        return distorts("turbo", "on", effect, remedy=remedy)
     if no_turbo is None and boost == 1:
         remedy = f"echo 0 > /{_CPU}/cpufreq/boost"
-        return Finding(check="turbo", state=State.DISTORTS, found="on", effect=effect, remedy=remedy)
+        return distorts("turbo", "on", effect, remedy=remedy)
     if no_turbo is None and boost is None:
-        return Finding(check="turbo", state=State.UNSEEN, found="the kernel has no switch for it here", effect=effect)
-    return Finding(check="turbo", state=State.FINE, found="off")
+        return unseen("turbo", "the kernel has no switch for it here", effect)
+    return fine("turbo", "off")
 
 
 def sleep_states(machine: ExaminedMachine) -> Finding:
@@ -106,33 +99,34 @@ def sleep_states(machine: ExaminedMachine) -> Finding:
                 states[machine.text(f"{folder}/{state}/name") or state] = latency_us
     if states:
         names = ", ".join(f"{name} ({latency_us} us)" for name, latency_us in states.items())
-        return Finding(
-            check="C-states",
-            state=State.DISTORTS,
-            found=f"cores may sleep in {names}",
-            effect="a core wakes up to that much later: median latency at low load is the wake-up's, not the router's",
+        return distorts(
+            "C-states",
+            f"cores may sleep in {names}",
+            "a core wakes up to that much later: median latency at low load is the wake-up's, not the router's",
             remedy=f"cpupower idle-set -D {_LATEST_WAKE_US}",
         )
     if driver in (None, "none"):
         text = "no cpuidle driver"
-        return Finding(check="C-states", state=State.UNSEEN, found=f"{text}: firmware or hypervisor decides")
+        return unseen("C-states", f"{text}: firmware or hypervisor decides")
     text = f"driver {driver}, no state with more than {_LATEST_WAKE_US} us to wake up"
-    effect = "a virtual core that idles leaves to its host; the wake-up is not listed" if driver == "haltpoll" else ""
-    return Finding(check="C-states", state=State.FINE, found=text, effect=effect)
+    return fine(
+        "C-states",
+        text,
+        "a virtual core that idles leaves to its host; the wake-up is not listed" if driver == "haltpoll" else "",
+    )
 
 
 def smt(machine: ExaminedMachine) -> Finding:
     """Look for SMT: two hardware threads share one core's units."""
     active = machine.number(f"{_CPU}/smt/active")
     if active is None:
-        return Finding(check="SMT", state=State.UNSEEN, found="the kernel does not say")
+        return unseen("SMT", "the kernel does not say")
     if active == 0:
-        return Finding(check="SMT", state=State.FINE, found="off, or none here")
-    return Finding(
-        check="SMT",
-        state=State.DISTORTS,
-        found="on: two hardware threads a core",
-        effect="work on the sibling slows a measuring core by a third or more, invisibly",
+        return fine("SMT", "off, or none here")
+    return distorts(
+        "SMT",
+        "on: two hardware threads a core",
+        "work on the sibling slows a measuring core by a third or more, invisibly",
         remedy=f"echo off > /{_CPU}/smt/control",
     )
 
@@ -142,23 +136,22 @@ def mitigations(machine: ExaminedMachine) -> Finding:
     folder = f"{_CPU}/vulnerabilities"
     texts = {name: machine.text(f"{folder}/{name}") or "" for name in machine.names(folder)}
     if not texts:
-        return Finding(check="mitigations", state=State.UNSEEN, found="the kernel lists none")
+        return unseen("mitigations", "the kernel lists none")
     active = [name for name, text in texts.items() if text.startswith("Mitigation")]
     command = re.search(r"(?:^|\s)(mitigations=\S+)", machine.text("proc/cmdline") or "")
-    given = f", started with {command[1]}" if command else ""
+    boot = f", started with {command[1]}" if command else ""
     names = ", ".join(active[:4]) + (f" and {len(active) - 4} more" if len(active) > 4 else "")
-    finding = f"{len(active)} active ({names}){given}" if active else f"none active{given}"
-    effect = "part of what is measured: compare only with machines that have the same"
-    return Finding(check="mitigations", state=State.FINE, found=finding, effect=effect)
+    finding = f"{len(active)} active ({names}){boot}" if active else f"none active{boot}"
+    return fine("mitigations", finding, "part of what is measured: compare only with machines that have the same")
 
 
 def numa(machine: ExaminedMachine) -> Finding:
     """Look at memory nodes: memory and cards of another node are farther away."""
     nodes = machine.names("sys/devices/system/node", "node[0-9]*")
     if not nodes:
-        return Finding(check="NUMA", state=State.UNSEEN, found="the kernel lists no memory node")
+        return unseen("NUMA", "the kernel lists no memory node")
     if len(nodes) == 1:
-        return Finding(check="NUMA", state=State.FINE, found="one memory node")
+        return fine("NUMA", "one memory node")
     node_of = {
         core: int(node.removeprefix("node"))
         for node in nodes
@@ -172,15 +165,14 @@ def numa(machine: ExaminedMachine) -> Finding:
         if node is not None and node >= 0 and core in node_of and node_of[core] != node
     ]
     if far:
-        return Finding(
-            check="NUMA",
-            state=State.DISTORTS,
-            found="; ".join(far[:3]),
-            effect="each frame crosses between processors: rates are lower than a near core's",
+        return distorts(
+            "NUMA",
+            "; ".join(far[:3]),
+            "each frame crosses between processors: rates are lower than a near core's",
             advice="choose cores of the card's node in [cores] of the test bed's file",
         )
     at = ", ".join(f"{name} at node {node}" for name, node in cards.items() if node is not None and node >= 0)
-    return Finding(check="NUMA", state=State.FINE, found=f"{len(nodes)} memory nodes" + (f", {at}" if at else ""))
+    return fine("NUMA", f"{len(nodes)} memory nodes" + (f", {at}" if at else ""))
 
 
 def clock_source(machine: ExaminedMachine) -> Finding:
@@ -189,14 +181,13 @@ def clock_source(machine: ExaminedMachine) -> Finding:
     current = machine.text(f"{folder}/current_clocksource")
     available = (machine.text(f"{folder}/available_clocksource") or "").split()
     if current is None:
-        return Finding(check="clock source", state=State.UNSEEN, found="the kernel does not say")
+        return unseen("clock source", "the kernel does not say")
     if current not in _POOR_CLOCKS:
-        return Finding(check="clock source", state=State.FINE, found=current)
-    return Finding(
-        check="clock source",
-        state=State.DISTORTS,
-        found=current,
-        effect="reading it takes a microsecond or more: every time stamp slows the tester and blurs latency",
+        return fine("clock source", current)
+    return distorts(
+        "clock source",
+        current,
+        "reading it takes a microsecond or more: every time stamp slows the tester and blurs latency",
         remedy=f"echo tsc > /{folder}/current_clocksource" if "tsc" in available else "",
         advice="" if "tsc" in available else "start the kernel with tsc=reliable",
     )

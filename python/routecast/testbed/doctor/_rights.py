@@ -1,7 +1,4 @@
-"""Checks of what this process may do: capabilities, namespaces, BPF.
-
-Checks of which programs are there: for test beds, for devices under test, other testers to compare with.
-"""
+"""Checks of what this process may do (capabilities, namespaces, BPF) and of the programs that it needs."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from routecast.testbed.doctor._machine import ExaminedMachine, Finding, State
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, distorts, fine, missing, unseen
 
 _TOOLS: Final = {"ip": "iproute2", "ethtool": "ethtool", "sysctl": "procps"}
 _DEVICES: Final = {
@@ -27,24 +24,23 @@ def _programs(machine: ExaminedMachine, check: str, wanted: Mapping[str, str], e
     there = [program for program in wanted if machine.finds(program)]
     absent = [program for program in wanted if program not in there]
     if not absent:
-        return Finding(check=check, state=State.FINE, found=", ".join(there))
+        return fine(check, ", ".join(there))
     packages = sorted({wanted[program] for program in absent if wanted[program]})
-    return Finding(
-        check=check,
-        state=State.MISSING,
-        found=f"not {', '.join(absent)}" + (f"; {', '.join(there)} are there" if there else ""),
-        effect=effect,
+    return missing(
+        check,
+        f"not {', '.join(absent)}" + (f"; {', '.join(there)} are there" if there else ""),
+        effect,
         remedy=f"apt install {' '.join(packages)}" if packages else "",
     )
 
 
 def tools(machine: ExaminedMachine) -> Finding:
-    """Look for what test beds are made with."""
+    """Look for the programs that make test beds."""
     return _programs(machine, "tools", _TOOLS, "a test bed of namespaces cannot be made, interfaces not be examined")
 
 
 def devices(machine: ExaminedMachine) -> Finding:
-    """Look for what devices under test are made of."""
+    """Look for the programs of devices under test."""
     return _programs(machine, "devices", _DEVICES, "these devices under test cannot be started; the others can")
 
 
@@ -71,64 +67,53 @@ def capabilities(machine: ExaminedMachine) -> Finding:
     """Look for the capabilities that tester and test bed need."""
     effective = _effective(machine)
     if effective is None:
-        return Finding(check="capabilities", state=State.UNSEEN, found="the kernel does not say")
+        return unseen("capabilities", "the kernel does not say")
     lacking = {name: what for name, (bit, what) in _CAPABILITIES.items() if not effective >> bit & 1}
     if not lacking:
-        return Finding(check="capabilities", state=State.FINE, found=", ".join(name[4:] for name in _CAPABILITIES))
-    return Finding(
-        check="capabilities",
-        state=State.MISSING,
-        found=f"not {', '.join(lacking)}",
-        effect="; ".join(lacking.values()),
-        remedy="sudo routecast …",
-    )
+        return fine("capabilities", ", ".join(name[4:] for name in _CAPABILITIES))
+    return missing("capabilities", f"not {', '.join(lacking)}", "; ".join(lacking.values()), remedy="sudo routecast …")
 
 
 def namespaces(machine: ExaminedMachine) -> Finding:
-    """Look for network namespaces, which a test bed without a lab is made of."""
+    """Look for network namespaces, which a test bed without a lab needs."""
     most = machine.number("proc/sys/user/max_net_namespaces")
     if not machine.exists("proc/self/ns/net"):
-        effect = "there is no test bed without a lab; real interfaces still work"
-        return Finding(
-            check="namespaces", state=State.MISSING, found="the kernel has no network namespaces", effect=effect
+        return missing(
+            "namespaces",
+            "the kernel has no network namespaces",
+            "there is no test bed without a lab; real interfaces still work",
         )
     if most == 0:
-        return Finding(
-            check="namespaces",
-            state=State.MISSING,
-            found="user.max_net_namespaces is 0",
-            effect="none can be made",
+        return missing(
+            "namespaces",
+            "user.max_net_namespaces is 0",
+            "none can be made",
             remedy="sysctl -w user.max_net_namespaces=64",
         )
-    return Finding(check="namespaces", state=State.FINE, found="network namespaces can be made")
+    return fine("namespaces", "network namespaces can be made")
 
 
 def bpf_jit(machine: ExaminedMachine) -> Finding:
-    """Look whether BPF programs are translated or interpreted."""
+    """Look whether the kernel compiles BPF programs or interprets them."""
     enabled, harden = (
         machine.number("proc/sys/net/core/bpf_jit_enable"),
         machine.number("proc/sys/net/core/bpf_jit_harden"),
     )
     if enabled is None:
-        text = "this process may not see net.core.bpf_jit_enable"
-        return Finding(check="BPF JIT", state=State.UNSEEN, found=text)
+        return unseen("BPF JIT", "this process may not see net.core.bpf_jit_enable")
     if enabled == 1 and harden in (None, 0, 1):
-        return Finding(check="BPF JIT", state=State.FINE, found="on")
+        return fine("BPF JIT", "on")
     if enabled == 1:
-        return Finding(
-            check="BPF JIT",
-            state=State.DISTORTS,
-            found="on, hardened for everybody (bpf_jit_harden = 2)",
-            effect="constants are blinded: BPF programs of tester and router run slower",
+        return distorts(
+            "BPF JIT",
+            "on, hardened for everybody (bpf_jit_harden = 2)",
+            "constants are blinded: BPF programs of tester and router run slower",
             remedy="sysctl -w net.core.bpf_jit_harden=0",
         )
-    return Finding(
-        check="BPF JIT",
-        state=State.DISTORTS,
-        found="off" if enabled == 0 else f"in debugging mode ({enabled})",
-        effect="BPF programs of tester and router run several times slower"
-        if enabled == 0
-        else "each program is logged",
+    return distorts(
+        "BPF JIT",
+        "off" if enabled == 0 else f"in debugging mode ({enabled})",
+        "BPF programs of tester and router run several times slower" if enabled == 0 else "each program is logged",
         remedy="sysctl -w net.core.bpf_jit_enable=1",
     )
 
@@ -138,58 +123,55 @@ def bpf_file_system(machine: ExaminedMachine) -> Finding:
     mounts = [line.split() for line in (machine.text("proc/mounts") or "").splitlines()]
     at = [words[1] for words in mounts if len(words) > 2 and words[2] == "bpf"]
     if at:
-        return Finding(check="bpffs", state=State.FINE, found=at[0])
-    return Finding(
-        check="bpffs",
-        state=State.MISSING,
-        found="not mounted",
-        effect="xdp-tools and libxdp devices cannot keep their programs",
+        return fine("bpffs", at[0])
+    return missing(
+        "bpffs",
+        "not mounted",
+        "xdp-tools and libxdp devices cannot keep their programs",
         remedy="mount -t bpf bpf /sys/fs/bpf",
     )
 
 
 def bpf_rights(machine: ExaminedMachine) -> Finding:
-    """Look who may load BPF programs."""
+    """Look whether this process may load BPF programs."""
     effective = _effective(machine) or 0
     if effective >> 39 & 1 or effective >> 21 & 1:
-        return Finding(check="BPF rights", state=State.FINE, found="this process has them")
+        return fine("BPF rights", "this process has them")
     disabled = machine.number("proc/sys/kernel/unprivileged_bpf_disabled")
     text = "only privileged processes may load programs" if disabled else "XDP programs need CAP_BPF and CAP_NET_ADMIN"
-    return Finding(
-        check="BPF rights",
-        state=State.MISSING,
-        found=text,
-        effect="the tester sends and receives through AF_PACKET; XDP devices do not work",
+    return missing(
+        "BPF rights",
+        text,
+        "the tester sends and receives through AF_PACKET; XDP devices do not work",
         remedy="sudo routecast …",
     )
 
 
 def back_ends(machine: ExaminedMachine) -> Finding:
-    """Look which of the tester's back ends this process can use: it takes the fastest that is left."""
+    """Look which back ends of the tester this process can use; the tester takes the fastest of them."""
     try:
-        finding = [
-            (f"{load['name']} ({load['task']})", load["why_not"]) for load in json.loads(machine.back_ends() or "")
+        entries = [
+            (f"{entry['name']} ({entry['task']})", entry["why_not"]) for entry in json.loads(machine.back_ends() or "")
         ]
     except (ValueError, TypeError, KeyError):
-        return Finding(check="back ends", state=State.UNSEEN, found="not recorded")
-    there = ", ".join(name for name, why_not in finding if not why_not) or "none"
+        return unseen("back ends", "not recorded")
+    there = ", ".join(name for name, why_not in entries if not why_not) or "none"
     absent: dict[str, list[str]] = {}
-    for name, why_not in finding:
+    for name, why_not in entries:
         if why_not:
             absent.setdefault(why_not, []).append(name)
     if not absent:
-        return Finding(check="back ends", state=State.FINE, found=there)
-    return Finding(
-        check="back ends",
-        state=State.MISSING,
-        found=there + "".join(f"; not {', '.join(names)}: {why_not}" for why_not, names in absent.items()),
-        effect="nothing can be measured on a wire" if there == "none" else "the tester takes what is left",
+        return fine("back ends", there)
+    return missing(
+        "back ends",
+        there + "".join(f"; not {', '.join(names)}: {why_not}" for why_not, names in absent.items()),
+        "nothing can be measured on a wire" if there == "none" else "the tester takes what is left",
         advice="run routecast as root, outside of containers that forbid bpf(2); AF_PACKET measures, but slower",
     )
 
 
 def huge_pages(machine: ExaminedMachine) -> Finding:
-    """Look for large pages, which DPDK likes its memory in."""
+    """Look for huge pages, which DPDK prefers."""
     meminfo = machine.text("proc/meminfo") or ""
     counts = {key: int(value) for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)}
     mounted = any(
@@ -197,16 +179,13 @@ def huge_pages(machine: ExaminedMachine) -> Finding:
         for words in (line.split() for line in (machine.text("proc/mounts") or "").splitlines())
     )
     if not counts:
-        return Finding(check="huge pages", state=State.UNSEEN, found="the kernel lists none")
+        return unseen("huge pages", "the kernel lists none")
     if counts.get("Free", 0) > 0 and mounted:
-        return Finding(
-            check="huge pages", state=State.FINE, found=f"{counts['Free']} of {counts['Total']} free, mounted"
-        )
+        return fine("huge pages", f"{counts['Free']} of {counts['Total']} free, mounted")
     text = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + ("" if mounted else ", hugetlbfs not mounted")
-    return Finding(
-        check="huge pages",
-        state=State.MISSING,
-        found=text,
-        effect="DPDK devices run with --no-huge: more misses of the address cache, no drivers of real cards",
+    return missing(
+        "huge pages",
+        text,
+        "DPDK devices run with --no-huge: more misses of the address cache, no drivers of real cards",
         remedy="sysctl -w vm.nr_hugepages=512 && mount -t hugetlbfs none /dev/hugepages",
     )
