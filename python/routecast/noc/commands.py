@@ -39,9 +39,9 @@ def _policies(incomplete: str) -> list[str]:
 def _simulated(incomplete: str) -> list[str]:
     from typing import get_args
 
-    from routecast.noc.file import Simulated
+    from routecast.noc.file import SimulatedPolicy
 
-    return [name for name in get_args(Simulated) if name.startswith(incomplete)]
+    return [name for name in get_args(SimulatedPolicy) if name.startswith(incomplete)]
 
 
 NocFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A *.noc.toml.")]

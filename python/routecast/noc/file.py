@@ -609,7 +609,9 @@ def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
 def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
     name = str(table.task_graph)
     graph = task_graph(folder / name if name.endswith(".toml") else name)
-    mapping = table.mapping and {task: node_at(topology, position) for task, position in table.mapping.items()}
+    mapping = None
+    if table.mapping is not None:
+        mapping = {task: node_at(topology, position) for task, position in table.mapping.items()}
     rate_bytes = None if table.link_rate is None else table.link_rate / 8.0
     return mapped(graph, topology, mapping, link_rate_bytes_per_s=rate_bytes)
 

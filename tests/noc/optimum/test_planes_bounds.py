@@ -61,7 +61,7 @@ def test_random_prices_prove_bounds_too():
     # Whatever a solver answers: any prices that are not negative do.
     stream = np.random.default_rng(5)
     demand, widths = random_demand(stream), np.ones(2)
-    bounds = PriceBounds(SQUARE, demand, allowed_arcs(SQUARE, demand, PathSet.ANY), widths)
+    prices = PriceBounds(SQUARE, demand, allowed_arcs(SQUARE, demand, PathSet.ANY), widths)
     clocks = np.array([0.9, 0.6])
     power = by_scipy.power_at(SQUARE, demand, clocks, paths=PathSet.ANY)
     for _ in range(50):

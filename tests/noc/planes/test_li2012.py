@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from toy_scenario import balanced, closed_form, concentrated, one_plane, toy_demand
 
 from routecast.errors import RoutecastError
-from routecast.noc.planes._toy import balanced, by_mini, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.planes.candidates import dimension_order, minimal_paths
 from routecast.noc.planes.li2012 import Interpretation, Tie, balance, four_phase, mini
 from routecast.noc.planes.model import Allocation

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
-from routecast.noc.planes._on_table import power_on_tables
-from routecast.noc.planes._placement import FlowPlacement, Neighbourhood
+from routecast.noc.planes._placement import FlowPlacement, Neighbourhood, PlanePower
 from routecast.noc.planes.candidates import (
     Freedom,
     candidates_of,
@@ -22,7 +21,6 @@ from routecast.noc.planes.candidates import (
 )
 from routecast.noc.planes.li2012 import balance, four_phase, mini
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.placement import FlowPlacement, Neighbourhood, PlanePower
 from routecast.noc.planes.search import Overloads, Relaxation, allocate, light_paths
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.router_table import RouterPoint, RouterTable

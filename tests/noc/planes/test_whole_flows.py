@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_scenario import closed_form, toy_demand
 
-from routecast.noc.planes._toy import closed_form, toy_demand
 from routecast.noc.planes.search import allocate
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.scaling import Scaling
