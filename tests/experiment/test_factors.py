@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem, RoutecastError
-from routecast.experiment._factors import coded_of, level_at, settled
+from routecast.experiment.factors import coded_of, level_at, rounded
 from routecast.experiment.file import FactorTable, factor_of
 from routecast.experiment.model import Factor
 from routecast.quantity.amount import amount_of
@@ -98,7 +98,7 @@ def test_where_a_field_is_whole_values_between_are_rounded() -> None:
     cores = factor(path="cores", between=[1, 8])
     assert cores.is_whole
     assert level_at(cores, 0.1).overrides == {"cores": 5}
-    assert settled(cores, 0.1) == pytest.approx(2 * 4 / 7 - 1)
+    assert rounded(cores, 0.1) == pytest.approx(2 * 4 / 7 - 1)
     frames = factor(path="load.frames", between=["64 B", "1.518 kB"])
     assert level_at(frames, -0.99).overrides == {"load.frames": "71 B"}
     sigma = factor(path="contention.sigma", between=[0, 1])
@@ -123,7 +123,7 @@ def test_a_value_between_levels_is_found_again_where_it_was(at: float, is_log: b
 @given(st.floats(-1.0, 1.0), st.integers(1, 50), st.integers(51, 4096))
 def test_whole_numbers_settle_on_what_is_tried(at: float, low: int, high: int) -> None:
     one = factor(path="cores", between=[low, high])
-    where = settled(one, at)
+    where = rounded(one, at)
     assert level_at(one, where).overrides == level_at(one, at).overrides
     assert abs(where - at) <= 1.0 / (high - low) + 1e-9
 

@@ -10,17 +10,17 @@ from routecast.experiment.model import Factor, Level, Plain
 from routecast.quantity.amount import amount_of, between
 from routecast.quantity.toml_file import shown
 
-__all__ = ["coded_of", "label_for", "label_of", "level_at", "lowest_number", "settled"]
+__all__ = ["coded_of", "label_for", "label_of", "level_at", "lowest_number", "rounded"]
 
 
 _SHORT = 40
 _SAME = 1e-9
 _FURTHEST = 100.0
-"""Coded levels beyond it are mistakes: a point stands fifty times as far away as the levels are apart."""
+"""Coded levels beyond it are mistakes: such a point is fifty times as far away as the levels are apart."""
 
 
 def level_at(factor: Factor, coded: float) -> Level:
-    """Return the level at a coded value: one of the factor's, or of a quantity what lies between or beyond them.
+    """Return the level at a coded value: a level of the factor, or of a quantity also between and beyond its levels.
 
     Raises RoutecastError: the factor is no quantity and has no such level.
     """
@@ -37,7 +37,7 @@ def level_at(factor: Factor, coded: float) -> Level:
 
 @lru_cache(maxsize=65536)
 def _level_between(ends: tuple[tuple[str, Plain, Plain], ...], coded: float, *, is_log: bool, is_whole: bool) -> Level:
-    """Return a level of a quantity, by path its lowest and highest value; a design asks for each again and again."""
+    """Return a level of a quantity; ``ends``: path, lowest and highest value."""
     overrides: dict[str, Plain] = {}
     at = coded
     for path, low, high in ends:
@@ -48,19 +48,19 @@ def _level_between(ends: tuple[tuple[str, Plain, Plain], ...], coded: float, *, 
     return Level(coded=at, label=label_for(next(iter(overrides.values()))), overrides=overrides)
 
 
-def settled(factor: Factor, coded: float) -> float:
-    """Return the coded level that is tried in truth where ``coded`` is wanted: whole numbers are rounded to."""
+def rounded(factor: Factor, coded: float) -> float:
+    """Return a coded level, moved to the nearest whole number of a quantity that has only whole numbers."""
     return level_at(factor, coded).coded if factor.is_whole else coded
 
 
 def lowest_number(factor: Factor, coded: float) -> float:
-    """Return the number that a quantity has at a coded level, in whatever unit; the lowest of several paths."""
+    """Return the number of a quantity at a coded level, in the unit of the file; the lowest of several paths."""
     amounts = [amount_of(value) for value in level_at(factor, coded).overrides.values()]
     return min(amount.number for amount in amounts if amount is not None)
 
 
 def coded_of(factor: Factor, value: object) -> float:
-    """Return the coded level of a value as a file says it: a level's label or value, or any value of a quantity.
+    """Return the coded level of a value in a file: a level's label or value, or any value of a quantity.
 
     Raises ValueError: the factor has no such level.
     """
@@ -93,7 +93,7 @@ def label_of(factor: Factor, coded: float) -> str:
 
 
 def label_for(value: object) -> str:
-    """Return what figures call a level that has no label of its own."""
+    """Return the label of a value for levels that have no label of their own."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""From an experiment to its runs: each with the document of its levels, a seed of its own, and a key.
+"""The runs of an experiment: each with the document of its levels, a seed of its own, and a key.
 
 The key is a hash of everything that decides the answer. Runs that must answer alike (replications of a closed form, the
-centre points of a design that is solved) have the same one: they are worked out once.
+centre points of a design that is solved) have the same key: they are computed once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -42,21 +42,16 @@ def wire_positions(seed: int, count: int) -> list[int]:
 
 
 _FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
-"""A text that may name a file: with an ending that is no part of a number."""
+"""A text that may name a file: its ending is no part of a number."""
 
 
 def runs_of(experiment: Experiment) -> tuple[Run, ...]:
     """Return the runs of an experiment: row by row of the design, each row's replications together.
 
     Seeds depend on the experiment's seed, the row and the replication alone, as ``SeedSequence.spawn`` makes them: more
-    replications leave those that are there as they are.
+    replications do not change the existing runs.
     """
-    from routecast.router.variants import vary
-
     is_random = experiment.evaluator != "solve"
-    document = dict(experiment.document)
-    fields = _fields(experiment)
-    levels = _LevelsByRow(experiment)
     shared = {
         "version": __version__,
         "evaluator": experiment.evaluator,
@@ -64,26 +59,25 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
         "is_steadied": experiment.is_steadied,
         "responses": [(response.name, response.of, response.read_at_s) for response in experiment.responses],
     }
-    head = hashlib.sha256(_text(shared))
+    shared_hash = hashlib.sha256(_canonical_json(shared))
     folder = Path(experiment.folder) if experiment.folder else Path()
     runs = []
-    for row in range(len(experiment.design.coded)):
-        varied = vary(document, _overrides(levels.of(row)), table=fields)
-        body = head.copy()
-        body.update(_text(varied))
-        for digest in _file_digests(varied, folder):
-            body.update(digest)
+    for row, document in enumerate(documents(experiment, range(len(experiment.design.coded)))):
+        row_hash = shared_hash.copy()
+        row_hash.update(_canonical_json(document))
+        for digest in _file_digests(document, folder):
+            row_hash.update(digest)
         for replication in range(experiment.design.replications):
             seed = _seed(experiment, row, replication) if is_random else experiment.seed
-            whole = body.copy()
+            run_hash = row_hash.copy()
             if is_random:
-                whole.update(seed.to_bytes(8, "little"))
+                run_hash.update(seed.to_bytes(8, "little"))
             runs.append(
                 Run(
-                    key=whole.hexdigest()[:32],
+                    key=run_hash.hexdigest()[:32],
                     row=row,
                     replication=replication,
-                    document=varied,
+                    document=document,
                     evaluator=experiment.evaluator,
                     duration_s=experiment.duration_s,
                     seed=seed,
@@ -96,50 +90,32 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
 
 
 def documents(experiment: Experiment, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yield what the router (or testbed) file says in rows of the design."""
+    """Yield the router (or test bed) file with the levels of each of these rows of the design."""
     from routecast.router.variants import vary
 
-    fields = _fields(experiment)
-    levels = _LevelsByRow(experiment)
+    document = dict(experiment.document)
+    table = _file_table(experiment)
+    known = [{level.coded: level for level in factor.levels} for factor in experiment.factors]
     for row in rows:
-        yield vary(experiment.document, _overrides(levels.of(row)), table=fields)
-
-
-def _overrides(levels: Sequence[Level]) -> dict[str, Plain]:
-    return {path: value for level in levels for path, value in level.overrides.items()}
+        overrides: dict[str, Plain] = {}
+        for factor, levels, coded in zip(experiment.factors, known, experiment.design.coded[row], strict=True):
+            if coded not in levels:
+                levels[coded] = level_at(factor, coded)
+            overrides |= levels[coded].overrides
+        yield vary(document, overrides, table=table)
 
 
 def levels_of_row(experiment: Experiment, row: int) -> tuple[Level, ...]:
-    """Return the level of each factor in a row of the design, with the labels that figures call them by."""
+    """Return the level of each factor in a row of the design."""
     coded = experiment.design.coded[row]
     return tuple(level_at(factor, at) for factor, at in zip(experiment.factors, coded, strict=True))
 
 
-class _LevelsByRow:
-    """Levels of rows, each level worked out once."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._rows = experiment.design.coded
-        self._factors = experiment.factors
-        self._known: list[dict[float, Level]] = [
-            {level.coded: level for level in factor.levels} for factor in experiment.factors
-        ]
-
-    def of(self, row: int) -> Sequence[Level]:
-        paths = []
-        for factor, known, coded in zip(self._factors, self._known, self._rows[row], strict=True):
-            level = known.get(coded)
-            if level is None:
-                level = known[coded] = level_at(factor, coded)
-            paths.append(level)
-        return paths
-
-
-def _fields(experiment: Experiment) -> Any:
+def _file_table(experiment: Experiment) -> Any:
     if experiment.evaluator == "measure":
-        from routecast.experiment.answer import testbed_table
+        from routecast.experiment.answer import table_of_testbed
 
-        return testbed_table(experiment.document)
+        return table_of_testbed(experiment.document)
     from routecast.router.files import router_table
 
     return router_table(experiment.document)
@@ -153,25 +129,21 @@ def _seed(experiment: Experiment, row: int, replication: int) -> int:
     return int(state[0]) >> 1
 
 
-def _text(value: object) -> bytes:
+def _canonical_json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
 
 
 def _file_digests(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
     """Yield the hash of each file that a document names (a trace of arrivals, say): its content decides the answer."""
     for text in _texts(document):
-        if _FILE_NAME.fullmatch(text):
-            digest = _digest(str(folder), text)
-            if digest:
-                yield digest
+        if _FILE_NAME.fullmatch(text) and (digest := _digest(str(folder), text)):
+            yield digest
 
 
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, int | float):
-        return
-    elif isinstance(value, dict | Mapping):
+    elif isinstance(value, Mapping):
         for entry in value.values():
             yield from _texts(entry)
     elif isinstance(value, list | tuple):

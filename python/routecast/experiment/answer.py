@@ -44,13 +44,13 @@ __all__ = [
     "answer",
     "build_run",
     "course_of",
+    "document_of_testbed",
     "import_evaluator",
     "measure_trial",
     "missing_entries",
     "reading_problem",
     "response_problem",
-    "testbed_document",
-    "testbed_table",
+    "table_of_testbed",
     "unchecked_responses",
     "unknown_options",
 ]
@@ -263,7 +263,7 @@ def _members(kind: object) -> tuple[object, ...]:
     return typing.get_args(kind) if typing.get_origin(kind) in {typing.Union, types.UnionType} else (kind,)
 
 
-def testbed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def document_of_testbed(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the content of a test bed file, with the load as one more table.
 
     ``source``: ``"namespaces"``, the name of a file in ``folder``, or the content of such a file; ``load``: the table
@@ -279,7 +279,7 @@ def testbed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], f
     return {**parse_toml(read_text(path, kind="test bed"), str(path)), "load": dict(load)}
 
 
-def testbed_table(document: Mapping[str, Any]) -> type[BaseModel]:
+def table_of_testbed(document: Mapping[str, Any]) -> type[BaseModel]:
     """Return the model of a test bed file together with the load.
 
     Raises FileProblem: the document does not say its kind.

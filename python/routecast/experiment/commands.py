@@ -1,4 +1,4 @@
-"""``routecast experiment``: designed experiments."""
+"""The command ``routecast experiment``."""
 
 from __future__ import annotations
 

@@ -1,39 +1,31 @@
-"""Designs: which combinations of levels are tried, and what they confound.
+"""Designs: which combinations of levels are tried, and which effects they confound.
 
-Designs for screening: the main effects of k factors in the next multiple of four runs above k.
+Full factorial designs try every combination of levels once, the first factor fastest. Effects are words of factor
+letters; aliases and defining relations are products of such words.
 
-R. L. Plackett and J. P. Burman, "The design of optimum multifactorial experiments", Biometrika 33(4), 1946: for a prime
-q = 3 mod 4 the quadratic residues modulo q are the high levels of the first run, every further run is the one before
-moved on by one factor, and a last run has all factors low. Their tables for 12, 20 and 24 runs are these. An
-interaction of two factors is spread over the main effects of all others: it is assumed to be small.
+A fraction 2^(k-p) runs the full design of k - p factors; the column of each further factor is a product of theirs, its
+*generator* (``D=AB``). Multiplying both sides by D gives a word that is 1 in every run (``I = ABD``); all products of
+those words are the *defining relation*, and multiplying it by an effect gives the aliases of that effect, which no
+analysis can tell from it (Box, Hunter and Hunter, Statistics for Experimenters, 1978, ch. 12; Jain 1991, ch. 19). The
+standard fraction of each size has the highest resolution and the least aberration; its generators are those of Box,
+Hunter and Hunter, table 12.15, and of Montgomery, Design and Analysis of Experiments, 8th ed., table 8.14.
 
-Central composite designs: a factorial, points on the axes, and the centre, for response surfaces of second order.
+Plackett-Burman designs screen the main effects of k factors in the next multiple of four runs above k (R. L. Plackett
+and J. P. Burman, "The design of optimum multifactorial experiments", Biometrika 33(4), 1946): for a prime q = 3 mod 4
+the quadratic residues modulo q are the high levels of the first run, every further run is the one before moved on by
+one factor, and a last run has all factors low. An interaction of two factors is spread over the main effects of all
+others: it is assumed to be small.
 
-The distance of the axial points from the centre, alpha, is by shape (NIST/SEMATECH e-Handbook of Statistical Methods,
-sec. 5.3.3.6.1; Box and Wilson 1951; Box and Hunter 1957):
+Central composite designs, for response surfaces of second order, are a factorial, two points on the axis of each factor
+and the centre. The distance alpha of the axial points from the centre is by shape (NIST/SEMATECH e-Handbook of
+Statistical Methods, sec. 5.3.3.6.1; Box and Wilson 1951; Box and Hunter 1957):
 
 - *rotatable* (circumscribed): alpha = F^(1/4) for F factorial points, outside the levels -1 and +1, so that the
   variance of a prediction depends on its distance from the centre alone;
 - *face_centred*: alpha = 1, three levels of each factor;
 - *inscribed*: the rotatable design shrunk until its axial points stand at -1 and +1.
 
-The standard fractions of 2^k designs: of each size the one of the highest resolution and least aberration.
-
-Generators as tabulated by Box, Hunter and Hunter, Statistics for Experimenters, 1978, table 12.15, and by Montgomery,
-Design and Analysis of Experiments, 8th ed., table 8.14.
-
-Fractional factorial designs 2^(k-p): generators, the defining relation, resolution, and what is confounded.
-
-A fraction runs the full design of k - p factors; the column of each further factor is a product of theirs, its
-*generator* (``D=AB``). Multiplying both sides by D gives a word that is 1 in every run (``I = ABD``); all products of
-those words are the *defining relation*, and multiplying it by an effect gives the effects that no analysis can tell
-from that one: its aliases (Box, Hunter and Hunter, Statistics for Experimenters, 1978, ch. 12; Jain 1991, ch. 19).
-
-Full factorial designs: every combination of levels once, the first factor fastest.
-
-Effects as words of factor letters: the products that aliases and defining relations are made of.
-
-Samples of large spaces: Latin hypercubes and Sobol sequences, from SciPy, as coded levels.
+Latin hypercubes and Sobol sequences, from SciPy, sample large spaces as coded levels.
 """
 
 from __future__ import annotations
@@ -49,6 +41,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "IDENTITY",
@@ -59,6 +52,7 @@ __all__ = [
     "Spread",
     "WordProblem",
     "central_composite",
+    "design_problem",
     "fraction_of",
     "full",
     "latin_hypercube",
@@ -76,25 +70,27 @@ __all__ = [
 
 Spread = Literal["random", "even"]
 _MOST_EVEN = 1000
-"""Swapping coordinates of more points takes longer than trying the points."""
+"""To exchange coordinates of more points takes longer than to try the points."""
 
 
 def latin_hypercube(
     factors: int, points: int, *, seed: int, spread: Spread = "random"
 ) -> tuple[tuple[float, ...], ...]:
-    """Return points of which each factor has one in each of ``points`` equal intervals (McKay et al. 1979).
+    """Return coded levels in -1..+1 of which each factor has one in each of ``points`` equal intervals.
 
-    ``seed``: the same seed gives the same points; ``spread``: ``even`` exchanges coordinates until the centred
-    discrepancy falls no more, which fills the space better. Returns coded levels, -1..+1. Raises ModelProblem: too many
-    points to spread evenly.
+    McKay et al. 1979. ``spread``: ``even`` exchanges coordinates as long as the centred discrepancy falls, which fills
+    the space better. Raises ModelProblem: too many points to spread evenly.
     """
+    from numpy.random import default_rng
     from scipy.stats import qmc
 
     if spread == "even" and points > _MOST_EVEN:
-        what = f'"even" takes at most {_MOST_EVEN:,} points; so many as {points:,} fill the space without it: "random"'
-        raise ModelProblem("design", [Problem("spread", what)])
-    sampler = qmc.LatinHypercube(d=factors, seed=_random(seed), optimization="random-cd" if spread == "even" else None)
-    return _coded(sampler.random(points).tolist())
+        raise design_problem(
+            "spread",
+            f'"even" takes at most {_MOST_EVEN:,} points; so many as {points:,} fill the space without it: "random"',
+        )
+    optimization: Literal["random-cd"] | None = "random-cd" if spread == "even" else None
+    return _coded(qmc.LatinHypercube(d=factors, seed=default_rng(seed), optimization=optimization).random(points))
 
 
 def sobol(factors: int, points: int, *, seed: int) -> tuple[tuple[float, ...], ...]:
@@ -102,40 +98,40 @@ def sobol(factors: int, points: int, *, seed: int) -> tuple[tuple[float, ...], .
 
     Raises ModelProblem: the number of points is no power of 2: the sequence is balanced only there.
     """
+    from numpy.random import default_rng
     from scipy.stats import qmc
 
     if points & (points - 1):
         less, more = 1 << (points.bit_length() - 1), 1 << points.bit_length()
-        what = f"{points:,} is no power of 2, where alone a Sobol sequence is balanced: take {less:,} or {more:,}"
-        raise ModelProblem("design", [Problem("points", what)])
-    sampler = qmc.Sobol(d=factors, seed=_random(seed))
-    return _coded(sampler.random_base2(points.bit_length() - 1).tolist())
+        raise design_problem(
+            "points",
+            f"{points:,} is no power of 2, where alone a Sobol sequence is balanced: take {less:,} or {more:,}",
+        )
+    return _coded(qmc.Sobol(d=factors, seed=default_rng(seed)).random_base2(points.bit_length() - 1))
+
+
+def design_problem(key: str, message: str) -> ModelProblem:
+    """Return the error of a design that cannot be made; ``key``: in the table of the design."""
+    return ModelProblem("design", [Problem(key, message)])
 
 
 def snap_to_levels(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
-    """Put the coordinates of factors that are no quantities on their levels, each level having an equal interval."""
+    """Move the coordinates of factors that are no quantities to their levels, each level from an equal interval."""
+
+    def nearest(factor: Factor, coded: float) -> float:
+        count = len(factor.levels)
+        return factor.levels[min(int((coded + 1.0) / 2.0 * count), count - 1)].coded
+
     return tuple(
         tuple(
-            value if factor.is_quantity else _nearest_level(factor, value)
-            for value, factor in zip(row, factors, strict=True)
+            value if factor.is_quantity else nearest(factor, value) for value, factor in zip(row, factors, strict=True)
         )
         for row in rows
     )
 
 
-def _nearest_level(factor: Factor, coded: float) -> float:
-    count = len(factor.levels)
-    return factor.levels[min(int((coded + 1.0) / 2.0 * count), count - 1)].coded
-
-
-def _coded(unit: list[list[float]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(2.0 * value - 1.0 for value in row) for row in unit)
-
-
-def _random(seed: int) -> np.random.Generator:
-    from numpy.random import default_rng
-
-    return default_rng(seed)
+def _coded(unit: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, (2.0 * unit - 1.0).tolist()))
 
 
 IDENTITY = "I"
@@ -143,7 +139,7 @@ IDENTITY = "I"
 
 
 class WordProblem(ValueError):
-    """A text is no word of these letters; says why."""
+    """A text is no word of the factors' letters; the message says why."""
 
 
 def parse_word(text: str, letters: Sequence[str]) -> tuple[int, int]:
@@ -199,14 +195,12 @@ def letters_of(factors: int) -> tuple[str, ...]:
 def masks_up_to(factors: int, most_letters: int) -> Iterable[int]:
     """Yield the masks of all words of at most so many letters: shorter first, then by alphabet."""
     for count in range(1, min(most_letters, factors) + 1):
-        for chosen in combinations(range(factors), count):
-            yield sum(1 << number for number in chosen)
+        for letters in combinations(range(factors), count):
+            yield sum(1 << letter for letter in letters)
 
 
 def full(factors: int) -> tuple[tuple[float, ...], ...]:
-    """Return the 2^k combinations in standard (Yates) order.
-
-    ``factors``: how many factors, k. Returns coded levels, -1 and +1.
+    """Return the 2^k combinations of k factors as coded levels -1 and +1, in standard (Yates) order.
 
     Examples
     --------
@@ -274,8 +268,9 @@ class Fraction:
         letters = tuple(letters)
         words, problems = _defining_words(letters, generators)
         if not problems and len(letters) > _MOST_FACTORS:
-            what = f"{len(letters)} factors: fractions are made of at most {_MOST_FACTORS}"
-            problems.append(Problem("generators", what))
+            problems.append(
+                Problem("generators", f"{len(letters)} factors: fractions are made of at most {_MOST_FACTORS}")
+            )
         if problems:
             raise ModelProblem("design", problems)
         group: list[tuple[int, int]] = [(0, 1)]
@@ -285,8 +280,10 @@ class Fraction:
         for mask, _ in defining:
             if mask.bit_count() < 3:
                 pair = " and ".join(spelled(mask, letters))
-                what = f"they confound {pair} with each other in every run: give one of them another generator"
-                raise ModelProblem("design", [Problem("generators", what)])
+                raise design_problem(
+                    "generators",
+                    f"they confound {pair} with each other in every run: give one of them another generator",
+                )
         return cls(letters, tuple(generators), tuple(defining))
 
     @property
@@ -308,14 +305,14 @@ class Fraction:
     def coded(self) -> tuple[tuple[float, ...], ...]:
         """The combinations in the standard order of the factors that no generator makes, shape (2^(k-p), k)."""
         equations = [_equation(text, self.letters) for text in self.generators]
-        made = {factor: (mask, sign) for factor, mask, sign in equations}
-        base = [number for number in range(len(self.letters)) if number not in made]
+        generated = {factor: (mask, sign) for factor, mask, sign in equations}
+        base = [number for number in range(len(self.letters)) if number not in generated]
         rows = []
         for levels in full(len(base)):
             row = [0.0] * len(self.letters)
             for number, level in zip(base, levels, strict=True):
                 row[number] = level
-            for number, (mask, sign) in made.items():
+            for number, (mask, sign) in generated.items():
                 product = float(sign)
                 for other in base:
                     if mask >> other & 1:
@@ -325,7 +322,7 @@ class Fraction:
         return tuple(rows)
 
     def aliases(self, effect: str) -> tuple[str, ...]:
-        """Return the effects that are confounded with one, shorter ones first; ``"-CD"``: with the other sign.
+        """Return the effects that are confounded with an effect, shorter ones first; ``"-CD"``: with the other sign.
 
         Raises
         ------
@@ -372,7 +369,7 @@ class Fraction:
 
 
 def fraction_of(design: Design, factors: Sequence[Factor]) -> Fraction | None:
-    """Return the fraction of a fractional design, with its aliases; None of any other."""
+    """Return the fraction of a fractional design, with its aliases; None for other designs."""
     if design.kind != "fractional":
         return None
     return Fraction.of([factor.letter for factor in factors], design.generators)
@@ -383,7 +380,7 @@ def _alphabetic(mask: int) -> tuple[int, ...]:
 
 
 def _equation(text: str, letters: tuple[str, ...]) -> tuple[int, int, int]:
-    """Return a generator as (number of the factor that it makes, mask, sign)."""
+    """Return a generator as (number of its factor, mask and sign of its column)."""
     left, equals, right = (part.strip() for part in text.partition("="))
     if not equals:
         raise WordProblem(f'"{text}" is no generator: write a factor and what its column is, such as "D=AB"')
@@ -400,8 +397,8 @@ def _defining_words(letters: tuple[str, ...], generators: Sequence[str]) -> tupl
         place = f"generators[{number}]"
         try:
             factor, mask, sign = _equation(text, letters)
-        except WordProblem as wrong:
-            problems.append(Problem(place, str(wrong)))
+        except WordProblem as problem:
+            problems.append(Problem(place, str(problem)))
             continue
         if factor in {word for word, *_ in equations}:
             problems.append(Problem(place, f'"{letters[factor]}" has a generator already'))
@@ -410,10 +407,11 @@ def _defining_words(letters: tuple[str, ...], generators: Sequence[str]) -> tupl
             problems.append(Problem(place, what))
         else:
             equations.append((factor, mask, sign, place))
-    made = sum(1 << factor for factor, *_ in equations)
+    generated = sum(1 << factor for factor, *_ in equations)
     for _, mask, _, place in equations:
-        if mask & made:
-            what = f"{spelled(mask & made, letters)} comes from a generator itself: multiply only factors without one"
+        if mask & generated:
+            factors = spelled(mask & generated, letters)
+            what = f"{factors} comes from a generator itself: multiply only factors without one"
             problems.append(Problem(place, what))
     return [(1 << factor | mask, sign) for factor, mask, sign, _ in equations], problems
 
@@ -454,7 +452,7 @@ STANDARD: dict[tuple[int, int], tuple[int, str]] = {
 
 
 def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolution: int | None = None) -> Fraction:
-    """Return the standard fraction in a number of runs, or the smallest one that reaches a resolution.
+    """Return the standard fraction in a number of runs, or the smallest fraction that reaches a resolution.
 
     Parameters
     ----------
@@ -468,7 +466,7 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
     Raises
     ------
     routecast.errors.ModelProblem
-        None of the tabulated fractions is such; the message lists those of so many factors.
+        No tabulated fraction fits; the message lists those of so many factors.
 
     Examples
     --------
@@ -484,16 +482,14 @@ def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolu
         known = ", ".join(
             f"resolution {reached} in {2 ** (count - p)} runs" for p, (reached, _) in sorted(tabulated.items())
         )
-        wanted = " ".join(
-            [*([f"of resolution {resolution}"] if resolution else []), *([f"in {runs} runs"] if runs else [])]
+        wanted = [f"of resolution {resolution}"] if resolution else []
+        wanted += [f"in {runs} runs"] if runs else []
+        raise design_problem(
+            "runs" if runs else "resolution",
+            f"there is no standard fraction {' '.join(wanted)} of {count} factors: "
+            f"{f'there are {known}' if known else 'give generators, or take kind full'}",
         )
-        what = (
-            f"there is no standard fraction {wanted} of {count} factors: "
-            f"{f'there are {known}' if known else 'give generators, or take kind full'}"
-        )
-        raise ModelProblem("design", [Problem("runs" if runs else "resolution", what)])
-    alphabet = letters_of(count)
-    spelling = dict(zip(alphabet, letters, strict=True))
+    spelling = dict(zip(letters_of(count), letters, strict=True))
     generators = tabulated[max(fitting)][1].split()
     return Fraction.of(letters, ["".join(spelling.get(letter, letter) for letter in text) for text in generators])
 
@@ -522,7 +518,6 @@ def central_composite(
 
     Examples
     --------
-    >>> from routecast.experiment.designs import full
     >>> central_composite(full(2), shape="face_centred", centre_points=1)[4:]
     ((-1.0, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, 0.0))
     """
@@ -543,9 +538,9 @@ SIZES = (8, 12, 20, 24, 32, 44, 48)
 
 
 def plackett_burman(factors: int) -> tuple[tuple[float, ...], ...]:
-    """Return the smallest such design for so many factors.
+    """Return the smallest Plackett-Burman design for at most 47 factors, as coded levels -1 and +1.
 
-    ``factors``: at most 47. Returns coded levels, -1 and +1. Raises ValueError: there are more factors.
+    Raises ValueError: there are more factors.
 
     Examples
     --------

@@ -1,16 +1,14 @@
-"""The file that people write, ``*.experiment.toml``: what it may say, what contradicts itself, what it describes.
+"""The file ``*.experiment.toml``: its tables, and the experiment that it describes.
 
-Reading ``*.experiment.toml``: every fault of the file and of its factors at once, each with its place.
-
-What a ``*.experiment.toml`` says: pydantic models, one per table of the file.
-
-An experiment names factors in a router (or test bed) file, the combinations of their levels that are tried, and what is
-read from each trial. Quantities are texts with units; unknown keys are errors.
+The file names factors in a router (or test bed) file, the combinations of their levels that are tried, and the
+responses that are read from each trial. Quantities are texts with units; unknown keys are errors. All faults of a file
+are reported at once, each with its place.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -21,17 +19,18 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.protocol import EvaluatorKind
 from routecast.experiment._factors import coded_of, label_for, level_at, lowest_number, settled
 from routecast.experiment.answer import (
+    document_of_testbed,
     missing_entries,
     reading_problem,
     response_problem,
-    testbed_document,
-    testbed_table,
+    table_of_testbed,
     unknown_options,
 )
 from routecast.experiment.designs import (
     SIZES,
     Fraction,
     central_composite,
+    design_problem,
     full,
     latin_hypercube,
     letters_of,
@@ -41,6 +40,7 @@ from routecast.experiment.designs import (
     sobol,
     standard_fraction,
 )
+from routecast.experiment.factors import coded_of, label_for, level_at, lowest_number, rounded
 from routecast.experiment.model import Design, DesignKind, Experiment, Factor, Level, Plain, Response
 from routecast.quantity.amount import Amount, amount_of, coded_levels
 from routecast.quantity.bounded_file import read_text
@@ -68,6 +68,7 @@ __all__ = [
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Words = Annotated[str, Field(min_length=1, max_length=80)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+LabelledOverrides = tuple[str, Mapping[str, Plain]]
 
 
 class _NamedTable(FileTable):
@@ -184,7 +185,7 @@ class ExperimentFile(ExperimentTable):
 
 
 MOST_RUNS = 1_000_000
-"""More are a mistake sooner than a wish."""
+"""More runs are likely a mistake."""
 
 _SETTINGS = {
     "generators": {"fractional", "central_composite"},
@@ -195,11 +196,11 @@ _SETTINGS = {
     "points": {"latin_hypercube", "sobol", "listed"},
     "spread": {"latin_hypercube"},
 }
-"""Which kinds of design a key of the table is for."""
+"""Kinds of design that each key of the table belongs to."""
 
 
 def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> Design:
-    """Return the design that a table asks for.
+    """Return the design of a table.
 
     Raises ModelProblem: the design cannot be made of these factors; places as in the table.
     """
@@ -213,59 +214,53 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         raise ModelProblem("design", problems)
     generators: tuple[str, ...] = ()
     if table.kind in {"full", "multilevel"}:
-        count = 1
-        for factor in factors:
-            count *= len(factor.levels)
-        _limit(count * table.replications)
-        levels = [tuple(level.coded for level in factor.levels) for factor in factors]
-        rows = full(len(factors)) if table.kind == "full" else multilevel(levels)
+        _check_size(math.prod(len(factor.levels) for factor in factors) * table.replications)
+        rows = multilevel([tuple(level.coded for level in factor.levels) for factor in factors])
     elif table.kind == "fractional":
         fraction = _fraction(table, factors)
         rows, generators = fraction.coded, fraction.generators
     elif table.kind == "central_composite":
-        has_fraction = bool(table.generators) or table.resolution is not None
-        if not has_fraction:
-            _limit(2 ** len(factors) * table.replications)
-        corners = _fraction(table, factors) if has_fraction else None
-        generators = corners.generators if corners else ()
-        rows = central_composite(
-            corners.coded if corners else full(len(factors)), shape=table.shape, centre_points=table.centre_points
-        )
-        beyond = _nonpositive_axial_points(rows, factors)
-        if beyond:
-            raise ModelProblem("design", beyond)
+        if table.generators or table.resolution is not None:
+            fraction = _fraction(table, factors)
+            corners, generators = fraction.coded, fraction.generators
+        else:
+            _check_size(2 ** len(factors) * table.replications)
+            corners = full(len(factors))
+        rows = central_composite(corners, shape=table.shape, centre_points=table.centre_points)
+        if problems := _nonpositive_axial_points(rows, factors):
+            raise ModelProblem("design", problems)
     elif table.kind == "plackett_burman":
         rows = plackett_burman(len(factors))
     elif table.kind == "listed":
-        rows = _listed(table.points, factors)
+        rows = _listed_points(table.points, factors)
     else:
-        points = _count(table.points, table.replications)
+        points = _point_count(table.points, table.replications)
         if table.kind == "sobol":
             rows = sobol(len(factors), points, seed=seed)
         else:
             rows = latin_hypercube(len(factors), points, seed=seed, spread=table.spread)
         rows = snap_to_levels(rows, factors)
-    _limit(len(rows) * table.replications)
+    _check_size(len(rows) * table.replications)
     if any(factor.is_whole for factor in factors):
-        rows = tuple(tuple(settled(factor, at) for factor, at in zip(factors, row, strict=True)) for row in rows)
-    # No regular fraction: interactions are confounded in part with main effects, as among points that somebody lists.
+        rows = tuple(tuple(rounded(factor, at) for factor, at in zip(factors, row, strict=True)) for row in rows)
+    # No regular fraction: interactions are confounded in part with main effects, as among listed points.
     kind: DesignKind = "listed" if table.kind == "plackett_burman" else table.kind
     return Design(kind=kind, coded=rows, replications=table.replications, generators=generators)
 
 
-def _count(points: object, replications: int) -> int:
+def _point_count(points: object, replications: int) -> int:
     if points is None:
-        raise ModelProblem("design", [Problem("points", "is missing: say how many, points = 100")])
+        raise design_problem("points", "is missing: say how many, points = 100")
     if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points * replications <= MOST_RUNS:
         what = f"got {shown(points)}: a whole number of points, from 2 to {MOST_RUNS:,} with all replications"
-        raise ModelProblem("design", [Problem("points", what)])
+        raise design_problem("points", what)
     return points
 
 
-def _limit(runs: int) -> None:
+def _check_size(runs: int) -> None:
     if runs > MOST_RUNS:
         what = f"makes {runs:,} runs, at most {MOST_RUNS:,} are run: take a fraction, or a sample of points"
-        raise ModelProblem("design", [Problem("kind", what)])
+        raise design_problem("kind", what)
 
 
 def _factor_problems(table: DesignTable, factors: Sequence[Factor]) -> list[Problem]:
@@ -298,17 +293,16 @@ def _fraction(table: DesignTable, factors: Sequence[Factor]) -> Fraction:
     letters = [factor.letter for factor in factors]
     if table.generators:
         if table.resolution or table.runs:
-            what = "generators decide resolution and runs: leave those out"
-            raise ModelProblem("design", [Problem("generators", what)])
+            raise design_problem("generators", "generators decide resolution and runs: leave those out")
         return Fraction.of(letters, table.generators)
     if not table.resolution and not table.runs:
         what = 'is missing: give generators = ["D=AB"], or resolution = 4, or runs = 8'
-        raise ModelProblem("design", [Problem("generators", what)])
+        raise design_problem("generators", what)
     return standard_fraction(letters, runs=table.runs, resolution=table.resolution)
 
 
 def _nonpositive_axial_points(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> list[Problem]:
-    """Tell of axial points beyond the levels where a quantity that is positive would be none any more."""
+    """Return a problem for each axial point at which a positive quantity would not be positive."""
     problems = []
     for number, factor in enumerate(factors):
         least = min(lowest_number(factor, level.coded) for level in factor.levels)
@@ -324,13 +318,12 @@ def _nonpositive_axial_points(rows: Sequence[Sequence[float]], factors: Sequence
     return problems
 
 
-def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
+def _listed_points(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
     if not isinstance(points, list) or not points:
-        what = "is missing: list the points, each a table: [{ factor = level, … }, …]"
-        raise ModelProblem("design", [Problem("points", what)])
+        raise design_problem("points", "is missing: list the points, each a table: [{ factor = level, … }, …]")
     problems: list[Problem] = []
-    names = {factor.name: number for number, factor in enumerate(factors)}
-    names |= {factor.letter: number for number, factor in enumerate(factors)}
+    columns = {factor.name: number for number, factor in enumerate(factors)}
+    columns |= {factor.letter: number for number, factor in enumerate(factors)}
     rows = []
     for number, point in enumerate(points):
         place = f"points[{number}]"
@@ -339,14 +332,14 @@ def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...
             continue
         row: dict[int, float] = {}
         for name, value in point.items():
-            if name not in names:
+            if name not in columns:
                 what = f"is no factor: {did_you_mean(name, [factor.name for factor in factors])}"
                 problems.append(Problem(f"{place}.{name}", what))
                 continue
             try:
-                row[names[name]] = coded_of(factors[names[name]], value)
-            except ValueError as wrong:
-                problems.append(Problem(f"{place}.{name}", str(wrong)))
+                row[columns[name]] = coded_of(factors[columns[name]], value)
+            except ValueError as problem:
+                problems.append(Problem(f"{place}.{name}", str(problem)))
         missing = [factor.name for at, factor in enumerate(factors) if at not in row and factor.name not in point]
         if missing and not any(problem.place.startswith(place) for problem in problems):
             problems.append(Problem(place, f"says nothing of {', '.join(missing)}"))
@@ -359,21 +352,21 @@ def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...
 def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseModel] | None) -> Factor:
     """Return the factor of a table of the file.
 
-    ``place``: of the table, for messages: ``"factor[0]"``; ``fields``: what the varied file may say; decides where only
-    whole numbers make sense. Raises ModelProblem: no levels can be made of it; all faults with their places.
+    ``place``: of the table, for messages: ``"factor[0]"``; ``fields``: model of the varied file, which decides where
+    only whole numbers make sense. Raises ModelProblem: no levels can be made of it; all faults with their places.
     """
-    problems = _contradictions(table, place)
+    problems = _factor_table_problems(table, place)
     if problems:
         raise ModelProblem("factor", problems)
     paths = tuple(dict.fromkeys(([table.path] if table.path else []) + list(table.paths)))
     values = table.between or table.levels
-    levels: list[tuple[str, Mapping[str, Plain]]] = []
+    levels: list[LabelledOverrides] = []
     key = "between" if table.between else "levels"
     for number, value in enumerate(values):
         try:
             levels.append(_level(value, paths))
-        except ValueError as wrong:
-            problems.append(Problem(f"{place}.{key}[{number}]", str(wrong)))
+        except ValueError as problem:
+            problems.append(Problem(f"{place}.{key}[{number}]", str(problem)))
     problems += _repeated(levels, f"{place}.{key}") if not problems else []
     if problems:
         raise ModelProblem("factor", problems)
@@ -382,12 +375,12 @@ def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseMode
     is_quantity = amounts is not None and not has_labels if table.quantity is None else table.quantity
     if table.between or table.log:
         is_quantity = True
-    if not is_quantity or amounts is None:
-        if is_quantity:
-            what = f"{shown(values[0])} … {shown(values[-1])}: are no quantities of one kind: nothing is between"
-            raise ModelProblem("factor", [Problem(f"{place}.{key}", what)])
+    if not is_quantity:
         step = 2.0 / (len(levels) - 1)
         coded = [min(-1.0 + step * number, 1.0) for number in range(len(levels))]
+    elif amounts is None:
+        what = f"{shown(values[0])} … {shown(values[-1])}: are no quantities of one kind: nothing is between"
+        raise ModelProblem("factor", [Problem(f"{place}.{key}", what)])
     else:
         levels, amounts = _in_order(levels, amounts)
         if table.log and any(amount.number <= 0.0 for amount in amounts):
@@ -406,7 +399,7 @@ def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseMode
     )
 
 
-def _contradictions(table: FactorTable, place: str) -> list[Problem]:
+def _factor_table_problems(table: FactorTable, place: str) -> list[Problem]:
     problems = []
     if table.levels and table.between:
         problems.append(Problem(place, "has levels and between: give one of them"))
@@ -422,8 +415,8 @@ def _contradictions(table: FactorTable, place: str) -> list[Problem]:
     return problems
 
 
-def _level(value: Any, paths: tuple[str, ...]) -> tuple[str, Mapping[str, Plain]]:
-    """Return label and overrides of a level as the file says it."""
+def _level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
+    """Return label and overrides of a level of the file."""
     if _has_time(value):
         raise ValueError(f"got {label_for(value)}: holds a date or a time of day, which nothing here is: write a text")
     if isinstance(value, dict) and ("set" in value or "value" in value) and value.keys() <= {"label", "set", "value"}:
@@ -456,7 +449,7 @@ def _has_time(value: object) -> bool:
     return isinstance(value, datetime.date | datetime.time)
 
 
-def _repeated(levels: list[tuple[str, Mapping[str, Plain]]], place: str) -> list[Problem]:
+def _repeated(levels: list[LabelledOverrides], place: str) -> list[Problem]:
     problems = []
     for number, (label, overrides) in enumerate(levels):
         before = levels[:number]
@@ -467,40 +460,34 @@ def _repeated(levels: list[tuple[str, Mapping[str, Plain]]], place: str) -> list
     return problems
 
 
-def _amounts(levels: list[tuple[str, Mapping[str, Plain]]]) -> list[Amount] | None:
-    """Return the quantity of each level where each sets the same paths to quantities of one kind, else None.
+def _amounts(levels: list[LabelledOverrides]) -> list[Amount] | None:
+    """Return the quantity of each level if each sets the same paths to quantities of one kind, else None.
 
-    Several paths of one level have the same value, or their own, each going from its first to its last: then levels in
-    between cannot be placed by one of them, and there must be two.
+    The paths of a level may have different values if there are two levels: each path goes from its first value to its
+    last. Further levels could not be placed by one of the paths.
     """
-    first = levels[0][1]
-    if any(overrides.keys() != first.keys() for _, overrides in levels):
+    paths = levels[0][1].keys()
+    if any(overrides.keys() != paths for _, overrides in levels):
         return None
-    amounts_by_level: list[list[Amount]] = []
+    rows: list[list[Amount]] = []
     for _, overrides in levels:
-        amounts = [amount_of(value) for value in overrides.values()]
-        known = [amount for amount in amounts if amount is not None]
-        if not known or len(known) < len(amounts):
+        amounts = [amount for value in overrides.values() if (amount := amount_of(value)) is not None]
+        if not amounts or len(amounts) < len(overrides):
             return None
-        amounts_by_level.append(known)
-    if any(
-        amount.dimension != at.dimension
-        for row in amounts_by_level
-        for amount, at in zip(row, amounts_by_level[0], strict=True)
-    ):
+        rows.append(amounts)
+    dimensions = [amount.dimension for amount in rows[0]]
+    if any([amount.dimension for amount in row] != dimensions for row in rows):
         return None
-    if any(
-        len({amount.in_unit(row[0].unit) if amount.dimension == row[0].dimension else None for amount in row}) > 1
-        for row in amounts_by_level
-    ):
-        return [row[0] for row in amounts_by_level] if len(amounts_by_level) == 2 else None
-    return [row[0] for row in amounts_by_level]
+    differ = any(
+        amount.dimension != row[0].dimension or amount.in_unit(row[0].unit) != row[0].in_unit(row[0].unit)
+        for row in rows
+        for amount in row
+    )
+    return None if differ and len(rows) != 2 else [row[0] for row in rows]
 
 
-def _in_order(
-    levels: list[tuple[str, Mapping[str, Plain]]], amounts: list[Amount]
-) -> tuple[list[tuple[str, Mapping[str, Plain]]], list[Amount]]:
-    """Keep levels that rise or fall throughout as the file has them; put others into rising order."""
+def _in_order(levels: list[LabelledOverrides], amounts: list[Amount]) -> tuple[list[LabelledOverrides], list[Amount]]:
+    """Keep the order of levels that rise or fall throughout; put others into rising order."""
     unit = amounts[0].unit
     numbers = [amount.in_unit(unit) for amount in amounts]
     if numbers in (sorted(numbers), sorted(numbers, reverse=True)):
@@ -509,7 +496,7 @@ def _in_order(
     return [levels[number] for number in order], [amounts[number] for number in order]
 
 
-def _is_whole(levels: list[tuple[str, Mapping[str, Plain]]], fields: type[BaseModel] | None) -> bool:
+def _is_whole(levels: list[LabelledOverrides], fields: type[BaseModel] | None) -> bool:
     """Return whether a path leads to a field of whole numbers; where no field is known, whether the levels are such."""
     from routecast.load.frames import FrameMix
     from routecast.router.variants import field_of
@@ -525,11 +512,11 @@ def _is_whole(levels: list[tuple[str, Mapping[str, Plain]]], fields: type[BaseMo
 
 
 def _kinds(annotation: object) -> set[object]:
-    """Return the types that a field may have, its wrappings taken off."""
+    """Return the types that a field may have, without their wrappers."""
     inner = get_args(annotation)
-    return (
-        {annotation} if not inner else {kind for amount in inner for kind in _kinds(amount) if isinstance(kind, type)}
-    )
+    if not inner:
+        return {annotation}
+    return {kind for argument in inner for kind in _kinds(argument) if isinstance(kind, type)}
 
 
 SUFFIX = ".experiment.toml"
@@ -557,47 +544,47 @@ def parse_experiment(text: str, *, subject: str = "experiment", folder: Path | N
         As :func:`read_experiment`.
     """
     table = validated(ExperimentFile, parse_toml(text, subject), subject)
-    document, beside = _document(table, subject, folder or Path())
+    document, beside = _load_document(table, subject, folder or Path())
     return experiment_of(table, document, subject=subject, folder=beside)
 
 
 def experiment_of(
     table: ExperimentTable, document: Mapping[str, Any], *, subject: str, folder: Path | None = None
 ) -> Experiment:
-    """Return the experiment that a table makes of a router (or test bed) file.
+    """Return the experiment of a table on a router (or test bed) file.
 
-    ``document``: what the router file says, or the test bed file, with a table ``load`` of the offered load;
-    ``subject``: what messages call the file of the experiment; ``folder``: where files that the document names are
+    ``document``: content of the router file, or of the test bed file with a table ``load`` of the offered load;
+    ``subject``: name of the experiment's file in messages; ``folder``: where files that the document names are
     looked for. Raises FileProblem: something in the table is wrong; all faults with their places.
     """
     from routecast.router.files import router_table
     from routecast.router.variants import vary
 
     problems: list[Problem] = []
-    fields = testbed_table(document) if table.evaluator == "measure" else router_table(document, subject)
+    fields = table_of_testbed(document) if table.evaluator == "measure" else router_table(document, subject)
     kind = "test bed file" if table.evaluator == "measure" else "router file"
     try:
         document = vary(document, table.overrides, subject=kind, table=fields)
-    except ModelProblem as wrong:
-        problems += [Problem(f"set.{problem.place}", problem.message) for problem in wrong.problems]
+    except ModelProblem as error:
+        problems += [Problem(f"set.{problem.place}", problem.message) for problem in error.problems]
     factors: list[Factor] = []
     for number, (letter, factor_table) in enumerate(zip(letters_of(_MOST_FACTORS), table.factor, strict=False)):
         place = f"factor[{number}]"
         try:
             factor = factor_of(letter, factor_table, place, fields)
-        except ModelProblem as wrong:
-            problems += wrong.problems
+        except ModelProblem as error:
+            problems += error.problems
             continue
         factors.append(factor)
         problems += _path_problems(factor, document, fields, place, kind)
     problems += _table_problems(table, factors)
-    problems += _load_problems(document, factors, problems)
+    problems += _load_problems(document, factors) if not problems else []
     design = None
     if len(factors) == len(table.factor):
         try:
             design = design_of(table.design, factors, seed=table.seed)
-        except ModelProblem as wrong:
-            problems += [Problem(f"design.{problem.place}", problem.message) for problem in wrong.problems]
+        except ModelProblem as error:
+            problems += [Problem(f"design.{problem.place}", problem.message) for problem in error.problems]
     if problems or design is None:
         raise FileProblem(subject, problems)
     experiment = Experiment(
@@ -633,15 +620,15 @@ def experiment_schema() -> dict[str, Any]:
     }
 
 
-def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[str, Any], Path]:
-    """Return what the router or test bed file says, and the folder that its own files are looked for in."""
+def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[str, Any], Path]:
+    """Return the content of the router or test bed file, and the folder where its own files are looked for."""
     from routecast.router.load_table import read_load
 
     wanted, other = ("testbed", "router") if table.evaluator == "measure" else ("router", "testbed")
+    source = getattr(table, wanted)
     problems = []
-    if getattr(table, wanted) is None:
-        what = f'is missing: the evaluator "{table.evaluator}" needs it'
-        problems.append(Problem(wanted, what))
+    if source is None:
+        problems.append(Problem(wanted, f'is missing: the evaluator "{table.evaluator}" needs it'))
     if getattr(table, other) is not None:
         needs = "needs a test bed" if other == "router" else "needs a router"
         problems.append(Problem(other, f'is not for the evaluator "{table.evaluator}", which {needs}'))
@@ -652,23 +639,22 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
         problems.append(Problem("load", "is missing: say what the tester offers, rate and frames"))
     if problems:
         raise FileProblem(subject, problems)
-    source = getattr(table, wanted)
     if table.evaluator == "measure":
         assert table.load is not None
         try:
             read_load(table.load, ports=2, folder=folder)
-        except FileProblem as wrong:
-            placed = [Problem(f"load.{problem.place}", problem.message) for problem in wrong.problems]
-            raise FileProblem(subject, placed) from wrong
-        return testbed_document(source, table.load, folder), folder
+        except FileProblem as error:
+            placed = [Problem(f"load.{problem.place}", problem.message) for problem in error.problems]
+            raise FileProblem(subject, placed) from error
+        return document_of_testbed(source, table.load, folder), folder
     if isinstance(source, dict):
         return source, folder
     path = folder / source
     try:
-        is_there = path.is_file()
+        exists = path.is_file()
     except (OSError, ValueError):  # no name that a file could have
-        is_there = False
-    if not is_there:
+        exists = False
+    if not exists:
         known = [path.name for path in sorted(folder.glob("*.router.toml"))]
         what = f"there is no file {shown(source)} beside the experiment: {did_you_mean(source, known)}"
         raise FileProblem(subject, [Problem("router", what)])
@@ -678,25 +664,20 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
 def _path_problems(
     factor: Factor, document: Mapping[str, Any], fields: type[BaseModel], place: str, kind: str
 ) -> list[Problem]:
-    """Try each level of a factor on the document: paths that lead nowhere, with the nearest names."""
+    """Set each level of a factor in the document; return the paths that lead nowhere, with the nearest names."""
     from routecast.router.variants import vary
 
-    faults: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     for level in factor.levels:
-        problems: Sequence[Problem] = ()
         try:
             varied = vary(document, level.overrides, subject=kind, table=fields)
-            if "dut" in fields_at(fields, ()):
-                problems = [
-                    unknown_option
-                    for unknown_option in unknown_options(varied)
-                    if unknown_option.place in level.overrides
-                ]
-        except ModelProblem as wrong:
-            problems = wrong.problems
-        for problem in problems:
-            faults.setdefault(problem.place, Problem(f"{place}.path", f"{shown(problem.place)}: {problem.message}"))
-    return list(faults.values())
+            options = unknown_options(varied) if "dut" in fields_at(fields, ()) else ()
+            faults: Sequence[Problem] = [option for option in options if option.place in level.overrides]
+        except ModelProblem as error:
+            faults = error.problems
+        for fault in faults:
+            problems.setdefault(fault.place, Problem(f"{place}.path", f"{shown(fault.place)}: {fault.message}"))
+    return list(problems.values())
 
 
 def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[Problem]:
@@ -710,13 +691,17 @@ def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
             for number, name in enumerate(names)
             if name in names[:number]
         ]
+    factor_names = {factor.name for factor in factors}
+    clashes = []
     for number, response in enumerate(table.response):
-        wrong = response_problem(response.of, table.evaluator)
-        if wrong:
-            problems.append(Problem(f"response[{number}].of", wrong))
-        wrong = reading_problem(response.of, table.evaluator, response.read_at, table.duration)
-        if wrong:
-            problems.append(Problem(f"response[{number}].read_at", wrong))
+        place = f"response[{number}]"
+        if problem := response_problem(response.of, table.evaluator):
+            problems.append(Problem(f"{place}.of", problem))
+        if problem := reading_problem(response.of, table.evaluator, response.read_at, table.duration):
+            problems.append(Problem(f"{place}.read_at", problem))
+        if response.name in factor_names:
+            what = f"{shown(response.name)} is the name of a factor: give it another"
+            clashes.append(Problem(f"{place}.name", what))
     owners: dict[str, str] = {}
     for factor in factors:
         for path in dict.fromkeys(path for level in factor.levels for path in level.overrides):
@@ -727,22 +712,15 @@ def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
             owners[path] = factor.name
     if table.steady and table.evaluator == "solve":
         problems.append(Problem("steady", "solve answers for the steady state: leave it out"))
-    factor_names = {factor.name for factor in factors}
-    problems += [
-        Problem(f"response[{number}].name", f"{shown(response.name)} is the name of a factor: give it another")
-        for number, response in enumerate(table.response)
-        if response.name in factor_names
-    ]
+    problems += clashes
     if table.design.common_random_numbers and table.evaluator != "simulate":
         what = f"{table.evaluator} draws no random numbers that runs could share: leave it out"
         problems.append(Problem("design.common_random_numbers", what))
     return problems
 
 
-def _load_problems(
-    document: Mapping[str, Any], factors: Sequence[Factor], problems: Sequence[Problem]
-) -> list[Problem]:
-    if "load" in document or problems:
+def _load_problems(document: Mapping[str, Any], factors: Sequence[Factor]) -> list[Problem]:
+    if "load" in document:
         return []
     if any(path.split(".")[0] == "load" for factor in factors for path in factor.levels[0].overrides):
         return []

@@ -1,4 +1,4 @@
-"""A designed experiment as data: factors, the design, its runs and what they answered.
+"""A designed experiment as data: factors, the design, its runs and their answers.
 
 The notation is Jain's (The Art of Computer Systems Performance Analysis, 1991, part IV): factors A, B, C, …, levels
 coded -1 and +1, effects ``q_0, q_A, q_AB, …``, and ``SST``, the total variation that they share among them.
@@ -18,19 +18,21 @@ __all__ = ["Answer", "Design", "DesignKind", "Experiment", "Factor", "Level", "P
 
 DesignKind = Literal["full", "fractional", "multilevel", "central_composite", "latin_hypercube", "sobol", "listed"]
 Plain = str | int | float | bool | list[Any] | dict[str, Any]
-"""A value as a file says it."""
+"""A value as in a file."""
 
 
 @value
 class Level:
     """One setting of a factor."""
 
-    # Levels of a quantity lie where their values do (or the logarithms of them); levels without an order are -1, …, +1
-    # at equal steps.
-    coded: float = field("Where it stands between the low level (-1) and the high one (+1)")
-    label: str = field('What tables and figures call it: ``"78 B"``, ``"with queue manager"``')
-    # New values by path (:func:`routecast.router.variants.vary`), as the file would say them.
-    overrides: Mapping[str, Plain]
+    coded: float = field(
+        "Position between the low level (-1) and the high level (+1): of a quantity in proportion to its value (or the "
+        "logarithm of it); levels without an order have equal steps"
+    )
+    label: str = field('Its name in tables and figures: ``"78 B"``, ``"with queue manager"``')
+    overrides: Mapping[str, Plain] = field(
+        "New values by path (:func:`routecast.router.variants.vary`), as in the file"
+    )
 
 
 @value
@@ -44,24 +46,29 @@ class Factor:
         "Whether points between the levels make sense: needed for response surfaces and samples", default=False
     )
     is_log: bool = field("Quantities only: whether coded values are logarithmic", default=False)
-    # Quantities only: whether only whole numbers of the base unit make sense (cores, frames, bytes of a frame).
-    is_whole: bool = False
+    is_whole: bool = field(
+        "Quantities only: whether only whole numbers of the base unit make sense (cores, frames, bytes of a frame)",
+        default=False,
+    )
 
 
 @value
 class Response:
-    """What is read from each trial."""
+    """A number that is read from each trial."""
 
     name: str = field('``"throughput"``')
-    # Path in the :class:`~routecast.evaluate.Trial`: ``"l2_bps"``, ``"latency.p99_s"``, ``"power.mean_w"``,
-    # ``"resource[cpu].utilisation_ratio"``.
-    of: str
+    of: str = field(
+        'Path in the :class:`~routecast.evaluate.Trial`: ``"l2_bps"``, ``"latency.p99_s"``, ``"power.mean_w"``, '
+        '``"resource[cpu].utilisation_ratio"``'
+    )
     transform: Literal["none", "log", "reciprocal"] = field(
         "What is analysed instead of the value itself (Jain, sec. 17.6).", default="none"
     )
-    # Rates of simulations and on the wire only: what one look at this instant would have said, the mean since the start
-    # of the trial, instead of the mean after the transient.
-    read_at_s: float | None = None
+    read_at_s: float | None = field(
+        "Rates of simulations and on the wire only: the instant until which the mean since the start of the trial is "
+        "taken, instead of the mean after the transient",
+        default=None,
+    )
 
 
 @value
@@ -69,8 +76,9 @@ class Design:
     """Which combinations of levels are tried."""
 
     kind: DesignKind
-    # One row per combination, one column per factor: coded levels, in standard (Yates) order where there is one.
-    coded: tuple[tuple[float, ...], ...]
+    coded: tuple[tuple[float, ...], ...] = field(
+        "Coded levels: a row for each combination, a column for each factor, in standard (Yates) order where it exists"
+    )
     replications: int = field("How often each combination is run, with seeds of its own: the r of 2^k r", default=1)
     generators: tuple[str, ...] = field('Fractions only: ``("D=AB", "E=AC")``', default=())
 
@@ -82,14 +90,16 @@ class Experiment:
     name: str
     title: str = ""
     question: str = ""
-    document: Mapping[str, Any] = field("What the router file (or testbed file) says")
+    document: Mapping[str, Any] = field("Content of the router file (or test bed file)")
     evaluator: EvaluatorKind
     duration_s: float = field("Of each trial")
     seed: int = field(
         "Of the experiment; each run's own is spawned from it (``numpy.random.SeedSequence.spawn``)", default=1
     )
-    # Whether the transient is cut off by MSER-5 and each run is tested for drift (simulation and wire only).
-    is_steadied: bool = False
+    is_steadied: bool = field(
+        "Whether the transient is cut off by MSER-5 and each run is tested for drift (simulation and wire only)",
+        default=False,
+    )
     has_common_seeds: bool = field(
         "Whether all rows of a replication have the same seed (common random numbers)", default=False
     )
@@ -101,7 +111,7 @@ class Experiment:
 
 @value
 class Run:
-    """One trial of an experiment; it can be pickled, and whoever runs it needs nothing but it."""
+    """One trial of an experiment; it can be pickled, and holds everything that a worker needs to run it."""
 
     key: str = field("Hash of everything that decides the answer: the same key, the same answer")
     row: int = field("Row of :attr:`Design.coded`")
@@ -117,14 +127,16 @@ class Run:
 
 @value
 class Answer:
-    """What a run answered."""
+    """The answer of a run."""
 
-    key: str = field("The run's")
+    key: str = field("Of the run")
     values: Mapping[str, float] = field("By name of the response, before any transform; empty where the run failed")
-    # Why the run has no answer (the level makes the router invalid), or none for some of the responses (its router has
-    # no such entry); empty where it has all.
-    problem: str = ""
-    unsteady: str = field("Why the run is called not steady; empty where it is steady or nobody looked", default="")
+    problem: str = field(
+        "Why the run has no answer (the level makes the router invalid), or none for some of the responses (its router "
+        "has no such entry); empty where it has all",
+        default="",
+    )
+    unsteady: str = field("Why the run is not steady; empty where it is steady or was not tested", default="")
     bottleneck: str = field("What limited it, in the evaluator's words", default="")
 
 
@@ -135,7 +147,7 @@ class Results:
     experiment: Experiment
     runs: tuple[Run, ...]
     answers: tuple[Answer, ...] = field("One for each run")
-    resumed: int = field("How many were there already", default=0)
+    resumed: int = field("How many the folder had already", default=0)
     elapsed_s: float = dataclasses.field(default=0.0, compare=False)
 
     def values(self, response: str) -> tuple[float, ...]:

@@ -1,6 +1,4 @@
-"""Running an experiment: its runs are swept, what the folder holds already is not run again.
-
-What an experiment left in its folder: a table of all runs, and a summary as plain data.
+"""An experiment is run or joined from its shards, and its results are written as a table and as plain data.
 
 ::
 
@@ -12,7 +10,7 @@ What an experiment left in its folder: a table of all runs, and a summary as pla
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +23,8 @@ from routecast.evaluate.result_folder import versions
 from routecast.experiment._runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.answer import answer, import_evaluator
 from routecast.experiment.designs import fraction_of
-from routecast.experiment.model import Experiment, Results, Run
+from routecast.experiment.model import Experiment, Results
+from routecast.experiment.runs import levels_of_row, runs_of, wire_order
 from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep
 from routecast.quantity.whole_file import unfinished
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["AUTO", "design_json", "join_experiment", "run_experiment", "summary_json", "write_table"]
 
 MOST_RUNS_LISTED = 1000
-"""Of more runs the summary says nothing one by one: the table of results does."""
+"""The summary of more runs leaves out single runs: the table of results has them."""
 
 _RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottleneck", "key")
 
@@ -113,7 +112,7 @@ def summary_json(results: Results, analyses: Mapping[str, Analysis], *, command:
 
 
 def _analysis_json(analysis: Analysis, runs: int) -> object:
-    """Return an analysis as plain data; of very many runs without what it says of single ones."""
+    """Return an analysis as plain data; without cells and residuals where there are very many runs."""
     if runs <= MOST_RUNS_LISTED:
         return analysis.to_json()
     document = replace(analysis, cells=()).to_json()
@@ -125,7 +124,7 @@ def _analysis_json(analysis: Analysis, runs: int) -> object:
 
 
 AUTO = "auto"
-"""Name of whatever executor suits the experiment."""
+"""Name of the executor that suits the experiment."""
 
 
 def run_experiment(
@@ -147,49 +146,51 @@ def run_experiment(
     out : Path or None
         Folder where answers are kept as they come in; a killed run goes on there. None: they are kept in memory only.
     executor : str
-        ``"threads"``, ``"processes"``, ``"dask://HOST:PORT"``; ``"auto"``: what suits evaluator and number of runs.
+        ``"threads"``, ``"processes"``, ``"dask://HOST:PORT"``; ``"auto"``: suits evaluator and number of runs.
     workers : int, optional
-        As many as there are cores if not given; one on the wire, always.
+        As many as there are cores if not given; always one worker on the wire.
     shard : Shard, optional
         Run this part only; the results have its runs.
     progress : callable, optional
-        Told how many runs are done, of how many, and what is left.
+        Called with the number of finished runs, the number of all, and a text about what is left.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        No such executor, a scheduler that does not answer, a folder that cannot be written; not a run that fails,
-        which its answer tells.
+        No such executor, a scheduler that does not answer, a folder that cannot be written. A run that fails raises
+        nothing: its answer has the problem.
     """
     started = time.monotonic()
     if executor != AUTO:
         check_executor(executor)
     count = len(experiment.design.coded) * experiment.design.replications // (shard.count if shard else 1)
     where = chosen_executor(experiment.evaluator, count) if executor == AUTO else executor
-    if experiment.evaluator == "measure":
+    is_measured = experiment.evaluator == "measure"
+    if is_measured:
         if where.startswith("dask"):
             what = "the wire is of this machine: a test bed is measured with --executor threads"
             raise FileProblem(experiment.name, [Problem("--executor", what)])
         where, workers = "threads", 1
-    with open_executor(where, _needed(workers, count)) as crew:
-        crew.prepare(partial(import_evaluator, experiment.evaluator))
+    with open_executor(where, _worker_count(workers, count)) as pool:
+        pool.prepare(partial(import_evaluator, experiment.evaluator))
         runs = runs_of(experiment)
-        mine = runs if shard is None else shard.of(runs)
-        there = answers_on_disk(out) if out is not None and out.is_dir() else {}
-        resumed = sum(key in there for key in {run.key for run in mine})
-        order: Sequence[Run] = runs
-        if experiment.evaluator == "measure":
-            order = [runs[position] for position in wire_order(experiment.seed, len(runs))]
-        all_answers = sweep(order, answer, executor=crew, out=out, progress=progress, shard=shard)
-        by_key = {answer.key: answer for answer in all_answers}
-        answers = tuple(by_key[run.key] for run in mine)
+        selected = runs if shard is None else shard.of(runs)
+        existing = answers_on_disk(out) if out is not None and out.is_dir() else {}
+        order = wire_order(experiment.seed, len(runs)) if is_measured else range(len(runs))
+        in_order = [runs[position] for position in order]
+        answers = sweep(in_order, answer, executor=pool, out=out, progress=progress, shard=shard)
+    by_key = {answer.key: answer for answer in answers}
     return Results(
-        experiment=experiment, runs=mine, answers=answers, resumed=resumed, elapsed_s=time.monotonic() - started
+        experiment=experiment,
+        runs=selected,
+        answers=tuple(by_key[run.key] for run in selected),
+        resumed=len({run.key for run in selected} & existing.keys()),
+        elapsed_s=time.monotonic() - started,
     )
 
 
-def _needed(workers: int | None, runs: int) -> int | None:
-    """Return how many workers to start: those that are asked for, but none that would have no run."""
+def _worker_count(workers: int | None, runs: int) -> int | None:
+    """Return how many workers to start: no more than there are runs; numbers out of range stay as they are."""
     if workers is None:
         workers = cores()
     return workers if workers < 1 or workers > MOST_WORKERS else min(workers, max(runs, 1))

@@ -1,23 +1,20 @@
-"""Many runs: dealt out to workers, kept as they come in, taken up again, shared among jobs and joined.
+"""Sweeps: many runs on many workers; finished runs are kept, lost runs are run again, shards are joined.
 
 ::
 
-    runs ─► dispatch ─► workers ─► book ─► OUT/runs.parquet
+    runs ─► sweep ─► workers ─► answers ─► OUT/runs.parquet
             shard i/n    pace: "2 min left"
 
-Many runs on many workers: what is finished stays, what is lost is run again, how many there are does not matter.
-
-A run takes a millisecond or an hour. Short ones travel together: a worker is given several and answers as many as fit
-in a tenth of a second; the rest comes back. So a message costs little, every answer is on disk within half a second,
-and nobody has to say how long a run takes.
-
-The answer of a run as a row of a ledger.
+A run takes a millisecond or an hour. Short runs travel together: a worker gets a batch and answers as many runs as fit
+in a tenth of a second; the rest comes back. So messages are few, every answer is on disk within half a second, and
+nothing has to be known of how long a run takes.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import re
 import time
@@ -62,12 +59,12 @@ COLUMNS: Columns = {
 
 
 def row_of(run: Run, answer: Answer) -> Row:
-    """Return the row of an answer."""
+    """Return the row of the ledger for the answer of a run."""
     return {
         "task": run.key,
         "row": run.row,
         "replication": run.replication,
-        # As Python writes them, floats come back as they were, NaN and infinity too.
+        # JSON as Python writes it keeps floats as they are, NaN and infinity too.
         "values": json.dumps(dict(answer.values)),
         "problem": answer.problem,
         "unsteady": answer.unsteady,
@@ -76,7 +73,7 @@ def row_of(run: Run, answer: Answer) -> Row:
 
 
 def answer_of(row: Row) -> Answer:
-    """Return the answer of a row."""
+    """Return the answer in a row of the ledger."""
     return Answer(
         key=str(row["task"]),
         values=json.loads(str(row["values"])),
@@ -87,12 +84,12 @@ def answer_of(row: Row) -> Answer:
 
 
 WHOLE = "runs"
-"""Stem of the table of a sweep that is not in shards."""
+"""Stem of the table of a sweep without shards."""
 
 _TABLE = re.compile(r"runs(\.(?P<number>\d+)-of-(?P<count>\d+))?\.(parquet|parts)")
 
-_SHOWN = 5
-"""Missing runs that a message names."""
+_MOST_NAMED = 5
+"""Runs that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +147,17 @@ class Shard:
     def of(self, runs: Sequence[Run]) -> tuple[Run, ...]:
         """Return its runs, in their order.
 
-        Runs are dealt out like cards, after they were sorted by their key. Sizes differ by one at most, and no factor
-        falls in step with the shards: dealt in the order of a 2^k design, the second shard of two would get the high
-        level of the first factor, and perhaps all the long runs.
+        Runs are dealt out like cards in the order of their keys. Sizes differ by one at most, and no factor correlates
+        with the shards: dealt in the order of a 2^k design, the second shard of two would get the high level of the
+        first factor, and perhaps all the long runs.
         """
         keys = sorted({run.key for run in runs})
-        mine = set(keys[self.number - 1 :: self.count])
-        return tuple(run for run in runs if run.key in mine)
+        own = set(keys[self.number - 1 :: self.count])
+        return tuple(run for run in runs if run.key in own)
 
 
 def answers_on_disk(out: Path) -> Mapping[str, Answer]:
-    """Return what all tables of a folder hold, those of shards that are running included, by the key of the run.
+    """Return the answers in all tables of a folder, also those of running shards, by the key of the run.
 
     Raises FileProblem: a table cannot be read.
     """
@@ -195,23 +192,19 @@ def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
     answers = answers_on_disk(out)
     missing = [run for run in runs if run.key not in answers]
     if missing:
-        counts = {int(shard["count"]) for shard in _shards(out)}
-        raise RoutecastError(f"{out}: {_told(missing, len(runs))}; {_remedy(runs, missing, counts)}")
+        described = f"{len(missing)} of {len(runs)} runs are missing ({_describe_runs(missing)})"
+        raise RoutecastError(f"{out}: {described}; {_remedy(runs, missing, out)}")
     return tuple(answers[run.key] for run in runs)
 
 
-def _shards(out: Path) -> list[re.Match[str]]:
+def _describe_runs(runs: Sequence[Run]) -> str:
+    described = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in runs[:_MOST_NAMED])
+    return described + (f" and {len(runs) - _MOST_NAMED} more" if len(runs) > _MOST_NAMED else "")
+
+
+def _remedy(runs: Sequence[Run], missing: Sequence[Run], out: Path) -> str:
     matches = (_TABLE.fullmatch(path.name) for path in out.glob(f"{WHOLE}.*"))
-    return [match for match in matches if match and match["count"]]
-
-
-def _told(missing: Sequence[Run], total: int) -> str:
-    named = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in missing[:_SHOWN])
-    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    return f"{len(missing)} of {total} runs are missing ({named}{more})"
-
-
-def _remedy(runs: Sequence[Run], missing: Sequence[Run], counts: set[int]) -> str:
+    counts = {int(match["count"]) for match in matches if match and match["count"]}
     if len(counts) != 1:
         return "start the experiment with the same folder and without --join: it runs what is missing"
     count = counts.pop()
@@ -222,7 +215,7 @@ def _remedy(runs: Sequence[Run], missing: Sequence[Run], counts: set[int]) -> st
 
 
 WINDOW_S = 60.0
-"""Runs of a design differ, as does what else the machine does: what is long past tells little."""
+"""The pace is that of the last minute: runs differ, and so does the load of the machine."""
 
 ESTIMATES_AFTER_S = 2.0
 """Before, the start of the workers would be taken for the pace."""
@@ -246,7 +239,7 @@ class Pace:
         self._past: deque[tuple[float, int]] = deque()
 
     def left_s(self, done: int, total: int) -> float | None:
-        """Return how long what is left takes at the pace of the last minute; None while nobody knows.
+        """Return how long the remaining runs take at the pace of the last minute; None while the pace is unknown.
 
         ``done``: how many runs are done now; ``total``: of how many.
         """
@@ -261,33 +254,32 @@ class Pace:
 
 
 def remaining(time_s: float) -> str:
-    """Write a time that is left for people.
+    """Return a remaining time as text.
 
     Examples
     --------
     >>> remaining(7.2), remaining(130), remaining(7500), remaining(3e5)
     ('8 s left', '3 min left', '2 h 5 min left', '3 d 12 h left')
     """
-    seconds = int(-(-time_s // 1))
+    seconds = math.ceil(time_s)
     if seconds < 60:
         return f"{seconds} s left"
-    minutes = -(-seconds // 60)
+    minutes, hours = math.ceil(seconds / 60), math.ceil(seconds / 3600)
     if minutes < 60:
         return f"{minutes} min left"
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60} min left"
-    hours = -(-seconds // 3600)
     return f"{hours // 24} d {hours % 24} h left"
 
 
 WRITES_AFTER_S = 0.2
-"""Answers wait for company this long before they are written."""
+"""Answers wait this long to be written together."""
 
 
-class Book:
+class AnswerStore:
     """Answers by the key of their run.
 
-    ``known``: what there is already; ``ledger``: where further ones are kept; None keeps them in memory only;
+    ``known``: answers that exist already; ``ledger``: keeps further ones; None keeps them in memory only;
     ``folder``: of the ledger, for messages.
     """
 
@@ -311,8 +303,8 @@ class Book:
             with _raise_if_full(self._folder):
                 self._ledger.add(row_of(run, answer))
 
-    def keep_up(self) -> None:
-        """Write what has waited long enough; to be called several times a second."""
+    def write_if_due(self) -> None:
+        """Write answers that have waited long enough; to be called several times a second."""
         since = self._unwritten_since
         if self._ledger is not None and since is not None and time.monotonic() - since >= WRITES_AFTER_S:
             with _raise_if_full(self._folder):
@@ -321,23 +313,23 @@ class Book:
 
 
 @contextmanager
-def open_answers(out: Path | None, table: str) -> Iterator[Book]:
-    """Open the answers of a folder; leaving, in whatever way, writes all that came in.
+def open_answers(out: Path | None, table: str) -> Iterator[AnswerStore]:
+    """Open the answers of a folder; all that came in is written at the end, however the block ends.
 
     ``out``: made if missing; without a folder answers are kept in memory; ``table``: stem of the table that is written.
-    What other tables of the folder hold is known too. Raises EnvironmentProblem: the folder cannot be written, or
-    something else is writing this table; FileProblem: a table cannot be read.
+    The answers in other tables of the folder are known too. Raises EnvironmentProblem: the folder cannot be written, or
+    another process is writing this table; FileProblem: a table cannot be read.
     """
     if out is None:
-        yield Book({})
+        yield AnswerStore({})
         return
     with ExitStack() as stack:
         with _raise_if_full(out):
             out.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(_alone(out, table))
+            stack.enter_context(_locked(out, table))
             ledger = Ledger(out, COLUMNS, table=table, summary=None)
         stack.callback(_close, ledger, out)
-        yield Book(answers_on_disk(out), ledger, out)
+        yield AnswerStore(answers_on_disk(out), ledger, out)
 
 
 def _close(ledger: Ledger, out: Path) -> None:
@@ -358,10 +350,10 @@ def _raise_if_full(out: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(out: Path, table: str) -> Iterator[None]:
-    """Keep a second sweep off a table: both would number its parts alike.
+def _locked(out: Path, table: str) -> Iterator[None]:
+    """Refuse a second sweep of the same table: both would number its parts alike.
 
-    The lock ends with the process, however it ends. Where the file system has none, nobody is kept off.
+    The lock ends with the process, however it ends. A file system without locks refuses nothing.
     """
     path = out / f".{table}.lock"
     while True:
@@ -374,7 +366,7 @@ def _alone(out: Path, table: str) -> Iterator[None]:
             raise EnvironmentProblem(message) from error
         except OSError:
             break
-        # The one before may have removed its file between the two calls.
+        # The process before may have removed its file between the two calls.
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             break
         file.close()
@@ -391,13 +383,13 @@ Progress = Callable[[int, int, str], None]
 BATCH_S = 0.1
 """How long a worker answers before it reports."""
 
-LOOKS_EVERY_S = 0.1
+POLLS_EVERY_S = 0.1
 MOST_TOGETHER = 1000
 AHEAD = 2
-"""Tasks given out for each worker: one runs, one waits, so that no worker waits for us."""
+"""Tasks submitted for each worker: one runs, one waits, so that no worker is idle."""
 
 MOST_LOSSES = 3
-"""A run whose worker is lost is run again with others, then alone. Lost alone, it is what ends the workers."""
+"""A run whose worker is lost is run again with others, then alone. If it is lost alone, it ends its workers."""
 
 MOST_FALSE_STARTS = 3
 """How often all workers may end before any has answered anything."""
@@ -418,21 +410,20 @@ def sweep(
     progress: Progress | None = None,
     shard: Shard | None = None,
 ) -> tuple[Answer, ...]:
-    """Answer runs, those that the folder has not answered yet.
+    """Answer the runs that the folder has not answered yet.
 
     Parameters
     ----------
     runs : sequence of routecast.experiment.model.Run
         Known by their keys: the same key is run once.
     answer : callable
-        Answers a run. It can be pickled, depends on nothing but the run, and may be called again for the same one.
+        Answers a run. It can be pickled, depends on nothing but the run, and may be called again for the same run.
     executor : concurrent.futures.Executor
-        Such as :func:`~routecast.evaluate.executor.open_executor` opens. Neither it nor its size has any influence
-        on what is returned.
+        Such as :func:`~routecast.evaluate.executor.open_executor` opens. Neither it nor its size affects the results.
     out : Path, optional
         Where answers are kept, and looked for; made if missing. Without it they are kept in memory.
     progress : callable, optional
-        Told how many runs are done, of how many, and what is left.
+        Called with the number of finished runs, the number of all, and a text about what is left.
     shard : Shard, optional
         Answer only its runs.
 
@@ -444,25 +435,26 @@ def sweep(
     Raises
     ------
     routecast.errors.EnvironmentProblem
-        Runs are lost again and again: which; or the folder cannot be written. What is finished is kept.
+        Some runs end their workers again and again (the message names them), or the folder cannot be written. Finished
+        runs are kept.
     routecast.errors.FileProblem
-        What the folder holds cannot be read.
+        A table of the folder cannot be read.
     Exception
         Whatever ``answer`` raises, with a note that names the run.
     """
-    mine = tuple(runs) if shard is None else shard.of(runs)
-    with open_answers(out, WHOLE if shard is None else shard.table) as book:
-        once = {run.key: run for run in mine}
-        missing = [run for key, run in once.items() if key not in book]
+    selected = tuple(runs) if shard is None else shard.of(runs)
+    with open_answers(out, WHOLE if shard is None else shard.table) as answers:
+        distinct = {run.key: run for run in selected}
+        missing = [run for key, run in distinct.items() if key not in answers]
         if missing:
-            _Sweep(missing, len(once), answer, executor, book, progress).run()
+            _Sweep(missing, len(distinct), answer, executor, answers, progress).run()
         elif progress:
-            progress(len(once), len(once), "all there")
-        return tuple(book[run.key] for run in mine)
+            progress(len(distinct), len(distinct), "all there")
+        return tuple(answers[run.key] for run in selected)
 
 
 def _answer_some(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], float]:
-    """Answer the first runs, at least one, until a tenth of a second is over; return also how long it took."""
+    """Answer the first runs, at least one, until a tenth of a second is over; return the answers and the time taken."""
     started = time.perf_counter()
     answers: list[Answer] = []
     for run in runs:
@@ -471,7 +463,7 @@ def _answer_some(answer: AnswerRun, runs: Sequence[Run]) -> tuple[list[Answer], 
         except Exception:
             if not answers:
                 raise
-            break  # it comes back as the first of its batch, so that we know which it is
+            break  # the run comes back as the first of its batch, so that the error can name it
         if time.perf_counter() - started >= BATCH_S:
             break
     return answers, time.perf_counter() - started
@@ -486,40 +478,40 @@ class _Sweep:
         total: int,
         answer: AnswerRun,
         executor: Executor,
-        book: Book,
+        answers: AnswerStore,
         progress: Progress | None,
     ) -> None:
         self._waiting = deque(runs)
-        self._alone: deque[Run] = deque()
-        self._given: dict[Future[tuple[list[Answer], float]], list[Run]] = {}
+        self._suspects: deque[Run] = deque()
+        self._submitted: dict[Future[tuple[list[Answer], float]], list[Run]] = {}
         self._losses: Counter[str] = Counter()
         self._given_up: list[Run] = []
         self._false_starts = 0
         self._run_s: float | None = None
         self._answer = answer
         self._executor = executor
-        self._lost = lost_errors(executor)
-        self._book = book
+        self._lost_errors = lost_errors(executor)
+        self._answers = answers
         self._progress = progress
         self._pace = Pace()
-        self._what = self._waiting[0].evaluator
+        self._evaluator = self._waiting[0].evaluator
         self._total = total
         self._done = total - len(self._waiting)
 
     def run(self) -> None:
-        """Answer all."""
-        self._tell()
+        """Answer all runs."""
+        self._report()
         try:
-            while self._waiting or self._alone or self._given:
+            while self._waiting or self._suspects or self._submitted:
                 if isinstance(self._executor, Workers):
                     self._executor.check()
-                self._give_out()
-                finished, _ = some_finished(self._given, LOOKS_EVERY_S)
-                lost = [runs for future in finished if (runs := self._take(future))]
+                self._submit_batches()
+                finished, _ = some_finished(self._submitted, POLLS_EVERY_S)
+                lost = [run for future in finished for run in self._collect(future)]
                 if lost:
-                    self._lose([run for runs in lost for run in runs])
-                self._book.keep_up()
-                self._tell()
+                    self._requeue(lost)
+                self._answers.write_if_due()
+                self._report()
         except BaseException:
             with ctrl_c_waits():
                 self._keep_finished()
@@ -527,16 +519,16 @@ class _Sweep:
         if self._given_up:
             raise EnvironmentProblem(self._why_given_up())
 
-    def _give_out(self) -> None:
-        """Give the workers something to do: batches, or one run that is suspected of ending them."""
+    def _submit_batches(self) -> None:
+        """Submit batches, or a single run that is suspected of ending its workers."""
         workers = width(self._executor)
-        while self._waiting and len(self._given) < AHEAD * workers:
-            size = self._batch(workers)
-            self._submit([self._waiting.popleft() for _ in range(min(size, len(self._waiting)))])
-        if self._alone and not self._given:
-            self._submit([self._alone.popleft()])
+        while self._waiting and len(self._submitted) < AHEAD * workers:
+            size = min(self._batch_size(workers), len(self._waiting))
+            self._submit([self._waiting.popleft() for _ in range(size)])
+        if self._suspects and not self._submitted:
+            self._submit([self._suspects.popleft()])
 
-    def _batch(self, workers: int) -> int:
+    def _batch_size(self, workers: int) -> int:
         if self._run_s is None:
             return 1
         share = -(-len(self._waiting) // workers)
@@ -548,14 +540,14 @@ class _Sweep:
         except BrokenExecutor as error:
             message = "the executor lost its workers and cannot start them again; what is finished is kept"
             raise EnvironmentProblem(message) from error
-        self._given[future] = runs
+        self._submitted[future] = runs
 
-    def _take(self, future: Future[tuple[list[Answer], float]]) -> list[Run]:
-        """Enter what a batch answered; return its runs if it was lost."""
-        runs = self._given.pop(future)
+    def _collect(self, future: Future[tuple[list[Answer], float]]) -> list[Run]:
+        """Enter the answers of a batch; return its runs if it was lost."""
+        runs = self._submitted.pop(future)
         try:
             answers, took_s = future.result()
-        except self._lost:
+        except self._lost_errors:
             return runs
         except BaseException as error:
             error.add_note(f"run {runs[0].key}: row {runs[0].row + 1}, replication {runs[0].replication + 1}")
@@ -567,11 +559,11 @@ class _Sweep:
 
     def _enter(self, runs: Sequence[Run], answers: Sequence[Answer]) -> None:
         for run, answer in zip(runs, answers, strict=False):
-            self._book.add(run, answer)
+            self._answers.add(run, answer)
         self._done += len(answers)
 
-    def _lose(self, runs: Sequence[Run]) -> None:
-        """Line lost runs up again: with others, then alone; give up what was lost alone."""
+    def _requeue(self, runs: Sequence[Run]) -> None:
+        """Queue lost runs again: with others, then alone; give up runs that were lost alone."""
         if self._run_s is None:
             self._false_starts += 1
             if self._false_starts >= MOST_FALSE_STARTS:
@@ -582,28 +574,26 @@ class _Sweep:
             if losses >= MOST_LOSSES:
                 self._given_up.append(run)
             elif losses == MOST_LOSSES - 1:
-                self._alone.append(run)
+                self._suspects.append(run)
             else:
                 self._waiting.appendleft(run)
 
     def _keep_finished(self) -> None:
-        """Enter what is finished though nobody has looked yet, and give up the rest."""
-        for future, runs in self._given.items():
+        """Enter finished batches that were not collected yet, and give up the rest."""
+        for future, runs in self._submitted.items():
             if not future.cancel() and future.done() and future.exception() is None:
                 self._enter(runs, future.result()[0])
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress:
             left_s = self._pace.left_s(self._done, self._total)
-            what = self._what if left_s is None else f"{self._what}, {remaining(left_s)}"
+            what = self._evaluator if left_s is None else f"{self._evaluator}, {remaining(left_s)}"
             self._progress(self._done, self._total, what)
 
     def _why_given_up(self) -> str:
         in_order = sorted(self._given_up, key=lambda run: (run.row, run.replication))
-        named = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in in_order[:_SHOWN])
-        more = f" and {len(self._given_up) - _SHOWN} more" if len(self._given_up) > _SHOWN else ""
         return (
             f"{len(self._given_up)} of {self._total} runs ended their worker {MOST_LOSSES} times, the last time "
-            f"alone ({named}{more}), for want of memory as a rule; all others are finished and kept: start the same "
-            "command again with less beside it, or leave these levels out"
+            f"alone ({_describe_runs(in_order)}), for want of memory as a rule; all others are finished and kept: "
+            "start the same command again with less beside it, or leave these levels out"
         )

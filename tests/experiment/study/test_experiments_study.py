@@ -98,7 +98,7 @@ def test_a_fact_sets_the_cost_that_meets_it_and_the_rest_follows(tmp_path: Path)
     """
     result = run(tmp_path, FACT + more)
     assert result.calibrated[0].value == pytest.approx(2.5, rel=5e-3)  # 1 / 400 kpps
-    assert result.facts[1].found == pytest.approx(1600.0, rel=5e-3)
+    assert result.facts[1].value == pytest.approx(1600.0, rel=5e-3)
     assert result.criteria[0].is_met
 
 
@@ -122,7 +122,7 @@ def test_effects_of_a_two_level_experiment_are_jains(tmp_path: Path) -> None:
     """
     result = run(tmp_path, more)
     per_core = 1e6 / 3.0
-    assert [one.found for one in result.facts] == pytest.approx([per_core / 2.0, 1.0])
+    assert [one.value for one in result.facts] == pytest.approx([per_core / 2.0, 1.0])
 
 
 def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
@@ -139,9 +139,9 @@ def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
         + expects("below", "value = 1.4e6")
     )
     result = run(tmp_path, more)
-    assert [one.holds for one in result.judged] == [True, False, True, False, False, True]
-    assert result.judged[2].here == "at cores = 4"
-    assert result.judged[5].here == "at most 1.333 Mpps, 95.2% of 1.4 Mpps"
+    assert [one.holds for one in result.expectations] == [True, False, True, False, False, True]
+    assert result.expectations[2].here == "at cores = 4"
+    assert result.expectations[5].here == "at most 1.333 Mpps, 95.2% of 1.4 Mpps"
 
 
 def test_what_a_source_states_in_words_only_stands_in_its_words(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_fact_that_no_value_meets_is_left_with_its_miss(tmp_path: Path) -> Non
     more = FACT.replace("between = [1.0, 10.0]", "between = [5.0, 10.0]")
     result = run(tmp_path, more)
     assert result.calibrated[0].value == pytest.approx(5.0, rel=1e-2)
-    assert result.facts[0].found == pytest.approx(200.0, rel=1e-2)
+    assert result.facts[0].value == pytest.approx(200.0, rel=1e-2)
 
 
 def test_one_value_meets_two_facts_as_well_as_it_can(tmp_path: Path) -> None:
@@ -256,4 +256,4 @@ def test_one_value_meets_two_facts_as_well_as_it_can(tmp_path: Path) -> None:
     fact = FACT.replace("calibrates =", "fitted = true\ncalibrates =")
     result = run(tmp_path, fact + more)
     # One core of x kpps stands for 400, two of 2 x for 600: (x/400 - 1)^2 + (x/300 - 1)^2 is least at x = 336.
-    assert result.facts[0].found == pytest.approx(336.0, rel=5e-3)
+    assert result.facts[0].value == pytest.approx(336.0, rel=5e-3)

@@ -34,7 +34,7 @@ def generations(study: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
 
 
 def fact(result: ExperimentsResult, name: str) -> float:
-    return next(one.found for one in result.facts if one.fact.name == name)
+    return next(one.value for one in result.facts if one.fact.name == name)
 
 
 def test_packet_size_explains_most_then_the_queue_manager_and_their_interaction(diversified: ExperimentsResult) -> None:
@@ -46,7 +46,7 @@ def test_packet_size_explains_most_then_the_queue_manager_and_their_interaction(
 
 
 def test_the_rate_at_a_look_is_one_that_the_figure_draws(diversified: ExperimentsResult) -> None:
-    for course in diversified.courses:
+    for course in diversified.over_time:
         drawn = {moment.forwarded_pps for moment in course.moments}
         assert {one.now for one in course.readings} <= drawn
 
@@ -86,7 +86,7 @@ def test_engines_that_run_whole_packets_add_up_until_the_line_is_full(diversifie
 
 
 def test_a_reading_since_the_start_is_too_low(diversified: ExperimentsResult) -> None:
-    for course in diversified.courses:
+    for course in diversified.over_time:
         assert course.verdict.is_steady
         assert course.readings[0].so_far < 0.9 * course.verdict.mean
 
@@ -94,7 +94,7 @@ def test_a_reading_since_the_start_is_too_low(diversified: ExperimentsResult) ->
 def test_every_generation_meets_the_one_rate_that_it_states(generations: ExperimentsResult) -> None:
     for one in generations.facts:
         if one.fact.calibrates is not None:
-            assert one.found == pytest.approx(one.fact.value, rel=5e-3)
+            assert one.value == pytest.approx(one.fact.value, rel=5e-3)
     assert all(one.is_met for one in generations.criteria)
 
 

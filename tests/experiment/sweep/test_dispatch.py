@@ -247,12 +247,12 @@ def test_an_answer_is_written_though_nothing_comes_after_it(monkeypatch: pytest.
     now = [100.0]
     monkeypatch.setattr(sweep_module.time, "monotonic", lambda: now[0])
     run = sweep_runs.runs_of(1)[0]
-    with open_answers(tmp_path, "runs") as book:
-        book.add(run, sweep_runs.waits(run))
-        book.keep_up()
+    with open_answers(tmp_path, "runs") as answers:
+        answers.add(run, sweep_runs.waits(run))
+        answers.write_if_due()
         assert answers_on_disk(tmp_path) == {}
         now[0] += 0.3
-        book.keep_up()
+        answers.write_if_due()
         assert answers_on_disk(tmp_path) == {run.key: sweep_runs.waits(run)}
 
 
@@ -263,10 +263,10 @@ def test_a_long_sweep_does_not_fill_its_folder_with_small_files(
     monkeypatch.setattr(sweep_module, "WRITES_AFTER_S", 0.0)
     runs = sweep_runs.runs_of(23)
     most = 0
-    with open_answers(tmp_path, "runs") as book:
+    with open_answers(tmp_path, "runs") as answers:
         for count, run in enumerate(runs, start=1):
-            book.add(run, sweep_runs.waits(run))
-            book.keep_up()
+            answers.add(run, sweep_runs.waits(run))
+            answers.write_if_due()
             assert len(answers_on_disk(tmp_path)) == count
             most = max(most, len(list(tmp_path.glob("runs.parts/*.parquet"))))
     assert most < 5

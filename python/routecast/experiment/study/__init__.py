@@ -1,1 +1,1 @@
-"""Studies that run designed experiments and put what a source states of them beside what is found."""
+"""Studies that run designed experiments and compare the statements of a source with the results."""

@@ -79,6 +79,11 @@ class Fact(Quoted):
         """Whether values are set so that the fact is met."""
         return self.calibrates is not None
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether calibrated values are fitted to the fact, whether it names them or not."""
+        return self.fitted or self.is_calibrating
+
 
 class Expectation(Quoted):
     """``[[expectation]]``: how a source expects a response to go with a factor; confirmed or refuted, no criterion."""
@@ -163,7 +168,7 @@ class ExperimentsStudy(StudyDocument):
         groups: list[Group] = []
         for experiment in self.experiment:
             facts = [fact for fact in self.fact if fact.experiment == experiment.name]
-            fitted = [fact for fact in facts if fact.fitted or fact.calibrates]
+            fitted = [fact for fact in facts if fact.is_fitted]
             paths = dict.fromkeys(path for fact in fitted if fact.calibrates for path in fact.calibrates.set)
             by = " and ".join(paths) or "what another fact names"
             expected = sum(expectation.experiment == experiment.name for expectation in self.expectation)
@@ -228,10 +233,9 @@ def _fact(place: str, fact: Fact) -> Iterator[Problem]:
     ):
         if between is not None and between[0] >= between[1]:
             yield Problem(where, "is no range: the least value comes first")
-    is_fitted = fact.fitted or fact.calibrates is not None
-    if is_fitted and fact.value is None:
+    if fact.is_fitted and fact.value is None:
         yield Problem(f"{place}.value", "is missing: what calibrates needs a stated value")
-    if is_fitted and fact.value == 0.0:
+    if fact.is_fitted and fact.value == 0.0:
         yield Problem(f"{place}.value", "is 0, which no relative miss can be told of: calibrate by another fact")
 
 

@@ -1,6 +1,6 @@
-"""Running a study of designed experiments: calibrate, run every experiment, put what was stated beside it, report.
+"""A study of designed experiments: calibrated values, every experiment run, and the source's statements beside them.
 
-Every answer is on disk at once, so that a killed study goes on where it stopped.
+Every answer is on disk at once: a killed study goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -52,23 +52,15 @@ Setting = dict[str, dict[str, object]]
 """Calibrated values by path, for each router document."""
 
 STEP = 0.02
-"""Step of the differences, as the logarithm of a value: large enough to be seen through whole frames."""
+"""Step of the differences, in the logarithm of a value: large enough to show in whole frames."""
 
-Ask = Callable[[Sequence[Fact], Setting], list[float]]
+Evaluate = Callable[[Sequence[Fact], Setting], list[float]]
 """Returns the values of facts with calibrated values in the router documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A value that was calibrated: paths, value, the fact that names it, and all the facts that it was fitted to.
-
-    Values of router documents set so that stated facts are met, all at once.
-
-    The misses of the facts, each over its stated value, are made small by least squares over the logarithms of the
-    values (SciPy's trust region within the bounds); every trial runs only the experiments that the facts are read from.
-    There may be more facts than values: then they are met as well as they can be. A whole number is tried as the one
-    next to it.
-    """
+    """A calibrated value: its paths, the fact that names it, and all the facts that it was fitted to."""
 
     paths: tuple[str, ...]
     value: float
@@ -77,83 +69,77 @@ class Calibrated:
     fitted_to: tuple[str, ...]
 
 
-def calibrating(study: ExperimentsStudy) -> tuple[list[tuple[Fact, Calibrates]], list[tuple[Fact, float]]]:
-    """Return the facts that set values with what they set, and all the facts that are fitted with their values."""
-    sets = [(fact, fact.calibrates) for fact in study.fact if fact.calibrates is not None]
-    fitted = [
-        (fact, fact.value)
-        for fact in study.fact
-        if (fact.calibrates is not None or fact.fitted) and fact.value is not None
-    ]
-    return sets, fitted
+def calibrate(
+    study: ExperimentsStudy, evaluate: Evaluate, on_progress: Callable[[str], None]
+) -> tuple[tuple[Calibrated, ...], Setting]:
+    """Set values of the router documents so that the stated facts are met, all at once.
 
-
-def written(how: Calibrates, value: float) -> object:
-    """Return a value as the router file wants it."""
-    number: int | float = round(value) if how.whole else value
-    return f"{number!r} {how.unit}" if how.unit else number
-
-
-def calibrate(study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]) -> tuple[tuple[Calibrated, ...], Setting]:
-    """Set the values that stated facts calibrate.
+    The relative misses of the facts are made small by least squares over the logarithms of the values (SciPy's trust
+    region within the bounds); every trial runs only the experiments that the facts are read from. If there are more
+    facts than values, they are met as well as possible. A whole number is tried as the nearest whole number.
 
     Raises FitProblem: no values within their bounds meet the facts.
     """
-    sets, fitted = calibrating(study)
+    calibrating = [(fact, fact.calibrates) for fact in study.fact if fact.calibrates is not None]
     setting: Setting = {name: {} for name in study.router}
-    if not sets:
+    if not calibrating:
         return (), setting
     import numpy as np
     from numpy.typing import NDArray
     from scipy.optimize import least_squares
 
-    facts = [fact for fact, _ in fitted]
-    low = np.log([how.between[0] for _, how in sets])
-    high = np.log([how.between[1] for _, how in sets])
+    fitted = [fact for fact in study.fact if fact.is_fitted and fact.value is not None]
+    low = np.log([how.between[0] for _, how in calibrating])
+    high = np.log([how.between[1] for _, how in calibrating])
     trials = 0
 
-    def found_at(logs: Sequence[float]) -> list[float]:
-        for (_, how), log in zip(sets, logs, strict=True):
+    def value_of(how: Calibrates, log: float) -> float:
+        return round(math.exp(log)) if how.whole else math.exp(log)
+
+    def evaluate_at(logs: Sequence[float]) -> list[float]:
+        for (_, how), log in zip(calibrating, logs, strict=True):
+            number = value_of(how, log)
+            entry = f"{number!r} {how.unit}" if how.unit else number
             for name in how.routers or tuple(study.router):
-                setting[name] |= dict.fromkeys(how.set, written(how, math.exp(log)))
-        return ask(facts, setting)
+                setting[name] |= dict.fromkeys(how.set, entry)
+        return evaluate(fitted, setting)
 
     def misses(logs: NDArray[np.float64]) -> list[float]:
         nonlocal trials
         trials += 1
-        tell(f"trial {trials} of the calibrated values")
-        residuals = found_at(logs.tolist())
-        if not all(math.isfinite(value) for value in residuals):
+        on_progress(f"trial {trials} of the calibrated values")
+        values = evaluate_at(logs.tolist())
+        if not all(map(math.isfinite, values)):
             what = "the calibrating experiments have runs without an answer: see their problems"
             raise FitProblem(study.name, what)
-        return [value / stated - 1.0 for value, (_, stated) in zip(residuals, fitted, strict=True)]
+        return [value / (fact.value or math.nan) - 1.0 for value, fact in zip(values, fitted, strict=True)]
 
-    answer = least_squares(
+    solution = least_squares(
         misses,
         (low + high) / 2.0,
         bounds=(low, high),
-        diff_step=np.full(len(sets), STEP),
+        diff_step=np.full(len(calibrating), STEP),
         xtol=1e-4,
         ftol=1e-6,
         gtol=1e-8,
-        max_nfev=max(study.most_calibrations // (len(sets) + 1), 2),
+        max_nfev=max(study.most_calibrations // (len(calibrating) + 1), 2),
     )
-    found_at(answer.x.tolist())
+    evaluate_at(solution.x.tolist())
     return tuple(
         Calibrated(
             paths=how.set,
-            value=float(round(math.exp(log)) if how.whole else math.exp(log)),
+            value=float(value_of(how, log)),
             unit=how.unit,
             fact=fact.name,
-            fitted_to=tuple(fact.name for fact in facts if fact.fitted) or (fact.name,),
+            fitted_to=tuple(other.name for other in fitted if other.fitted) or (fact.name,),
         )
-        for (fact, how), log in zip(sets, answer.x, strict=True)
+        for (fact, how), log in zip(calibrating, solution.x.tolist(), strict=True)
     ), setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """How a trial went: rates over time, the verdict on them, and what looks at some instants had said."""
+class OverTimeResult:
+    """A trial over time: its rates, the verdict on them, and readings at some instants."""
 
     SUMMARY: ClassVar = (*("name=over_time.name", "verdict", "readings"),)
 
@@ -164,15 +150,15 @@ class Followed:
 
     def blocks(self) -> tuple[Figure, Table]:
         """Return the figure and the table of the readings."""
-        course = self.over_time
+        table = self.over_time
         figure = over_time_figure(
-            self.moments, course.duration, self.verdict, self.readings, title=course.title, name=course.name
+            self.moments, table.duration, self.verdict, self.readings, title=table.title, name=table.name
         )
         return figure, readings_table(self.readings, self.verdict)
 
 
-def followed(study: ExperimentsStudy, over_time: OverTime, setting: Setting, folder: Path) -> Followed:
-    """Simulate a router of the study and look at its throughput over time.
+def simulate_over_time(study: ExperimentsStudy, over_time: OverTime, setting: Setting, folder: Path) -> OverTimeResult:
+    """Simulate a router of the study and judge its throughput over time.
 
     Raises RoutecastError: the router cannot be built, or its file has no load.
     """
@@ -185,31 +171,31 @@ def followed(study: ExperimentsStudy, over_time: OverTime, setting: Setting, fol
         raise ModelProblem(subject, [Problem("load", "is missing in the router document")])
     trial = Simulate(model, over_time=True, steady_state=False).trial(load, over_time.duration)
     moments = _merged(trial.over_time, over_time.parts)
-    return Followed(
+    return OverTimeResult(
         over_time=over_time,
         moments=moments,
         verdict=steadiness_of(trial),
-        readings=tuple(_read(trial.over_time, moments, over_time.duration, at_s) for at_s in over_time.read_at),
+        readings=tuple(_reading_at(trial.over_time, moments, over_time.duration, at_s) for at_s in over_time.read_at),
     )
 
 
-def _read(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> InstantReading:
-    """Read at an instant: the mean until then from all there is, the rate then as the figure draws it."""
+def _reading_at(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> InstantReading:
+    """Return the reading at an instant: the mean until then from the fine rates, the rate then as the figure has it."""
     rates = [moment.forwarded_pps for moment in fine]
     then = next((moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)), drawn[0])
     return replace(reading(rates, duration_s / len(rates), at_s), now=then.forwarded_pps)
 
 
 def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
-    """Return rates over fewer, longer parts: single frames would hide how the rate goes."""
+    """Return rates over fewer, longer parts: single frames would hide the trend."""
     step = -(-len(moments) // parts)
     groups = [moments[at : at + step] for at in range(0, len(moments), step)]
     return tuple(
         Moment(
             time_s=group[0].time_s,
-            offered_pps=fmean(run.offered_pps for run in group),
-            forwarded_pps=fmean(run.forwarded_pps for run in group),
-            dropped_pps=fmean(run.dropped_pps for run in group),
+            offered_pps=fmean(moment.offered_pps for moment in group),
+            forwarded_pps=fmean(moment.forwarded_pps for moment in group),
+            dropped_pps=fmean(moment.dropped_pps for moment in group),
         )
         for group in groups
     )
@@ -217,20 +203,20 @@ def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactCheck:
-    """A stated fact and what is found, both in the stated unit."""
+    """A stated fact beside the model's value, in the stated unit."""
 
     SUMMARY: ClassVar = (
         *("name=fact.name", "experiment=fact.experiment", "unit=fact.unit", "stated=fact.value"),
-        *("between=fact.between", "found", "calibrates=fact.is_calibrating", "where=fact.place"),
+        *("between=fact.between", "found=value", "calibrates=fact.is_calibrating", "where=fact.place"),
     )
 
     fact: Fact
-    found: float
+    value: float
 
     @property
     def is_met(self) -> bool | None:
         """Whether it lies in its range; None without one."""
-        return None if self.fact.between is None else self.fact.between[0] <= self.found <= self.fact.between[1]
+        return None if self.fact.between is None else self.fact.between[0] <= self.value <= self.fact.between[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,14 +232,14 @@ class ExpectationCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentsResult(StudyResult[ExperimentsStudy]):
-    """All that a study of designed experiments found; ``results`` by experiment, ``analyses`` by response besides."""
+    """The result of a study: ``results`` by experiment, ``analyses`` by experiment and response."""
 
     calibrated: tuple[Calibrated, ...]
     results: Mapping[str, Results]
     analyses: Mapping[str, Mapping[str, Analysis]]
-    courses: tuple[Followed, ...]
+    over_time: tuple[OverTimeResult, ...]
     facts: tuple[FactCheck, ...]
-    judged: tuple[ExpectationCheck, ...]
+    expectations: tuple[ExpectationCheck, ...]
     calculated: tuple[Calculated, ...]
     turned: Mapping[str, Any]
 
@@ -276,17 +262,16 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
                 }
                 for name, results in self.results.items()
             ],
-            **pick(self, "over_time=courses", "facts", "expectations=judged", "arithmetic=calculated"),
+            **pick(self, "over_time", "facts", "expectations", "arithmetic=calculated"),
         }
 
 
-def found(fact: Fact, results: Results) -> float:
-    """Return the value of a fact, in the unit that it is stated in; NaN where the runs do not tell.
+def value_of_fact(fact: Fact, results: Results) -> float:
+    """Return the model's value of a fact, in the unit that it is stated in; NaN where no run answers.
 
     Raises RoutecastError: the experiment has no such response, effect, factor or level.
     """
-    values = results.values(fact.response)
-    known = [value for value in values if not math.isnan(value)]
+    known = [value for value in results.values(fact.response) if not math.isnan(value)]
     if not known:
         return math.nan
     if fact.of == "greatest":
@@ -297,16 +282,14 @@ def found(fact: Fact, results: Results) -> float:
         return fmean(known) / fact.scale
     if fact.of == "value":
         return mean(cells(results, fact.response, fact.at)) / fact.scale
-    analysis = analyse(results, fact.response)
-    effects = {effect.name: effect for effect in analysis.effects}
+    effects = {effect.name: effect for effect in analyse(results, fact.response).effects}
     if fact.effect not in effects:
         message = f'{fact.name}: no effect "{fact.effect}"; {did_you_mean(fact.effect, effects)}'
         raise RoutecastError(message)
     effect = effects[fact.effect]
-    value = effect.share_ratio if fact.of == "share" else effect.value
-    if value is None:
-        return math.nan
-    return value if fact.of == "share" else value / fact.scale
+    if fact.of == "share":
+        return math.nan if effect.share_ratio is None else effect.share_ratio
+    return math.nan if effect.value is None else effect.value / fact.scale
 
 
 def mean(values: Sequence[float]) -> float:
@@ -344,52 +327,46 @@ def series(results: Results, response: str, factor: str, at: Mapping[str, str]) 
 
     Raises RoutecastError: as :func:`cells`; a label does not begin with a number.
     """
-    chosen = next((each for each in results.experiment.factors if each.name == factor), None)
-    if chosen is None:
-        names = [each.name for each in results.experiment.factors]
-        raise RoutecastError(f'{results.experiment.name}: no factor "{factor}"; {did_you_mean(factor, names)}')
+    experiment = results.experiment
+    levels = next((declared.levels for declared in experiment.factors if declared.name == factor), None)
+    if levels is None:
+        names = [declared.name for declared in experiment.factors]
+        raise RoutecastError(f'{experiment.name}: no factor "{factor}"; {did_you_mean(factor, names)}')
     points = []
-    for level in chosen.levels:
+    for level in levels:
         try:
             x = float(level.label.split()[0])
         except (ValueError, IndexError):
-            message = f'{results.experiment.name}, {factor}: the label "{level.label}" begins with no number'
+            message = f'{experiment.name}, {factor}: the label "{level.label}" begins with no number'
             raise RoutecastError(message) from None
         points.append((x, mean(cells(results, response, {**at, factor: level.label}))))
     return tuple(points)
 
 
-def check_facts(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[FactCheck, ...]:
-    """Return every stated fact beside what is found."""
-    return tuple(FactCheck(fact=fact, found=found(fact, results[fact.experiment])) for fact in study.fact)
-
-
 def criteria(facts: Sequence[FactCheck]) -> tuple[Criterion, ...]:
-    """Return what the study asks for: by how much a fact lies outside its range, in its unit."""
+    """Return the criteria of the study: by how much a fact lies outside its range, in its unit."""
     criteria = []
-    for fact in facts:
-        if fact.fact.between is not None:
-            low, high = fact.fact.between
-            outside = max(low - fact.found, fact.found - high, 0.0) if math.isfinite(fact.found) else math.nan
-            criteria.append((f"{fact.fact.name} from {low:g} to {high:g}", 0.0, outside))
+    for check in facts:
+        if check.fact.between is not None:
+            low, high = check.fact.between
+            outside = max(low - check.value, check.value - high, 0.0) if math.isfinite(check.value) else math.nan
+            criteria.append((f"{check.fact.name} from {low:g} to {high:g}", 0.0, outside))
     return criteria_of(*criteria)
 
 
-def judged(study: ExperimentsStudy, results: Mapping[str, Results]) -> tuple[ExpectationCheck, ...]:
-    """Return every expectation, confirmed or refuted by the model."""
-    return tuple(_judged(expectation, results[expectation.experiment]) for expectation in study.expectation)
+def check_expectation(expectation: Expectation, results: Results) -> ExpectationCheck:
+    """Return an expectation, confirmed or refuted by the model."""
 
+    def check(*, holds: bool, here: str) -> ExpectationCheck:
+        return ExpectationCheck(expectation=expectation, holds=holds, here=here)
 
-def _judged(expectation: Expectation, results: Results) -> ExpectationCheck:
+    def text(value: float) -> str:
+        return _with_unit(value, expectation.response, results)
+
     if expectation.kind == "below":
         values = [v for v in cells(results, expectation.response, expectation.at) if not math.isnan(v)]
         most, bound = max(values, default=math.nan), expectation.value or math.inf
-        return ExpectationCheck(
-            expectation=expectation,
-            holds=most < bound,
-            here=f"at most {_said(most, expectation, results)}, {most / bound:.1%} of"
-            f" {_said(bound, expectation, results)}",
-        )
+        return check(holds=most < bound, here=f"at most {text(most)}, {most / bound:.1%} of {text(bound)}")
     points = [
         (x, y)
         for x, y in series(results, expectation.response, expectation.factor, expectation.at)
@@ -397,39 +374,28 @@ def _judged(expectation: Expectation, results: Results) -> ExpectationCheck:
         and (expectation.start is None or x >= expectation.start)
     ]
     if any(math.isnan(y) for _, y in points) or len(points) < 2:
-        return ExpectationCheck(expectation=expectation, holds=False, here="runs without an answer")
+        return check(holds=False, here="runs without an answer")
     if expectation.kind == "linear":
         first_x, first_y = points[0]
         gains = [(x, (y / first_y) / (x / first_x)) for x, y in points[1:]]
         worst_x, worst = max(gains, key=lambda gain: abs(gain[1] - 1.0))
-        return ExpectationCheck(
-            expectation=expectation,
-            holds=abs(worst - 1.0) <= expectation.within,
-            here=f"{worst:.0%} of proportional, at {expectation.factor} = {worst_x:g}",
-        )
+        where = f"at {expectation.factor} = {worst_x:g}"
+        return check(holds=abs(worst - 1.0) <= expectation.within, here=f"{worst:.0%} of proportional, {where}")
+    most, least = max(y for _, y in points), min(y for _, y in points)
     if expectation.kind == "flat":
-        values = [y for _, y in points]
-        spread = (max(values) - min(values)) / max(values)
-        return ExpectationCheck(
-            expectation=expectation,
-            holds=spread <= expectation.within,
-            here=f"{expectation.response}: {spread:.1%} between the least and the most",
-        )
+        spread = (most - least) / most
+        here = f"{expectation.response}: {spread:.1%} between the least and the most"
+        return check(holds=spread <= expectation.within, here=here)
     bound = expectation.value or math.nan
     reached = next((x for x, y in points if y >= bound * (1.0 - expectation.within)), None)
-    most = max(y for _, y in points)
-    here = (
-        f"at {expectation.factor} = {reached:g}"
-        if reached is not None
-        else f"never: at most {_said(most, expectation, results)}, {most / bound:.0%} of"
-        f" {_said(bound, expectation, results)}"
-    )
-    return ExpectationCheck(expectation=expectation, holds=reached is not None, here=here)
+    if reached is None:
+        return check(holds=False, here=f"never: at most {text(most)}, {most / bound:.0%} of {text(bound)}")
+    return check(holds=True, here=f"at {expectation.factor} = {reached:g}")
 
 
-def _said(value: float, expectation: Expectation, results: Results) -> str:
-    """Write a value of the response with its unit."""
-    path = next(response.of for response in results.experiment.responses if response.name == expectation.response)
+def _with_unit(value: float, response: str, results: Results) -> str:
+    """Return a value of a response with its unit."""
+    path = next(declared.of for declared in results.experiment.responses if declared.name == response)
     unit = unit_of(path)
     if unit == "%":
         return f"{100.0 * value:.4g} %"
@@ -438,7 +404,7 @@ def _said(value: float, expectation: Expectation, results: Results) -> str:
 
 
 def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> ExperimentsResult:
-    """Calibrate, run every experiment, put what was stated beside it.
+    """Calibrate, run every experiment, and check the statements of the source.
 
     Raises RoutecastError: a router cannot be built, or no values meet the facts that calibrate.
     """
@@ -455,17 +421,18 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
         name: {response.name: analyse(result, response.name) for response in result.experiment.responses}
         for name, result in results.items()
     }
-    facts = check_facts(study, results)
-    courses = tuple(followed(study, over_time, setting, run.folder) for over_time in study.over_time)
+    facts = tuple(FactCheck(fact=fact, value=value_of_fact(fact, results[fact.experiment])) for fact in study.fact)
     return ExperimentsResult(
         study=study,
         out=run.out,
         calibrated=calibrated,
         results=results,
         analyses=analyses,
-        courses=courses,
+        over_time=tuple(simulate_over_time(study, table, setting, run.folder) for table in study.over_time),
         facts=facts,
-        judged=judged(study, results),
+        expectations=tuple(
+            check_expectation(expectation, results[expectation.experiment]) for expectation in study.expectation
+        ),
         calculated=calculated(study.arithmetic),
         turned=vary(study.router[first := next(iter(study.router))], setting.get(first, {})),
         criteria=criteria(facts),
@@ -474,7 +441,7 @@ def answer(run: StudyRun[ExperimentsStudy], *, workers: int | None = None) -> Ex
 
 
 class _Sweeps:
-    """Where experiments are run: answers that are in the study's folder are not asked for again."""
+    """Runs the experiments of a study; answers in its folder are not computed again."""
 
     def __init__(self, run: StudyRun[ExperimentsStudy], workers: int | None) -> None:
         self._run = run
@@ -488,7 +455,7 @@ class _Sweeps:
             for experiment in self._run.study.experiment
             if experiment.name in wanted
         }
-        return [found(fact, results[fact.experiment]) for fact in facts]
+        return [value_of_fact(fact, results[fact.experiment]) for fact in facts]
 
     def results(self, table: StudyExperiment, setting: Setting) -> Results:
         """Return the results of an experiment."""

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import cycle
 
-from routecast.experiment.study import document
-from routecast.experiment.study.document import Fact
+from routecast.experiment.study.document import Fact, FigureTable
 from routecast.experiment.study.run import ExperimentsResult, FactCheck, series
 from routecast.experiment.views import experiment_sections
 from routecast.explore.views import turned_section
@@ -27,10 +26,10 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
 
 
-def _stated(statement: FactCheck) -> tuple[str, str]:
-    """Return the stated value and the value found; shares in percent."""
-    is_share = statement.fact.of == "share"
-    values = (statement.fact.value, statement.found)
+def _stated_and_model(check: FactCheck) -> tuple[str, str]:
+    """Return the stated value and the model's as texts; shares in percent."""
+    is_share = check.fact.of == "share"
+    values = (check.fact.value, check.value)
     first, second = (
         "–" if value is None or math.isnan(value) else f"{100.0 * value:.1f}" if is_share else _number(value)
         for value in values
@@ -39,7 +38,7 @@ def _stated(statement: FactCheck) -> tuple[str, str]:
 
 
 def calibrated_table(result: ExperimentsResult) -> Table:
-    """Return the values that were calibrated, and on what."""
+    """Return the calibrated values, and the facts that they are fitted to."""
     return Table.of(
         result.calibrated,
         Column.text("Value of", lambda row: ", ".join(row.paths), wrap=True),
@@ -51,35 +50,31 @@ def calibrated_table(result: ExperimentsResult) -> Table:
     )
 
 
-def _is_fitted(fact: Fact) -> bool:
-    return fact.fitted or fact.calibrates is not None
-
-
 def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
-    if _is_fitted(fact):
+    if fact.is_fitted:
         return "calibrates"
     return "follows" if (fact.experiment, fact.response) in fitted else "predicted"
 
 
 def facts_table(result: ExperimentsResult) -> Table:
-    """Return every stated fact beside what is found."""
-    fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
+    """Return every stated fact beside the model's value."""
+    fitted = {(fact.experiment, fact.response) for fact in result.study.fact if fact.is_fitted}
 
-    def says(statement: FactCheck) -> str:
-        # What is stated in words only stands in words.
-        in_words = statement.fact.value is None and statement.fact.says
-        return f"{statement.fact.name}: “{statement.fact.says}”" if in_words else statement.fact.name
+    def says(check: FactCheck) -> str:
+        # A fact without a stated value is quoted in words.
+        in_words = check.fact.value is None and check.fact.says
+        return f"{check.fact.name}: “{check.fact.says}”" if in_words else check.fact.name
 
-    def allowed(statement: FactCheck) -> str:
-        factor = 100.0 if statement.fact.of == "share" else 1.0
-        return " to ".join(_number(factor * end) for end in statement.fact.between or ())
+    def allowed(check: FactCheck) -> str:
+        factor = 100.0 if check.fact.of == "share" else 1.0
+        return " to ".join(_number(factor * end) for end in check.fact.between or ())
 
     return Table.of(
         result.facts,
         Column.text("Fact", says, wrap=True),
         Column.text("Experiment", "fact.experiment", wide=True),
-        Column("Stated", getter=lambda row: _stated(row)[0]),
-        Column("Found", getter=lambda row: _stated(row)[1]),
+        Column("Stated", getter=lambda row: _stated_and_model(row)[0]),
+        Column("Found", getter=lambda row: _stated_and_model(row)[1]),
         Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
         Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
@@ -95,7 +90,7 @@ def facts_table(result: ExperimentsResult) -> Table:
 def expectations_table(result: ExperimentsResult) -> Table:
     """Return every expectation with the model's verdict."""
     return Table.of(
-        result.judged,
+        result.expectations,
         Column.text("Expectation", "expectation.says", wrap=True),
         Column.text("Where", "expectation.place", wrap=True, wide=True),
         Column.text("Model", lambda row: "confirms" if row.holds else "refutes"),
@@ -107,7 +102,7 @@ def expectations_table(result: ExperimentsResult) -> Table:
 
 
 def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
-    """Return what a terminal shows."""
+    """Return the tables for a terminal."""
     return TerminalSummary.of(
         calibrated_table(result),
         facts_table(result),
@@ -121,39 +116,39 @@ GREY = "#7a7f87"
 COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
 
 
-def lines_figure(wanted: document.FigureTable, result: ExperimentsResult) -> Figure:
+def lines_figure(table: FigureTable, result: ExperimentsResult) -> Figure:
     """Return a figure of lines over a factor.
 
     Raises RoutecastError: a line names a response, factor or level that its experiment has not.
     """
     marks: list[Mark] = []
-    for line, colour in zip(wanted.line, cycle(COLOURS), strict=False):
+    for line, colour in zip(table.line, cycle(COLOURS), strict=False):
         points = [
             (x, y)
             for x, y in series(result.results[line.experiment], line.response, line.factor, line.at)
-            if wanted.x_until is None or x <= wanted.x_until
+            if table.x_until is None or x <= table.x_until
         ]
-        x, y = tuple(x for x, _ in points), tuple(y / wanted.y_scale for _, y in points)
+        x, y = tuple(x for x, _ in points), tuple(y / table.y_scale for _, y in points)
         marks.append(Line(name=line.name, x=x, y=y, colour=colour, dashed=line.dashed))
         marks.append(Points(name=line.name, x=x, y=y, colour=colour, filled=False, size_px=5, legend=False))
-    if wanted.level is not None:
-        every = [x for mark in marks for x in mark.x]
-        ends = (min(every), max(every))
-        level = (wanted.level, wanted.level)
-        marks.append(Line(name=wanted.level_name or "level", x=ends, y=level, colour=GREY, dashed=True))
+    if table.level is not None:
+        x_values = [x for mark in marks for x in mark.x]
+        ends = (min(x_values), max(x_values))
+        level = (table.level, table.level)
+        marks.append(Line(name=table.level_name or "level", x=ends, y=level, colour=GREY, dashed=True))
     return Figure(
-        name=wanted.name,
-        title=wanted.title,
-        caption=wanted.caption,
-        x=Axis(title=wanted.x),
-        y=Axis(title=wanted.y, scale="log") if wanted.y_log else Axis(title=wanted.y, low=wanted.y_from),
+        name=table.name,
+        title=table.title,
+        caption=table.caption,
+        x=Axis(title=table.x),
+        y=Axis(title=table.y, scale="log") if table.y_log else Axis(title=table.y, low=table.y_from),
         marks=tuple(marks),
     )
 
 
 def page(result: ExperimentsResult) -> Page:
     """Return the page of a study of designed experiments."""
-    study, made = result.study, result.provenance
+    study = result.study
     sections = [
         _summary(result),
         turned_section(next(iter(study.router)), result.turned),
@@ -167,7 +162,7 @@ def page(result: ExperimentsResult) -> Page:
             "over-time",
             "Is it steady?",
             "Throughput over time, and what one look at it would have said.",
-            *(block for course in result.courses for block in course.blocks()),
+            *(block for over_time in result.over_time for block in over_time.blocks()),
         ),
         arithmetic_section(result.calculated),
     ]
@@ -175,7 +170,9 @@ def page(result: ExperimentsResult) -> Page:
         first, *others = experiment_sections(results, result.analyses[name], prefix=name)
         sections += [first, *(replace(section, is_listed=False) for section in others)]
     return result.page(
-        _answer(result), sections, ("Runs", f"{made.trials} asked for, those of the calibration among them")
+        _answer(result),
+        sections,
+        ("Runs", f"{result.provenance.trials} asked for, those of the calibration among them"),
     )
 
 
@@ -184,9 +181,9 @@ def _answer(result: ExperimentsResult) -> str:
     parts = []
     if result.criteria:
         parts.append(f"**{met} of {len(result.criteria)}** criteria are met")
-    if result.judged:
-        confirmed = sum(judged.holds for judged in result.judged)
-        parts.append(f"{confirmed} of {len(result.judged)} expectations are confirmed")
+    if result.expectations:
+        confirmed = sum(check.holds for check in result.expectations)
+        parts.append(f"{confirmed} of {len(result.expectations)} expectations are confirmed")
     if result.calculated:
         agreeing = sum(calculation.agrees for calculation in result.calculated)
         parts.append(f"{agreeing} of {len(result.calculated)} calculations agree")
@@ -199,6 +196,6 @@ def _summary(result: ExperimentsResult) -> Section:
         "Stated and found",
         "What the source states, beside what the model says.",
         bool(result.facts) and facts_table(result),
-        bool(result.judged) and expectations_table(result),
+        bool(result.expectations) and expectations_table(result),
         bool(result.calibrated) and calibrated_table(result),
     )

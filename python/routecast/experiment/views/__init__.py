@@ -1,4 +1,4 @@
-"""The report of a designed experiment: what was asked, what varied, what was found, and whether to trust it."""
+"""The report of a designed experiment: its question, what varied, the findings, and whether to trust them."""
 
 from routecast.experiment.views.page import experiment_page, experiment_sections, write_experiment
 

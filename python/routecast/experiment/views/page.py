@@ -311,10 +311,11 @@ def anova_table(analysis: Analysis, scale: Scale) -> Table:
 
 def _level_columns(experiment: Experiment, coded: Callable[[Any], Sequence[float]]) -> list[Column]:
     """Return a column of levels for each factor; ``coded`` returns the coded levels of a row."""
-    return [
-        Column.text(factor.name, partial(_label_in_row, number, factor, coded))
-        for number, factor in enumerate(experiment.factors)
-    ]
+
+    def column(number: int, factor: Factor) -> Column:
+        return Column.text(factor.name, lambda row: display_label(factor, coded(row)[number]))
+
+    return [column(number, factor) for number, factor in enumerate(experiment.factors)]
 
 
 def _label_in_row(number: int, factor: Factor, coded: Callable[[Any], Sequence[float]], row: object) -> str:
