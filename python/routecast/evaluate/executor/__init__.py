@@ -2,6 +2,7 @@
 
 from routecast.evaluate.executor._processes import Submit, crew, shared_out
 from routecast.evaluate.executor.opening import EXECUTORS, MOST_WORKERS, check_executor, chosen_executor, open_executor
+from routecast.evaluate.executor.processes import Submit, process_pool
 from routecast.evaluate.executor.workers import Threads, Workers, answer_of, cores, finished, stop_if_ended
 
 __all__ = [
@@ -14,9 +15,8 @@ __all__ = [
     "check_executor",
     "chosen_executor",
     "cores",
-    "crew",
     "finished",
     "open_executor",
-    "shared_out",
+    "process_pool",
     "stop_if_ended",
 ]

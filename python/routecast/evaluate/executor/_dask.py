@@ -62,7 +62,7 @@ class DaskWorkers(Workers):
         self._executor: Executor = client.get_executor(pure=False)
         self._workers = 0
         self._counted_at = float("-inf")
-        # From the first count on that found this to the last one: whoever was put to sleep himself accuses nobody.
+        # First and last count that observed this: a process that was suspended itself does not blame the others.
         self._alone: _Since = None
         self._silent: _Since = None
 
@@ -129,7 +129,7 @@ class DaskWorkers(Workers):
 
 
 _Since = tuple[float, float] | None
-"""When something was found first and last."""
+"""When a state was observed first and last."""
 
 
 def _longer(since: _Since, now: float) -> _Since:
@@ -152,8 +152,8 @@ def _threads(client: Any, within_s: float) -> int:
 def open_dask(address: str) -> Iterator[DaskWorkers]:
     """Connect to a scheduler that has workers.
 
-    ``address``: ``HOST:PORT``. Raises EnvironmentProblem: dask is not installed, the scheduler does not answer, or has
-    no workers, or somebody has another routecast.
+    ``address``: ``HOST:PORT``. Raises EnvironmentProblem: dask is not installed, the scheduler does not answer or has
+    no workers, or the scheduler or a worker has another version of routecast.
     """
     try:
         import distributed
@@ -167,7 +167,7 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
             client = connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S, set_as_default=False, name="routecast")
         except Exception as error:  # whatever the other side may have sent that is no greeting
             message = (
-                f"dask://{address}: no scheduler answers ({_told(error)}): start one with "
+                f"dask://{address}: no scheduler answers ({_describe_error(error)}): start one with "
                 f'"dask scheduler --port {address.rpartition(":")[2]}" or correct the address'
             )
             raise EnvironmentProblem(message) from error
@@ -204,7 +204,7 @@ def _greet(address: str) -> None:
 
 def _await_workers(client: Any, address: str) -> None:
     until = time.monotonic() + WORKERS_WITHIN_S
-    while not _asked(client, address, _threads):
+    while not _ask(client, address, _threads):
         if time.monotonic() > until:
             message = (
                 f"dask://{address}: the scheduler has no workers: {_WORKERS.format(address)}, "
@@ -214,40 +214,39 @@ def _await_workers(client: Any, address: str) -> None:
         time.sleep(_LOOKS_EVERY_S)
 
 
-def _asked(client: Any, address: str, question: Callable[[Any, float], Value]) -> Value:
+def _ask(client: Any, address: str, question: Callable[[Any, float], Value]) -> Value:
     try:
         return question(client, SILENT_FOR_S)
-    except TimeoutError as late:
+    except TimeoutError as error:
         message = (
             f"dask://{address}: the scheduler, or one of its workers, answers nothing within {SILENT_FOR_S:g} s: "
             "see whether it was stopped, and start it again"
         )
-        raise EnvironmentProblem(message) from late
+        raise EnvironmentProblem(message) from error
 
 
 def _check_versions(client: Any, address: str) -> None:
-    """Check that everybody has this routecast: another one would answer otherwise under the same key."""
+    """Check that all have this routecast: another version would answer otherwise under the same key."""
 
     # A function of the standard library: one of ours could not be sent to where routecast is missing.
-    def members(client: Any, within_s: float) -> dict[str, object]:
+    def versions(client: Any, within_s: float) -> dict[str, object]:
         in_time = {"callback_timeout": within_s}
-        there: dict[str, object] = client.run(version, "routecast", on_error="return", **in_time)
+        by_member: dict[str, object] = client.run(version, "routecast", on_error="return", **in_time)
         try:
-            there["the scheduler"] = client.run_on_scheduler(version, "routecast", **in_time)
-        except PackageNotFoundError as missing:
-            there["the scheduler"] = missing
-        return there
+            by_member["the scheduler"] = client.run_on_scheduler(version, "routecast", **in_time)
+        except PackageNotFoundError as error:
+            by_member["the scheduler"] = error
+        return by_member
 
-    there = _asked(client, address, members)
-    mine = version("routecast")
-    others = [f"{where} has {_called(worker)}" for where, worker in there.items() if worker != mine]
+    here = version("routecast")
+    others = [
+        f"{member} has {has if isinstance(has, str) else 'none'}"
+        for member, has in _ask(client, address, versions).items()
+        if has != here
+    ]
     if others:
-        message = f"dask://{address}: all need routecast {mine}, as here; but {', '.join(others)}"
+        message = f"dask://{address}: all need routecast {here}, as here; but {', '.join(others)}"
         raise EnvironmentProblem(message)
-
-
-def _called(result: object) -> str:
-    return result if isinstance(result, str) else "none"
 
 
 @contextmanager
@@ -262,14 +261,14 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _told(error: BaseException) -> str:
-    """Return what was wrong in the end: the last cause that is more than that time was over."""
-    causes = []
+def _describe_error(error: BaseException) -> str:
+    """Return the root cause of an error that is more than a timeout."""
+    causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None:
-        causes.append(cause)
+        if not isinstance(cause, TimeoutError | CancelledError | asyncio.CancelledError):
+            causes.append(cause)
         cause = cause.__cause__
-    causes_ = [each for each in causes if not isinstance(each, TimeoutError | CancelledError | asyncio.CancelledError)]
-    if not causes_:
+    if not causes:
         return f"nothing within {CONNECTS_WITHIN_S:g} s"
-    return str(causes_[-1]) or type(causes_[-1]).__name__
+    return str(causes[-1]) or type(causes[-1]).__name__

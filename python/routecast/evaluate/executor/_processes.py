@@ -1,4 +1,4 @@
-"""Processes that share work: deaf to Ctrl-C, which ends them through their parent, and never orphans."""
+"""Worker processes: Ctrl-C reaches them only through their parent, and they end with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -19,37 +19,36 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.executor.workers import Workers, cores, ctrl_c_waits
 
+__all__ = ["Processes", "Submit", "process_pool"]
+
+
 ENDS_WITHIN_S = 5.0
 """How long a process that has nothing to do may take to end by itself."""
 
-_LOST = "a process ended abruptly while it was at work"
-
 
 class WorkerProcess:
-    """A process that is started with the object; used by one thread, but ended by any.
+    """A process that answers calls, at the other end of a pipe of its own; used by one thread, but ended by any.
 
-    One process that answers calls, at the other end of a pipe of its own.
+    The pools of the standard library share two pipes among all processes. A process that is killed while it writes
+    leaves half a message there, and the reader waits for the other half for ever. Here nothing is shared: the pipe of a
+    dead process has an end, which is read as such.
 
-    The pools of the standard library share two pipes among all processes. One that is killed while it writes leaves
-    half a message there, and who reads waits for the other half for ever. Here nothing is shared: a pipe whose process
-    is gone has an end, which is read as such.
-
-    It has the signal mask of the thread that starts it, even while it is still importing.
+    It starts with the object, with the signal mask of the thread that starts it, even while it is still importing.
     """
 
     def __init__(self) -> None:
         # Spawned: a fork would copy locks that other threads hold.
         context = get_context("spawn")
-        self._pipe, there = context.Pipe()
-        # Python ends such processes when it ends itself, instead of waiting for them.
-        self._process = context.Process(target=_answer_calls, args=(there,), daemon=True)
+        self._pipe, remote_end = context.Pipe()
+        # Python ends daemons when it ends itself, instead of waiting for them.
+        self._process = context.Process(target=_answer_calls, args=(remote_end,), daemon=True)
         try:
             self._process.start()
         except BaseException:
             self._pipe.close()
             raise
         finally:
-            there.close()
+            remote_end.close()
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what a function returns there, or raise what it raises.
@@ -60,26 +59,26 @@ class WorkerProcess:
         try:
             self._pipe.send_bytes(message)
             answer = self._pipe.recv_bytes()
-        except (EOFError, OSError) as gone:  # nothing, or half a message
-            raise BrokenProcessPool(_LOST) from gone
+        except (EOFError, OSError) as error:  # nothing, or half a message
+            raise BrokenProcessPool("a process ended abruptly while it was at work") from error
         is_value, result, traceback_text = ForkingPickler.loads(answer)
         if is_value:
             return result
-        raise result from _There(traceback_text)
+        raise result from _RemoteTraceback(traceback_text)
 
     def kill(self) -> None:
-        """End it, whatever it is doing, even if it is stopped."""
+        """End the process, whatever it is doing, even if it is stopped."""
         self._process.kill()
 
     def close(self) -> None:
-        """End it when it has answered; nothing of it is left."""
+        """End the process when it has answered; nothing of it is left."""
         self._pipe.close()
         self._process.join(ENDS_WITHIN_S)
         self._process.kill()
         self._process.join()
 
 
-class _There(Exception):
+class _RemoteTraceback(Exception):
     """The traceback of an error in another process, which is shown as its cause."""
 
     def __str__(self) -> str:
@@ -87,15 +86,15 @@ class _There(Exception):
 
 
 def _answer_calls(pipe: Connection) -> None:
-    """Answer calls until nobody can ask any more: the body of the process."""
+    """Answer calls until the other end of the pipe is closed: the body of the process."""
     Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
         while True:
-            _answer_one(pipe)
+            _answer_call(pipe)
 
 
-def _answer_one(pipe: Connection) -> None:
-    answer = _answered(pipe.recv_bytes())
+def _answer_call(pipe: Connection) -> None:
+    answer = _result(pipe.recv_bytes())
     try:
         message = ForkingPickler.dumps(answer)
     except Exception as error:
@@ -105,8 +104,8 @@ def _answer_one(pipe: Connection) -> None:
     pipe.send_bytes(message)
 
 
-def _answered(message: bytes) -> tuple[bool, Any, str]:
-    """Return whether a call returned a value; what it returned or raised; the traceback of what it raised."""
+def _result(message: bytes) -> tuple[bool, Any, str]:
+    """Return whether a call returned a value; the value or the error; the traceback of the error."""
     try:
         fn, args, kwargs = ForkingPickler.loads(message)
         return True, fn(*args, **kwargs), ""
@@ -122,7 +121,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")
 
@@ -136,9 +134,9 @@ class Submit(Protocol):
 
 
 class Processes(Workers):
-    """Processes of this machine; after one was killed, the next call that is its turn starts another.
+    """Processes of this machine; the next call after one was killed starts another.
 
-    A thread stands for each: it starts the process, gives it one call after another and waits for the answers.
+    Each has a thread, which starts the process, gives it call after call and waits for the answers.
 
     ``workers``: as many as there are cores if not given.
     """
@@ -169,7 +167,7 @@ class Processes(Workers):
             self.submit(call)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the processes end when they have done what they were given."""
+        """Let the processes end after their last call."""
         with ctrl_c_waits():
             self._threads.shutdown(wait=False, cancel_futures=cancel_futures)
         if wait:
@@ -222,8 +220,8 @@ class Processes(Workers):
 
 
 @contextmanager
-def crew(workers: int | None = None) -> Iterator[Submit]:
-    """Open processes that run calls; whatever ends the block early ends the processes at once.
+def process_pool(workers: int | None = None) -> Iterator[Submit]:
+    """Open processes that run calls; an error in the block ends the processes at once.
 
     ``workers``: processes; as many as there are cores if not given. Yields a function that starts a call, which can
     be pickled, in a process.
@@ -249,17 +247,8 @@ def crew(workers: int | None = None) -> Iterator[Submit]:
         processes.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def shared_out(
-    calls: Mapping[Key, Callable[[], Value]], workers: int | None = None
-) -> Iterator[dict[Future[Value], Key]]:
-    """Start calls, each by its key, in processes of their own; see :func:`crew`."""
-    with crew(workers) as submit:
-        yield {submit(call): key for key, call in calls.items()}
-
-
 def _block_ctrl_c() -> None:
-    """Let processes that this thread starts inherit that SIGINT is blocked, even while they are still importing.
+    """Block SIGINT in this thread, and so in the processes that it starts, even while they are still importing.
 
     A terminal sends Ctrl-C to all processes of a command: the optimiser would take it for a wish to stop early.
     """

@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are computed, by the name that people give: threads, processes, dask://HOST:PORT."""
+"""Executors by name: threads, processes, dask://HOST:PORT."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from routecast.quantity.did_you_mean import did_you_mean
 __all__ = ["EXECUTORS", "MOST_WORKERS", "WORTH_STARTING", "check_executor", "chosen_executor", "open_executor"]
 
 MOST_WORKERS = 1024
-"""More are a slip of the finger: a process takes some 100 MB."""
+"""More are likely a mistake: a process takes some 100 MB."""
 EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
-"""What an executor may be called."""
+"""Names of executors."""
 
 _DASK = re.compile(r"dask://(?P<address>(\[[^\]\s]+\]|[^:/\s]+):(?P<port>\d{1,5}))/?")
 
@@ -40,7 +40,7 @@ def check_executor(spec: str) -> None:
 
 
 WORTH_STARTING = 100
-"""Solved runs that pay for starting processes, nobody knowing how long a run takes.
+"""Solved runs from which on processes are worth their start, whatever a run takes.
 
 A process takes 0.4 s of a core to start and import what a run needs. A run of the multi-core router takes less than a
 millisecond (``benches/sweeps.py``), so that a thousand would be the break-even; one of a network processor takes tens
@@ -49,7 +49,7 @@ of milliseconds, and there a hundred gain seconds.
 
 
 def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
-    """Return where runs are computed best if nobody says.
+    """Return the executor that suits an evaluator and a number of runs.
 
     Simulated runs: threads, which start at once, since the simulator leaves Python. Solved runs: processes, since the
     closed form is Python, of which one thread runs at a time; threads while there are so few that starting processes

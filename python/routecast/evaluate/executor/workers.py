@@ -1,11 +1,8 @@
-"""What a sweep asks beyond ``concurrent.futures``: how wide an executor is, and how it says that a task is lost.
+"""Workers: executors with a width and an end, threads of this process, and waiting that Ctrl-C interrupts safely.
 
-Ctrl-C that waits for a moment: it must not strike where a lock is taken that another thread will ask for.
-
-``concurrent.futures`` takes locks in Python. A KeyboardInterrupt between taking one and the statement that gives it
-back leaves it taken: the thread that wants it waits for ever, and so does whoever waits for the thread.
-
-Threads of this process, for calls that leave Python: the simulator's and the tester's cores.
+``concurrent.futures`` takes locks in Python. A KeyboardInterrupt between taking a lock and releasing it leaves it
+taken: the thread that wants it waits for ever, and so does the one that waits for the thread. So signals wait until no
+lock is taken (:func:`ctrl_c_waits`).
 """
 
 from __future__ import annotations
@@ -50,14 +47,14 @@ Arguments = ParamSpec("Arguments")
 def stop_if_ended(share: float = 0.0) -> None:
     """End this task if its sweep has ended: the simulator calls it with the finished share.
 
-    Raises CancelledError: it has; nobody waits for what this thread does.
+    Raises CancelledError: the sweep has ended, and nothing waits for this thread.
     """
     ended: threading.Event | None = getattr(_of_thread, "ended", None)
     if ended is not None and ended.is_set():
         raise CancelledError
 
 
-def _know(ended: threading.Event) -> None:
+def _set_ended(ended: threading.Event) -> None:
     _of_thread.ended = ended
 
 
@@ -68,10 +65,8 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def ctrl_c_waits() -> Iterator[Callable[[], None]]:
     """Let SIGINT, and SIGTERM and SIGHUP where a handler listens to them, strike after the block only.
 
-    Whatever runs in the block should take less than a second. In threads other than the main one, which no signal
-    interrupts, nothing happens.
-
-    Yields lets a signal strike that came; for blocks that go on for long, at a place where nothing is taken.
+    The block should take less than a second. In threads other than the main thread, which no signal interrupts,
+    nothing happens. Yields a function that delivers the signals so far: a long block calls it where no lock is taken.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
@@ -112,10 +107,10 @@ Value = TypeVar("Value")
 
 
 class Workers(Executor):
-    """An executor that says how wide it is, ends at once when asked to, and is whole again after it lost a worker."""
+    """An executor that knows its width, can end at once, and works on after it lost a worker."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
-    """What the Future of a task raises whose worker was lost."""
+    """Errors of a Future whose worker was lost."""
 
     @property
     @abstractmethod
@@ -123,26 +118,23 @@ class Workers(Executor):
         """How many tasks run at a time."""
 
     def prepare(self, call: Callable[[], object]) -> None:
-        """Let workers that take long to start begin now, with this call, while there is something else to do.
+        """Start workers that take long to start, with this call, while the caller does something else.
 
-        ``call``: imports what the tasks need; it can be pickled. What it raises, the tasks will raise again.
+        ``call``: imports what the tasks need; it can be pickled. Its errors are dropped: the tasks raise them again.
         """
 
     def check(self) -> None:
-        """Raise if nothing can be answered any more, though no Future says so.
-
-        Raises EnvironmentProblem.
-        """
+        """Raise EnvironmentProblem if nothing can be answered any more, though no Future says so."""
 
     def end(self) -> None:
-        """Give up what is waiting, and what runs as far as that can be stopped; nothing stays behind."""
+        """Give up waiting tasks, and running ones as far as they can be stopped; nothing stays behind."""
         self.shutdown(wait=True, cancel_futures=True)
 
 
 class Threads(ThreadPoolExecutor, Workers):
     """Threads that begin no further task once the sweep has ended.
 
-    A thread cannot be stopped from outside: what runs for long calls :func:`stop_if_ended` now and then.
+    A thread cannot be stopped from outside: long tasks call :func:`stop_if_ended` now and then.
 
     ``workers``: as many as there are cores if not given.
     """
@@ -150,7 +142,7 @@ class Threads(ThreadPoolExecutor, Workers):
     def __init__(self, workers: int | None = None) -> None:
         self._count = workers or cores()
         self._ended = threading.Event()
-        super().__init__(self._count, thread_name_prefix="sweep", initializer=_know, initargs=(self._ended,))
+        super().__init__(self._count, thread_name_prefix="sweep", initializer=_set_ended, initargs=(self._ended,))
 
     @property
     def workers(self) -> int:
@@ -165,7 +157,7 @@ class Threads(ThreadPoolExecutor, Workers):
             return super().submit(fn, *args, **kwargs)
 
     def end(self) -> None:
-        """Give up what is waiting, and what runs as soon as it asks."""
+        """Give up waiting tasks, and running ones at their next :func:`stop_if_ended`."""
         with ctrl_c_waits():
             self._ended.set()
             self.shutdown(wait=False, cancel_futures=True)
@@ -178,17 +170,17 @@ def cores() -> int:
 
 
 def width(executor: Executor) -> int:
-    """Return how many tasks an executor runs at a time; as many as there are cores where it does not say."""
+    """Return how many tasks an executor runs at a time; the number of cores where it does not say."""
     return max(executor.workers, 1) if isinstance(executor, Workers) else cores()
 
 
 def lost_errors(executor: Executor) -> tuple[type[BaseException], ...]:
-    """Return what the Future of a task raises whose worker was lost."""
+    """Return the errors of a Future whose worker was lost."""
     return executor.lost if isinstance(executor, Workers) else Workers.lost
 
 
 def finished(futures: Iterable[Future[Value]]) -> Iterator[Future[Value]]:
-    """Go through calls as they are finished, and hear Ctrl-C meanwhile."""
+    """Yield calls as they finish; Ctrl-C ends the wait."""
     waiting = set(futures)
     while waiting:
         done, waiting = some_finished(waiting, LISTENS_EVERY_S)
@@ -196,7 +188,7 @@ def finished(futures: Iterable[Future[Value]]) -> Iterator[Future[Value]]:
 
 
 def answer_of(future: Future[Value]) -> Value:
-    """Wait for a call and return its answer, or raise what it raised; hear Ctrl-C meanwhile."""
+    """Wait for a call and return its result, or raise its error; Ctrl-C ends the wait."""
     while not some_finished([future], LISTENS_EVERY_S)[0]:
         pass
     return future.result()

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from routecast import __version__
-from routecast.evaluate.executor import answer_of, crew
+from routecast.evaluate.executor import answer_of, process_pool
 from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
 from routecast.noc._views.link_map import LinkMap
@@ -389,7 +389,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     wanted = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
     drawn = [number for number, case in enumerate(study.case) if case.maps]
     run.work = len(wanted) + len(drawn) + bool(study.flits) + 1
-    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
+    with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
         drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
         answers = run.complete(
             ledger,

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from routecast import __version__
-from routecast.evaluate.executor import Submit, crew
+from routecast.evaluate.executor import Submit, process_pool
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.evaluate.plain import pick
 from routecast.quantity import format_pps
@@ -274,7 +274,7 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
     study = run.study
     rounds = len(calibrating(study)) * (ROUNDS if len(calibrating(study)) > 1 else 1)
     run.work = rounds + sum(len(figure.curve) * len(figure.offered) for figure in study.figure) + 1
-    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
+    with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
         simulations = _Simulations(run, ledger, submit)
         calibrated, setting = calibrate(study, simulations.of_curve, simulations.calibrates)
         run.done = rounds
