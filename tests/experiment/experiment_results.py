@@ -48,7 +48,7 @@ def results_of(
                 )
             )
             problem = (problems or {}).get(number, "")
-            values = {} if problem else {one.name: value(coded, number) for one in experiment.responses}
+            values = {} if problem else {response.name: value(coded, number) for response in experiment.responses}
             answers.append(
                 Answer(
                     key=key,
@@ -62,7 +62,7 @@ def results_of(
 
 
 def analyses_of(results: Results) -> dict[str, Analysis]:
-    return {one.name: analyse(results, one.name) for one in results.experiment.responses}
+    return {response.name: analyse(results, response.name) for response in results.experiment.responses}
 
 
 FACTORS = (

@@ -173,7 +173,7 @@ def test_a_generator_that_is_none_is_told(generators: list[str], says: str) -> N
 def test_all_wrong_generators_are_told_at_once() -> None:
     with pytest.raises(ModelProblem) as caught:
         Fraction.of("ABCDE", ["D=AX", "E=B"])
-    assert [one.place for one in caught.value.problems] == ["generators[0]", "generators[1]"]
+    assert [problem.place for problem in caught.value.problems] == ["generators[0]", "generators[1]"]
 
 
 @pytest.mark.parametrize(

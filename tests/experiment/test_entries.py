@@ -65,10 +65,10 @@ def read(of: str, evaluator: str = "solve") -> Experiment:
 def test_an_entry_that_no_run_has_is_told_at_its_place_when_the_file_is_read(
     of: str, says: str, evaluator: str
 ) -> None:
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as raised:
         read(of, evaluator)
-    assert [one.place for one in told.value.problems] == ["response[1].of"]
-    assert says in told.value.problems[0].message
+    assert [problem.place for problem in raised.value.problems] == ["response[1].of"]
+    assert says in raised.value.problems[0].message
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_an_entry_that_no_run_has_is_told_at_its_place_when_the_file_is_read(
     ],
 )
 def test_what_only_simulations_have_is_looked_up_there(of: str, says: str) -> None:
-    with pytest.raises(FileProblem, match="response") as told:
+    with pytest.raises(FileProblem, match="response") as raised:
         read(of, "simulate")
-    assert says in str(told.value)
+    assert says in str(raised.value)
 
 
 @pytest.mark.parametrize("evaluator", ["solve", "simulate"])
@@ -122,7 +122,7 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
     simulate = Simulate(model, per_flow=True, over_time=True, steady_state=False)
     trial = simulate.trial(load, duration_s)
     asked = [
-        *(f"resource[{one.name}].utilisation_ratio" for one in trial.resources),
+        *(f"resource[{resource.name}].utilisation_ratio" for resource in trial.resources),
         *(f"task[{one.name}].busy_ratio" for one in trial.activity),
         *(f"queue_frames[{name}]" for name in trial.queue_frames),
         *(f"drops[{name}]" for name in trial.drops_pps),
@@ -152,7 +152,7 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
 def test_runs_that_cannot_be_built_say_so_themselves() -> None:
     text = TEXT.replace("OF", "task[core 9].busy_ratio").replace("EVALUATOR", "solve")
     experiment = parse_experiment(text.replace("[2, 4]", "[-2, -4]"), folder=EXAMPLES)
-    assert all("allowed is 1 to 4096" in one.problem for one in run_experiment(experiment, None).answers)
+    assert all("allowed is 1 to 4096" in answer.problem for answer in run_experiment(experiment, None).answers)
     with pytest.raises(FileProblem, match="in the router: did you mean"):
         parse_experiment(text.replace("[2, 4]", "[2, -4]"), folder=EXAMPLES)
 

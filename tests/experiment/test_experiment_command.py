@@ -81,7 +81,8 @@ def test_effects_are_those_of_the_sign_table(tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "out"
     assert run(["experiment", FILE, "--out", str(out), "--json"]) == 0
     found = {
-        one["name"]: one["value"] for one in json.loads(capsys.readouterr().out)["analyses"]["capacity"]["effects"]
+        effect["name"]: effect["value"]
+        for effect in json.loads(capsys.readouterr().out)["analyses"]["capacity"]["effects"]
     }
     table = polars.read_parquet(out / "results.parquet")
     for word, value in found.items():

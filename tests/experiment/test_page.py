@@ -52,7 +52,7 @@ def text_of(results: Results) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def said(results: Results, response: str = "throughput") -> str:
+def answer_of(results: Results, response: str = "throughput") -> str:
     return describe_answer(results, examples.analyses_of(results)[response], scale_of(results, response))
 
 
@@ -90,7 +90,7 @@ def test_every_page_is_well_formed_needs_no_network_and_no_script(name: str) -> 
 
 def test_the_paper_s_findings_are_told_in_its_own_numbers() -> None:
     # Sec. 5.3: +464, +148 and -215 Mbit/s; 75.7, 7.7 and 16.3 % of the variation, here with next to no rest.
-    answer = said(examples.paper())
+    answer = answer_of(examples.paper())
     first, second, third, last = re.split(r"(?<=\.) (?=\*\*|O)", answer)
     assert first == (
         "**Packet size** explains **75.9 %** of the variation of throughput: with 1500 B it is 464 Mbit/s above the"
@@ -133,7 +133,7 @@ def test_a_missing_run_makes_no_factor_look_better_than_it_is() -> None:
     results = results_named("broken")
     analysis = examples.analyses_of(results)["throughput"]
     panels = main_effect_panels(results.experiment, analysis, scale_of(results, "throughput"))
-    threads = next(one for one in panels if one.name == "main-C")
+    threads = next(panel for panel in panels if panel.name == "main-C")
     low, high = threads.marks[1].y
     assert high - low == pytest.approx(2.0 * 0.011, abs=0.03)  # twice q_C in Gbit/s, and the noise of 30 Mbit/s
 
@@ -194,7 +194,7 @@ def test_a_pair_that_may_be_another_pair_is_not_told_as_if_it_were_known() -> No
         examples.experiment(coded, factors=factors, kind="fractional", generators=("D=ABC",), evaluator="solve"),
         lambda coded, _: 1e9 * (10.0 + coded[0] + 3.0 * coded[2] * coded[3]),
     )
-    answer = said(results)
+    answer = answer_of(results)
     assert "it, or factor C x factor D; these runs cannot tell which" in answer
     assert "going from" not in answer
 
@@ -207,7 +207,7 @@ def test_a_factor_that_may_be_another_factor_is_not_told_as_if_it_were_known() -
         lambda coded, _: 1e9 * (5.0 + coded[1]),
         problems={1: "too small", 2: "too small"},
     )
-    assert "it, or queue manager; these runs cannot tell which" in said(results)
+    assert "it, or queue manager; these runs cannot tell which" in answer_of(results)
 
 
 def test_without_repeated_runs_and_anything_that_stands_out_no_noise_is_spoken_of() -> None:
@@ -215,14 +215,14 @@ def test_without_repeated_runs_and_anything_that_stands_out_no_noise_is_spoken_o
         examples.experiment(factors=examples.FACTORS[:2]), lambda coded, _: 1e9 + 3e6 * coded[0] + 2e6 * coded[1]
         + 1e6 * coded[0] * coded[1],
     )  # fmt: skip
-    assert "stands out from the others" in said(results)
-    assert "told from the noise" not in said(results)
+    assert "stands out from the others" in answer_of(results)
+    assert "told from the noise" not in answer_of(results)
 
 
 def test_where_nothing_varies_or_nothing_answered_the_page_says_so() -> None:
-    assert said(examples.constant()) == "**Throughput** does not vary: every run answered 1 Gbit/s."
+    assert answer_of(examples.constant()) == "**Throughput** does not vary: every run answered 1 Gbit/s."
     assert "There is no variation to explain" in text_of(examples.constant())
-    assert said(examples.without_answers()) == "No run has an answer, so nothing can be said of throughput."
+    assert answer_of(examples.without_answers()) == "No run has an answer, so nothing can be said of throughput."
     text = text_of(examples.without_answers())
     assert "8 of 8 runs are missing" in text
     assert "router: no load" in text
@@ -230,7 +230,7 @@ def test_where_nothing_varies_or_nothing_answered_the_page_says_so() -> None:
 
 def test_noise_alone_is_called_noise() -> None:
     results = examples.results_of(examples.experiment(replications=4), examples.noisy(lambda *_: 1e9, 5e7, seed=11))
-    answer = said(results)
+    answer = answer_of(results)
     assert "No factor has an effect on **throughput** that is told from the noise" in answer
 
 
@@ -256,7 +256,7 @@ def test_a_surface_is_told_with_its_highest_point_in_the_units_of_the_file() -> 
 
 def test_a_sample_is_told_by_shares_of_variance_and_the_idle_factor_is_named() -> None:
     # Uniform in -1..1: variances 9/3, 2.25/3, 0.49/9 and 0.64 x 4/45; the first factor alone has 77.7 % of their sum.
-    answer = said(examples.sample())
+    answer = answer_of(examples.sample())
     share = re.search(
         r"\*\*Frame size\*\* matters most for throughput: it has a part in \*\*([\d.]+) %\*\* of the variance, "
         r"([\d.]+) % by itself",
@@ -291,7 +291,7 @@ def test_logarithms_are_told_as_factors_and_means_as_geometric() -> None:
         examples.experiment(responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
         lambda coded, _: 1e-4 * 3.0 ** coded[0] * 1.5 ** coded[1],
     )
-    answer = said(results, "latency")
+    answer = answer_of(results, "latency")
     assert "with 1500 B it is 3 times, with 78 B 0.333 times the typical 100 us" in answer
     assert "Means are geometric" in text_of(results)
 
@@ -302,12 +302,12 @@ def test_a_reciprocal_is_told_in_the_response_s_own_unit() -> None:
         lambda coded, _: 1e6 / (2.0 - coded[0]),
     )
     # One over it is 3 us at 78 B and 1 us at 1500 B.
-    answer = said(results, "rate")
+    answer = answer_of(results, "rate")
     assert "with 1500 B it is typically 1 Mpps, with 78 B 333.3 kpps" in answer.replace("0.3333 Mpps", "333.3 kpps")
 
 
 def test_levels_without_an_order_are_told_by_the_highest_and_the_lowest() -> None:
-    answer = said(examples.multilevel(), "rate")
+    answer = answer_of(examples.multilevel(), "rate")
     assert "**Cipher** explains" in answer
     assert "it is highest with none, lowest with CAST" in answer
 
@@ -315,10 +315,10 @@ def test_levels_without_an_order_are_told_by_the_highest_and_the_lowest() -> Non
 def test_a_difference_of_shares_is_in_percentage_points() -> None:
     results = examples.paper()
     shares = Response(name="busy", of="resource[cpu].utilisation_ratio")
-    answers = tuple(replace(one, values={"busy": one.values["throughput"] / 5e9}) for one in results.answers)
+    answers = tuple(replace(answer, values={"busy": answer.values["throughput"] / 5e9}) for answer in results.answers)
     results = replace(results, experiment=replace(results.experiment, responses=(shares,)), answers=answers)
     # 464 of 5000 Mbit/s.
-    assert re.search(r"9\.2\d percentage points above the mean of [\d.]+ %", said(results, "busy"))
+    assert re.search(r"9\.2\d percentage points above the mean of [\d.]+ %", answer_of(results, "busy"))
 
 
 def test_the_headline_is_one_sentence_for_each_response() -> None:

@@ -26,7 +26,7 @@ def read(text: str) -> Experiment:
 def faults(text: str) -> dict[str, str]:
     with pytest.raises(FileProblem) as caught:
         read(text)
-    return {one.place: one.message for one in caught.value.problems}
+    return {problem.place: problem.message for problem in caught.value.problems}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.experiment.toml")), ids=lambda path: path.name)
@@ -38,7 +38,7 @@ def test_every_example_is_an_experiment(path: Path) -> None:
 
 def test_a_file_becomes_an_experiment() -> None:
     experiment = read(HEAD + CORES + FRAMES + CAPACITY)
-    assert [(one.letter, one.name) for one in experiment.factors] == [("A", "cores"), ("B", "frames")]
+    assert [(factor.letter, factor.name) for factor in experiment.factors] == [("A", "cores"), ("B", "frames")]
     assert experiment.design.coded == ((-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0))
     assert experiment.document["cores"] == 4
     assert experiment.folder == str(EXAMPLES)
@@ -218,5 +218,5 @@ def test_levels_of_a_load_may_be_bit_rates_of_the_frames_of_each_run() -> None:
     offered = '[[response]]\nname = "offered"\nof = "intended_pps"\n'
     results = run_experiment(read(HEAD + 'evaluator = "solve"\n' + load + FRAMES + offered), None)
     # 20 B of gap and preamble a frame (S1).
-    rates_pps = [one.values["offered"] for one in results.answers]
+    rates_pps = [answer.values["offered"] for answer in results.answers]
     assert rates_pps == [pytest.approx(rate * 1e9 / (8 * size)) for size in (84, 532) for rate in (1, 2)]

@@ -324,7 +324,7 @@ def test_without_a_level_at_which_every_run_failed_effects_are_those_of_a_design
         same = found.effect(effect.name)
         assert same.df == effect.df
         assert same.ss == pytest.approx(effect.ss)
-        assert [one.value for one in same.levels] == pytest.approx([one.value for one in effect.levels])
+        assert [level.value for level in same.levels] == pytest.approx([level.value for level in effect.levels])
     assert [cell.predicted is None for cell in found.cells] == [a == lost for a, _ in rows]
     assert any(note.startswith("no run with factor A at A at") for note in found.notes)
 

@@ -103,6 +103,6 @@ def test_a_logarithm_that_was_taken_is_not_advised_again(results_of: Make, stand
     ]
     found = analyse(results_of(standard_order(2), answers, transform="log"), "y")
     assert found.residuals is not None
-    said = [one.verdict for one in found.residuals.checks if one.name == "constant spread" and one.is_doubtful]
+    said = [check.verdict for check in found.residuals.checks if check.name == "constant spread" and check.is_doubtful]
     assert said
     assert not any("the logarithm" in one for one in said)

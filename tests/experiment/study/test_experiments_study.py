@@ -122,7 +122,7 @@ def test_effects_of_a_two_level_experiment_are_jains(tmp_path: Path) -> None:
     """
     result = run(tmp_path, more)
     per_core = 1e6 / 3.0
-    assert [one.value for one in result.facts] == pytest.approx([per_core / 2.0, 1.0])
+    assert [fact.value for fact in result.facts] == pytest.approx([per_core / 2.0, 1.0])
 
 
 def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
         + expects("below", "value = 1.4e6")
     )
     result = run(tmp_path, more)
-    assert [one.holds for one in result.expectations] == [True, False, True, False, False, True]
+    assert [expectation.holds for expectation in result.expectations] == [True, False, True, False, False, True]
     assert result.expectations[2].here == "at cores = 4"
     assert result.expectations[5].here == "at most 1.333 Mpps, 95.2% of 1.4 Mpps"
 

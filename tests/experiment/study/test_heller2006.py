@@ -48,7 +48,7 @@ def test_packet_size_explains_most_then_the_queue_manager_and_their_interaction(
 def test_the_rate_at_a_look_is_one_that_the_figure_draws(diversified: ExperimentsResult) -> None:
     for course in diversified.over_time:
         drawn = {moment.forwarded_pps for moment in course.moments}
-        assert {one.now for one in course.readings} <= drawn
+        assert {reading.now for reading in course.readings} <= drawn
 
 
 def test_at_most_three_stated_facts_calibrate(diversified: ExperimentsResult) -> None:
