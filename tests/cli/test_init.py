@@ -224,7 +224,7 @@ def test_any_name_of_a_file_or_a_series_makes_files_that_are_read(series: str, n
 def test_rates_of_which_no_router_can_be_made_are_refused_in_words(tmp_path: Path) -> None:
     done = begun(tmp_path, "cores,throughput_pps\n8,1e-9\n2,\n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "points.csv: its rates make a router that cannot be: task[1].service.per_packet_s: got" in done.stderr
+    assert "points.csv: its rates make a router that cannot be: service.per_packet_s: got" in done.stderr
     assert "correct the rates or their unit" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["points.csv"]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem, RoutecastError
-from routecast.experiment.factors import coded_of, level_at, rounded
+from routecast.experiment._factors import coded_of, level_at, rounded
 from routecast.experiment.file import FactorTable, factor_of
 from routecast.experiment.model import Factor
 from routecast.quantity.amount import amount_of

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.protocol import EvaluatorKind
-from routecast.experiment._factors import coded_of, label_for, level_at, lowest_number, settled
+from routecast.experiment._factors import coded_of, label_for, level_at, lowest_number, rounded
 from routecast.experiment.answer import (
     document_of_testbed,
     missing_entries,
@@ -40,7 +40,6 @@ from routecast.experiment.designs import (
     sobol,
     standard_fraction,
 )
-from routecast.experiment.factors import coded_of, label_for, level_at, lowest_number, rounded
 from routecast.experiment.model import Design, DesignKind, Experiment, Factor, Level, Plain, Response
 from routecast.quantity.amount import Amount, amount_of, coded_levels
 from routecast.quantity.bounded_file import read_text
