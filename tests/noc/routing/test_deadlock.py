@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words, shortest_cycle
+from routecast.noc.routing.deadlock import channel_cycle, describe_cycle, shortest_cycle
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind, links
@@ -113,8 +113,8 @@ def test_no_paths_have_no_cycle() -> None:
 
 def test_words_name_the_routers_and_the_class_where_there_are_several() -> None:
     topology = mesh(2, 2)
-    assert cycle_in_words(topology, [(0, 0), (3, 0)]).startswith("(0, 0)->(1, 0), ")
-    assert cycle_in_words(topology, [(0, 1)]) == "(0, 0)->(1, 0) class 1"
+    assert describe_cycle(topology, [(0, 0), (3, 0)]).startswith("(0, 0)->(1, 0), ")
+    assert describe_cycle(topology, [(0, 1)]) == "(0, 0)->(1, 0) class 1"
 
 
 @given(st.integers(1, 7), st.data())

@@ -22,7 +22,6 @@ def test_design_of_li_2012_is_that_of_its_section_6_6() -> None:
     assert scenario["queueing"] == {"kind": "virtual_output_queues"}
     assert scenario["allocator"] == {"kind": "greedy_weight"}
     assert scenario["buffer_flits"] == 50
-    assert RouterDesign.li2012().flit_bits == 32
 
 
 def test_packets_of_li_2012_have_seven_and_a_half_flits_in_the_mean() -> None:

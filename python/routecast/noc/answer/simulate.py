@@ -16,10 +16,10 @@ from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answ
 from routecast.noc.answer.power import SEARCH, PowerAnswer, PowerRow, case_json, power_answer
 from routecast.noc.file import NocCase, Progress, SimulationTable, policy_name
 from routecast.noc.planes.model import Allocation
-from routecast.noc.routing.deadlock import channel_cycle, choices, cycle_in_words, layered
+from routecast.noc.routing.deadlock import channel_cycle, choices, describe_cycle, layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
-from routecast.noc.simulate._design import (
+from routecast.noc.simulate.design import (
     AdaptiveRouting,
     Allocator,
     Bernoulli,
@@ -27,11 +27,11 @@ from routecast.noc.simulate._design import (
     OnOff,
     Packets,
     RouterDesign,
+    SimulationPhases,
 )
-from routecast.noc.simulate._fabric import Fabric, allocated, single
-from routecast.noc.simulate._result import Simulated
-from routecast.noc.simulate._run import SimulationPhases
-from routecast.noc.simulate._simulator import simulate_all
+from routecast.noc.simulate.fabric import Fabric, allocated, single
+from routecast.noc.simulate.result import Simulated
+from routecast.noc.simulate.simulator import simulate_all
 from routecast.noc.traffic.model import Traffic
 
 __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]
@@ -387,7 +387,7 @@ def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: Simulatio
     instead = "" if has_channels else 'instead of output queues (queueing = "virtual_channels"), '
     what = (
         f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
-        f"{cycle_in_words(case.topology, cycle)}; give routers {needed} virtual channels, {instead}one for each "
+        f"{describe_cycle(case.topology, cycle)}; give routers {needed} virtual channels, {instead}one for each "
         "class of its paths, or take another routing"
     )
     raise FileProblem(case.subject, [Problem(key, what)])

@@ -1,8 +1,7 @@
-"""Routings of a mesh that follow from a rule: loads and dependencies of any size of grid, without a list of paths.
+"""Routings that follow from a rule: the paths on any grid, and on a mesh link loads and dependencies without a list.
 
-Routes over an intermediate router: ROMM, Valiant, and Li's four paths with an even split.
-
-Routes that turn at most once: XY, YX, and both of them in equal or random parts.
+The rules turn at most once (XY, YX, and both in equal or random parts) or go over an intermediate router (ROMM,
+Valiant, Li's four paths).
 """
 
 from __future__ import annotations
@@ -15,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.routing.model import LazyPaths, Path
-from routecast.noc.topology import Direction, Topology, link_numbers, links
+from routecast.noc.topology import Direction, Floats, Topology, link_numbers, links
 from routecast.quantity.schema import value
+
+__all__ = ["MeshPaths", "Rule", "Walk", "classes_of_rings", "drawn_middles", "parts_of_xy", "paths_of", "walks"]
 
 
 @value
 class Walk:
-    """A way between two routers: its links in order, the virtual-channel class on each, and where it ends."""
+    """A walk over the grid: its links in order, the virtual-channel class on each, and the router where it ends."""
 
     links: tuple[int, ...]
     layers: tuple[int, ...]
@@ -29,46 +30,44 @@ class Walk:
 
 
 def classes_of_rings(topology: Topology) -> int:
-    """Return the virtual-channel classes that one dimension-ordered routing needs: 2 on rings, 1 without."""
+    """Return the virtual-channel classes that a dimension-ordered routing needs: 2 on rings, 1 without."""
     return 2 if topology.is_torus else 1
 
 
 @lru_cache(maxsize=16)
 def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
-    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are shortest.
+    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are as short.
 
-    A leg along a ring stays in one virtual-channel class: forward in class 1 if it comes over the link that closes the
-    ring (the dateline) and in class 0 otherwise; backward the other way about. So each class of each direction lacks a
-    link of the ring, the closing one or one opposite to it, which no shortest walk over the closing link reaches.
+    A walk along a ring stays in one virtual-channel class: forward in class 1 if it crosses the link that closes the
+    ring (the dateline) and in class 0 otherwise; backward the other way round. So each class of each direction lacks a
+    link of the ring: the closing link, or one opposite to it that no shortest walk over the closing link reaches.
     Rising by a class at the dateline (Dally and Seitz 1987) frees rings too, but nearly all packets then wait in class
     0: datelines should balance the load of the classes (Dally and Towles 2004, sec. 14.2.3).
     """
     numbers = link_numbers(topology)
     forward, backward = (Direction.EAST, Direction.WEST) if along_x else (Direction.SOUTH, Direction.NORTH)
 
-    def walk(router: int, way: int) -> Walk:
-        direction = forward if way > 0 else backward
+    def walk(router: int, offset: int) -> Walk:
+        direction = forward if offset > 0 else backward
         chosen, is_closing = [], False
-        for _ in range(abs(way)):
+        for _ in range(abs(offset)):
             chosen.append(numbers[router, direction])
             following = topology.neighbour(router, direction)
             assert following is not None  # offsets stay on the grid
-            is_closing |= (following > router) != (way > 0)
+            is_closing |= (following > router) != (offset > 0)
             router = following
-        layer = int(is_closing == (way > 0)) if topology.is_torus else 0
+        layer = int(is_closing == (offset > 0)) if topology.is_torus else 0
         return Walk(links=tuple(chosen), layers=(layer,) * len(chosen), end=router)
 
     table = []
     for router in range(topology.router_count):
         x, y = topology.position(router)
-        targets = (
-            [topology.router_at(other, y) for other in range(topology.columns)]
-            if along_x
-            else [topology.router_at(x, other) for other in range(topology.rows)]
-        )
+        targets = [topology.router_at(column, y) for column in range(topology.columns)]
+        if not along_x:
+            targets = [topology.router_at(x, row) for row in range(topology.rows)]
         table.append(
             tuple(
-                tuple(walk(router, way) for way in topology.offsets(router, target)[0 if along_x else 1])
+                tuple(walk(router, offset) for offset in topology.offsets(router, target)[0 if along_x else 1])
                 for target in targets
             )
         )
@@ -76,7 +75,7 @@ def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ..
 
 
 def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> list[Walk]:
-    """Return the dimension-ordered shortest walks: one, or 2 or 4 where both ways round a ring are shortest."""
+    """Return the dimension-ordered shortest walks: one, or 2 or 4 where both ways round a ring are as short."""
     x, y = topology.position(target)
     first_to, then_to = (x, y) if x_first else (y, x)
     then = _legs(topology, not x_first)
@@ -88,18 +87,17 @@ def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> lis
 
 
 def _paths(topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int) -> list[Path]:
-    """Return the walks as paths of together ``share`` in the classes from ``base`` on."""
-    paths = walks(topology, source, target, x_first=x_first)
-    each = share / len(paths)
+    """Return the walks as paths whose shares sum to ``share``, in the classes from ``base`` on."""
+    equal_walks = walks(topology, source, target, x_first=x_first)
     return [
         Path(
             source=source,
             target=target,
             links=walk.links,
             layers=tuple([layer + base for layer in walk.layers]) if base else walk.layers,
-            share=each,
+            share=share / len(equal_walks),
         )
-        for walk in paths
+        for walk in equal_walks
     ]
 
 
@@ -114,20 +112,7 @@ def _one_order(topology: Topology, *, x_first: bool) -> list[Path]:
     ]
 
 
-def xy(topology: Topology) -> list[Path]:
-    """Return XY routing: along x to the column of the target, then along y.
-
-    On a torus each dimension is crossed the shorter way; where both are equal, half of the flow takes each.
-    """
-    return _one_order(topology, x_first=True)
-
-
-def yx(topology: Topology) -> list[Path]:
-    """Return YX routing: along y to the row of the target, then along x; see :func:`xy`."""
-    return _one_order(topology, x_first=False)
-
-
-def _both_orders(topology: Topology, part_of_xy: NDArray[np.float64]) -> list[Path]:
+def _both_orders(topology: Topology, part_of_xy: Floats) -> list[Path]:
     """Return XY in the lower classes with its part of every flow, shape (routers, routers), and YX in the upper ones.
 
     The two orders together have cycles in one class (all four turns of a square occur); apart they have none.
@@ -143,54 +128,16 @@ def _both_orders(topology: Topology, part_of_xy: NDArray[np.float64]) -> list[Pa
     return chosen
 
 
-def o1turn(topology: Topology) -> list[Path]:
-    """Return O1TURN (Seo et al. 2005), which is also Li's 2P-ES (sec. 6.4.1): XY and YX carry one half each.
-
-    Flows along a row or column have one path, in both classes with a half each.
-    """
-    return _both_orders(topology, np.full((topology.router_count, topology.router_count), 0.5))
-
-
-def random_split(topology: Topology, seed: int) -> list[Path]:
-    """Return Li's 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
-    return _both_orders(topology, parts_of_xy(topology, seed))
-
-
-def parts_of_xy(topology: Topology, seed: int) -> NDArray[np.float64]:
-    """Return the part of every flow that goes by XY in :func:`random_split`, shape (routers, routers)."""
+def parts_of_xy(topology: Topology, seed: int) -> Floats:
+    """Return the part of every flow by XY under :attr:`Rule.RANDOM_SPLIT`, shape (routers, routers)."""
     return np.random.default_rng([seed, 0]).random((topology.router_count, topology.router_count))
 
 
-# Above this number of walks (some hundred bytes each) intermediate routers are drawn instead of all taken.
+# Above this number of walks (some hundred bytes each) the intermediate routers are a random sample.
 _MOST_WALKS = 300_000
 
 
-def romm(topology: Topology, seed: int) -> list[Path]:
-    """Return two-phase ROMM (Nesson and Johnsson 1995): over any router of the minimal rectangle, all equally likely.
-
-    Both phases go by XY, the first in the lower virtual-channel classes, the second in the upper ones. Shares are exact
-    expectations; equal paths are one. Only where that makes more than 300 000 walks, each flow draws its intermediate
-    routers, as many as fit (16 x 16: 4), without repetition. On a torus the rectangle lies the shorter way; where both
-    ways round are equal, it holds the whole ring.
-    """
-    return _over_intermediates(topology, seed, is_minimal=True)
-
-
-def valiant(topology: Topology, seed: int) -> list[Path]:
-    """Return Valiant's routing (1982): over any router at all, source and target included; else as :func:`romm`."""
-    return _over_intermediates(topology, seed, is_minimal=False)
-
-
-def four_paths(topology: Topology, seed: int) -> list[Path]:
-    """Return Li's 4P-ES (sec. 6.4.1): XY, YX, and two paths over a random router, a quarter of the flow each.
-
-    "A random intermediate node is chosen internally in the rectangle" is read as: neither in a row nor in a column of
-    source or target; so Li's statement on transpose traffic holds, which it does not with the rim allowed. A
-    rectangle without such routers gives any of its routers. The two paths over it go XY then YX, and YX then XY: they
-    load the links as XY then XY and YX then YX would, with fewer turns.
-
-    Phases go up through three orders, each in its own virtual-channel classes: XY, YX, XY.
-    """
+def _four_paths(topology: Topology, seed: int) -> list[Path]:
     routers, classes = topology.router_count, classes_of_rings(topology)
     drawn = drawn_middles(topology, seed).tolist()
     xy, yx, last_xy = (True, 0), (False, classes), (True, 2 * classes)
@@ -215,8 +162,8 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
     return paths
 
 
-def drawn_middles(topology: Topology, seed: int) -> NDArray[np.float64]:
-    """Return which of the routers allowed is the one between in :func:`four_paths`, 0..1, shape (routers, routers)."""
+def drawn_middles(topology: Topology, seed: int) -> Floats:
+    """Return the draws of :attr:`Rule.FOUR_PATHS`, 0..1, that choose a router between, shape (routers, routers)."""
     return np.random.default_rng([seed, 1]).random((topology.router_count, topology.router_count))
 
 
@@ -261,7 +208,7 @@ def _through(
 
 
 def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = True) -> list[int]:
-    """Return the routers that lie on any shortest path; without rim only those in no row or column of the two ends."""
+    """Return the routers of all shortest paths; without rim only those in no row or column of the two ends."""
     along_x, along_y = topology.offsets(source, target)
     (ax, ay), (bx, by) = topology.position(source), topology.position(target)
     columns = _span(ax, along_x, topology.columns)
@@ -271,28 +218,44 @@ def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = 
     return [topology.router_at(column, row) for row in sorted(rows) for column in sorted(columns)]
 
 
-def _span(start: int, ways: tuple[int, ...], size: int) -> set[int]:
-    """Return the coordinates that the shortest ways come through."""
-    return {(start + step) % size for way in ways for step in range(min(way, 0), max(way, 0) + 1)}
-
-
-Floats = NDArray[np.float64]
+def _span(start: int, offsets: tuple[int, ...], size: int) -> set[int]:
+    """Return the coordinates of the shortest walks."""
+    return {(start + step) % size for offset in offsets for step in range(min(offset, 0), max(offset, 0) + 1)}
 
 
 class Rule(StrEnum):
-    """Which paths there are; named as the compiled simulator names them (``crates/noc/src/scenario.rs``)."""
+    """The paths of a routing; names are those of the compiled simulator (``crates/noc/src/scenario.rs``)."""
 
     X_FIRST = "x_first"
+    """XY: along x to the column of the target, then along y. On a torus the shorter way round; a half each if equal."""
     Y_FIRST = "y_first"
+    """YX: along y, then along x."""
     EITHER = "either"
+    """O1TURN (Seo et al. 2005), also Li's 2P-ES (sec. 6.4.1): half by XY and half by YX, each in its own classes."""
     OVER_RECTANGLE = "over_rectangle"
+    """Two-phase ROMM (Nesson and Johnsson 1995): over any router of the minimal rectangle, all equally likely.
+
+    Both phases go by XY, the first in the lower classes, the second in the upper ones. Shares are exact expectations
+    up to 300 000 walks; beyond, each flow samples its intermediate routers, as many as fit (16 x 16: 4). On a torus
+    the rectangle lies the shorter way; where both ways round are equal, it holds the whole ring.
+    """
     OVER_ANY = "over_any"
+    """Valiant's routing (1982): over any router, source and target included; else as ROMM."""
     RANDOM_SPLIT = "random_split"
+    """Li's 2P-RS (sec. 6.4.1): a part of each flow, uniform in 0..1, by XY, the rest by YX."""
     FOUR_PATHS = "four_paths"
+    """Li's 4P-ES (sec. 6.4.1): XY, YX and two paths over a random router, a quarter of the flow each.
+
+    "A random intermediate node is chosen internally in the rectangle" is read as: neither in a row nor in a column of
+    source or target; so Li's statement on transpose traffic holds, which it does not with the rim allowed. A
+    rectangle without such routers gives any of its routers. The two paths over it go XY then YX, and YX then XY: they
+    load the links as XY then XY and YX then YX would, with fewer turns. Phases rise through three orders, each in its
+    own classes: XY, YX, XY.
+    """
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the compiled simulator knows the rule; of the others it wants the paths."""
+        """Whether the compiled simulator knows the rule; for the others it needs the paths."""
         return self not in (Rule.RANDOM_SPLIT, Rule.FOUR_PATHS)
 
     @property
@@ -302,38 +265,37 @@ class Rule(StrEnum):
 
     @property
     def has_router_between(self) -> bool:
-        """Whether packets go one class up at a router between source and target."""
+        """Whether packets rise by a class at a router between source and target."""
         return self in (Rule.OVER_RECTANGLE, Rule.OVER_ANY, Rule.FOUR_PATHS)
 
 
 _ORDERS = {Rule.X_FIRST: "x", Rule.Y_FIRST: "y", Rule.OVER_RECTANGLE: "xx", Rule.OVER_ANY: "xx", Rule.FOUR_PATHS: "xyx"}
 
 
-def written(rule: Rule, topology: Topology, seed: int) -> list[Path]:
-    """Return the paths between all routers of any grid under a rule."""
+def paths_of(rule: Rule, topology: Topology, seed: int) -> list[Path]:
+    """Return the paths between all routers of a grid under a rule."""
     match rule:
         case Rule.X_FIRST:
-            return xy(topology)
+            return _one_order(topology, x_first=True)
         case Rule.Y_FIRST:
-            return yx(topology)
+            return _one_order(topology, x_first=False)
         case Rule.EITHER:
-            return o1turn(topology)
+            return _both_orders(topology, np.full((topology.router_count,) * 2, 0.5))
         case Rule.RANDOM_SPLIT:
-            return random_split(topology, seed)
+            return _both_orders(topology, parts_of_xy(topology, seed))
         case Rule.FOUR_PATHS:
-            return four_paths(topology, seed)
+            return _four_paths(topology, seed)
         case Rule.OVER_RECTANGLE:
-            return romm(topology, seed)
+            return _over_intermediates(topology, seed, is_minimal=True)
         case Rule.OVER_ANY:
-            return valiant(topology, seed)
+            return _over_intermediates(topology, seed, is_minimal=False)
 
 
 class MeshPaths(LazyPaths):
     """The paths between all routers of a mesh under a rule.
 
-    ``topology``: a mesh, concentrated or not: on a ring packets change their class, which no rule here says; ``rule``:
-    which paths; ``seed``: of what the rule draws; of what a list draws where it would have too many paths
-    (:func:`routecast.noc.routing._mesh_paths.romm`), while loads are exact expectations.
+    ``topology``: a mesh, concentrated or not; on rings packets change their class, which no rule here expresses;
+    ``seed``: of random rules, and of lists that would have too many paths, while link loads are exact expectations.
     """
 
     __slots__ = ("rule", "seed", "topology")
@@ -342,8 +304,8 @@ class MeshPaths(LazyPaths):
         super().__init__()
         self.topology, self.rule, self.seed = topology, rule, seed
 
-    def _write(self) -> list[Path]:
-        return written(self.rule, self.topology, self.seed)
+    def _list(self) -> list[Path]:
+        return paths_of(self.rule, self.topology, self.seed)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, MeshPaths):
@@ -374,8 +336,8 @@ class MeshPaths(LazyPaths):
                 part = parts_of_xy(topology, seed)
                 legs = part * demand, (1.0 - part) * demand
             case Rule.FOUR_PATHS:
-                each = 0.25 * (demand + _over_one(demand, _middles(topology, seed)))
-                legs = each, each
+                quarters = 0.25 * (demand + _over_middles(demand, _middles(topology, seed)))
+                legs = quarters, quarters
             case Rule.OVER_ANY:
                 legs = _over_any(_moving(demand)), None
             case Rule.OVER_RECTANGLE:
@@ -386,9 +348,9 @@ class MeshPaths(LazyPaths):
         return loads[0] if len(loads) == 1 else loads[0] + loads[1]
 
     def dependencies(self) -> Iterator[tuple[int, int]]:
-        """Yield which channel ``link * classes + class`` a packet may hold while it asks for which.
+        """Yield pairs of channels ``link * classes + class``: a packet may hold the first and request the second.
 
-        At the router between, a packet may turn anywhere, even back: that is more than ROMM does.
+        At the router between, a packet may turn anywhere, even back, which is more than ROMM does.
         """
         numbers, classes = link_numbers(self.topology), self.layer_count
         for held, link in enumerate(links(self.topology)):
@@ -409,36 +371,36 @@ def _loads(topology: Topology, demand: Floats, *, y_first: bool) -> Floats:
     """Return the loads of all links by XY or by YX."""
     # flows[from y, from x, to y, to x]
     flows = demand.reshape((topology.rows, topology.columns) * 2)
-    # Along a row go the flows from x to x that turn, or have turned, in it; along a column the others.
+    # Along a row go the flows that turn, or have turned, in it; along a column the others.
     in_rows = flows.sum(axis=0).transpose(1, 0, 2) if y_first else flows.sum(axis=2)
     in_columns = flows.sum(axis=3).transpose(1, 0, 2) if y_first else flows.sum(axis=1).transpose(2, 0, 1)
     (east, west), (south, north) = _crossing(in_rows), _crossing(in_columns)
     by_direction = {Direction.EAST: east, Direction.WEST: west, Direction.SOUTH: south.T, Direction.NORTH: north.T}
-    places = ((topology.position(link.source), link.direction) for link in links(topology))
-    return np.array([by_direction[direction][y, x] for (x, y), direction in places], dtype=np.float64)
+    starts = ((topology.position(link.source), link.direction) for link in links(topology))
+    return np.array([by_direction[direction][y, x] for (x, y), direction in starts], dtype=np.float64)
 
 
 def _crossing(lines: Floats) -> tuple[Floats, Floats]:
-    """Return what leaves each place of each line up and down, from what goes from place to place along it.
+    """Return the loads that leave each position of each line up and down, shape (lines, positions).
 
-    ``lines`` has the shape (lines, places, places), each answer (lines, places). Plain sums: differences of sums would
-    leave 1e-17 where nothing goes.
+    ``lines``: shape (lines, positions, positions): flow from position to position along a line. Plain sums: differences
+    of sums would leave 1e-17 where nothing flows.
     """
     size = lines.shape[1]
     up, down = (np.zeros(lines.shape[:2]) for _ in range(2))
-    for place in range(size):
-        up[:, place] = lines[:, : place + 1, place + 1 :].sum(axis=(1, 2))
-        down[:, place] = lines[:, place:, :place].sum(axis=(1, 2))
+    for position in range(size):
+        up[:, position] = lines[:, : position + 1, position + 1 :].sum(axis=(1, 2))
+        down[:, position] = lines[:, position:, :position].sum(axis=(1, 2))
     return up, down
 
 
 def _moving(demand: Floats) -> Floats:
-    """Return the demand without what stays at its router, which goes nowhere, over nothing."""
+    """Return the demand without what stays at its router."""
     return demand * (1.0 - np.eye(len(demand)))
 
 
-def _over_one(demand: Floats, middles: NDArray[np.intp]) -> Floats:
-    """Return the two legs of every flow over one router as flows of their own, shape (routers, routers)."""
+def _over_middles(demand: Floats, middles: NDArray[np.intp]) -> Floats:
+    """Return the two legs of every flow over its router between as flows of their own, shape (routers, routers)."""
     size = len(demand)
     source, target = np.ogrid[:size, :size]
     legs = np.zeros(size * size)
@@ -448,7 +410,7 @@ def _over_one(demand: Floats, middles: NDArray[np.intp]) -> Floats:
 
 
 def _middles(topology: Topology, seed: int) -> NDArray[np.intp]:
-    """Return the router between that :func:`routecast.noc.routing._mesh_paths.four_paths` draws for every flow."""
+    """Return the router between of every flow under :attr:`Rule.FOUR_PATHS`, shape (routers, routers)."""
     rows, columns = topology.rows, topology.columns
     from_y, from_x, to_y, to_x = np.ogrid[:rows, :columns, :rows, :columns]
     high, wide = np.abs(to_y - from_y) + 1, np.abs(to_x - from_x) + 1
@@ -489,7 +451,7 @@ def _over_rectangle(demand: Floats, rows: int, columns: int) -> Floats:
 
 
 def _between(size: int) -> Floats:
-    """Return 1 at ``[one, other, place]`` where the place is one of the two or between them, and 0 elsewhere."""
-    row, other, place = np.ogrid[:size, :size, :size]
-    inside = (np.minimum(row, other) <= place) & (place <= np.maximum(row, other))
-    return inside.astype(np.float64)
+    """Return 1 at ``[a, b, middle]`` where the middle is a, b or between them, and 0 elsewhere."""
+    a, b, middle = np.ogrid[:size, :size, :size]
+    is_inside = (np.minimum(a, b) <= middle) & (middle <= np.maximum(a, b))
+    return is_inside.astype(np.float64)

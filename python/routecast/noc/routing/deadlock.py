@@ -1,14 +1,13 @@
-"""Can a routing deadlock? The channel dependency graph of Dally and Seitz (1987) and the shortest cycle in it.
+"""Freedom from deadlock: the channel dependency graph (Dally and Seitz 1987), turn models, virtual-channel classes.
 
-A channel is one virtual-channel class of one link. One channel depends on another if a packet that holds the first may
-ask for the second. Wormhole routing cannot deadlock if no channel depends on itself over others; for routes whose paths
-are given beforehand, a cycle is also where a deadlock can happen.
+A channel is a virtual-channel class of a link. A channel depends on another if a packet that holds the first may
+request the second. Wormhole routing cannot deadlock if the graph of dependencies has no cycle; for fixed paths, a
+cycle is where a deadlock can happen.
 
-Turn models for adaptive routing hop by hop on meshes: what a packet may do next so that no cycle can close.
-
-C. Glass and L. Ni, "The turn model for adaptive routing", ISCA 1992 (west-first, north-last, negative-first) and
-G.-M. Chiu, "The odd-even turn model for adaptive routing", IEEE Trans. Parallel and Distributed Systems 11(7), 2000.
-All of them here take shortest paths only.
+Turn models are for adaptive routing hop by hop on meshes: they forbid turns so that no cycle can close. See C. Glass
+and L. Ni, "The turn model for adaptive routing", ISCA 1992 (west-first, north-last, negative-first) and G.-M. Chiu,
+"The odd-even turn model for adaptive routing", IEEE Trans. Parallel and Distributed Systems 11(7), 2000. Here all of
+them take shortest paths only.
 """
 
 from __future__ import annotations
@@ -26,25 +25,12 @@ from routecast.noc.routing.model import Path, Routes, hops
 from routecast.noc.topology import Direction, Topology, link_numbers, links
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["TURN_MODELS", "Choices", "channel_cycle", "choices", "cycle_in_words", "layered", "shortest_cycle"]
+__all__ = ["TURN_MODELS", "Choices", "channel_cycle", "choices", "describe_cycle", "layered", "shortest_cycle"]
 
 Choices = tuple[tuple[tuple[int, ...], ...], ...]
-"""``[arrival][target]``: the links that a packet may take; arrivals are links, then the routers whose nodes inject."""
+"""``[arrival][target]``: the links that a packet may take; arrivals are the links, then the routers (injection)."""
 
 _E, _W, _S, _N = Direction.EAST, Direction.WEST, Direction.SOUTH, Direction.NORTH
-
-
-def _west_first(came: Direction, goes: Direction, _column: int) -> bool:
-    return goes is not _W or came is _W
-
-
-def _north_last(came: Direction, goes: Direction, _column: int) -> bool:
-    return came is not _N or goes is _N
-
-
-def _negative_first(came: Direction, goes: Direction, _column: int) -> bool:
-    # Negative is where the coordinate falls: west, and north as rows are counted from the top.
-    return goes in (_E, _S) or came in (_W, _N)
 
 
 def _odd_even(came: Direction, goes: Direction, column: int) -> bool:
@@ -54,9 +40,10 @@ def _odd_even(came: Direction, goes: Direction, column: int) -> bool:
 
 
 _MAY_TURN: dict[str, Callable[[Direction, Direction, int], bool]] = {
-    "west_first": _west_first,
-    "north_last": _north_last,
-    "negative_first": _negative_first,
+    "west_first": lambda came, goes, _: goes is not _W or came is _W,
+    "north_last": lambda came, goes, _: came is not _N or goes is _N,
+    # Coordinates fall to the west, and to the north as row 0 is on top.
+    "negative_first": lambda came, goes, _: goes in (_E, _S) or came in (_W, _N),
     "odd_even": _odd_even,
 }
 
@@ -66,14 +53,14 @@ TURN_MODELS = tuple(_MAY_TURN)
 
 @lru_cache(maxsize=16)
 def choices(model: str, topology: Topology) -> Choices:
-    """Return the links that each packet may take next, shortest ways only, without dead ends.
+    """Return the links that each packet may take next on a shortest path, without dead ends.
 
     ``model``: ``west_first``: nothing turns to the west. ``north_last``: nothing turns that goes north.
     ``negative_first``: nothing that goes east or south turns west or north. ``odd_even``: in even columns (0, 2, …)
-    nothing that goes east turns, in odd ones nothing turns to the west; ``topology``: a mesh or concentrated mesh.
-    Returns shape (links + routers, routers): a packet that came over link ``l`` is in row ``l``, one from a node of
-    router ``r`` in row ``links + r``. Only links from which the target can still be reached; none at the target itself
-    and for packets that never come over that link. Raises RoutecastError: an unknown model, or a torus.
+    nothing that goes east turns, in odd ones nothing turns to the west; ``topology``: a mesh or concentrated mesh. Row
+    ``l`` is for packets that came over link ``l``, row ``links + r`` for those from a node of router ``r``; a column is
+    a target. No links at the target itself, nor for packets that never come over that link. Raises RoutecastError: an
+    unknown model, or a torus.
     """
     may_turn = _MAY_TURN.get(model)
     if may_turn is None:
@@ -85,66 +72,68 @@ def choices(model: str, topology: Topology) -> Choices:
             "from deadlock; take a mesh, or a routing with classes for rings (xy, o1turn, romm, or layered paths)"
         )
         raise RoutecastError(msg)
-    every, routers = links(topology), range(topology.router_count)
-    arrivals = [(link.target, link.direction) for link in every] + [(router, None) for router in routers]
-    rows: list[list[tuple[int, ...]]] = [[()] * topology.router_count for _ in arrivals]
-    for target in routers:
-        _to_one_target(topology, target, may_turn, rows)
+    count = topology.router_count
+    rows: list[list[tuple[int, ...]]] = [[()] * count for _ in range(len(links(topology)) + count)]
+    for target in range(count):
+        _fill_column(topology, target, may_turn, rows)
     return tuple(tuple(row) for row in rows)
 
 
-def _to_one_target(
+def _fill_column(
     topology: Topology,
     target: int,
     may_turn: Callable[[Direction, Direction, int], bool],
     rows: list[list[tuple[int, ...]]],
 ) -> None:
-    """Fill in the column of one target: backwards what leads to it, then forwards what packets meet."""
-    every, numbers = links(topology), link_numbers(topology)
-    arriving = {(link.target, link.direction): number for number, link in enumerate(every)}
+    """Fill in the column of a target: backwards the links that lead to it, then forwards the links that packets use."""
+    all_links, numbers = links(topology), link_numbers(topology)
+    arriving = {(link.target, link.direction): number for number, link in enumerate(all_links)}
     by_distance = sorted(range(topology.router_count), key=lambda router: topology.distance(router, target))
     ahead = {
-        router: [(way, numbers[router, way]) for way in topology.productive(router, target)] for router in by_distance
+        router: [(direction, numbers[router, direction]) for direction in topology.productive(router, target)]
+        for router in by_distance
     }
-    # Links over which the target is reached, as one of a shortest path.
+    # Links of shortest paths over which the target can be reached.
     leads: set[int] = set()
 
     def allowed(came: Direction | None, router: int) -> tuple[int, ...]:
         column = router % topology.columns
         return tuple(
-            link for way, link in ahead[router] if link in leads and (came is None or may_turn(came, way, column))
+            link
+            for direction, link in ahead[router]
+            if link in leads and (came is None or may_turn(came, direction, column))
         )
 
     for router in by_distance[1:]:
-        for way, link in ahead[router]:
-            following = every[link].target
-            if following == target or allowed(way, following):
+        for direction, link in ahead[router]:
+            following = all_links[link].target
+            if following == target or allowed(direction, following):
                 leads.add(link)
-    met: set[int] = set()
+    used: set[int] = set()
     for router in reversed(by_distance[1:]):
-        rows[len(every) + router][target] = chosen = allowed(None, router)
-        met.update(chosen)
+        rows[len(all_links) + router][target] = chosen = allowed(None, router)
+        used.update(chosen)
         for came in Direction:
             arrived = arriving.get((router, came))
-            if arrived in met:
+            if arrived in used:
                 rows[arrived][target] = chosen = allowed(came, router)
-                met.update(chosen)
+                used.update(chosen)
 
 
 def channel_cycle(routes: Routes) -> tuple[tuple[int, int], ...] | None:
-    """Return the shortest cycle of channels ``(link, class)`` that wait for each other; None if there is none.
+    """Return the shortest cycle of channels ``(link, class)`` that wait for each other, or None.
 
-    Paths of share 0 carry nothing and do not count. The channel after the last is the first.
+    Paths of share 0 do not count. The channel after the last is the first.
     """
     classes = routes.layer_count
     if isinstance(routes.paths, MeshPaths):
         return _as_channels(shortest_cycle(routes.paths.dependencies()), classes)
     flat = hops(routes)
     channel = flat.link * classes + flat.layer
-    together = (flat.path[1:] == flat.path[:-1]) & (flat.share[flat.path[1:]] > 0)
+    is_followed = (flat.path[1:] == flat.path[:-1]) & (flat.share[flat.path[1:]] > 0)
     size = int(channel.max(initial=0)) + 1
     # Many paths share a dependency: 65 thousand paths of a 16 x 16 mesh have a few thousand.
-    pairs = np.unique(channel[:-1][together] * size + channel[1:][together])
+    pairs = np.unique(channel[:-1][is_followed] * size + channel[1:][is_followed])
     cycle = shortest_cycle(zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True))
     return _as_channels(cycle, classes)
 
@@ -153,19 +142,19 @@ def _as_channels(cycle: Sequence[int] | None, classes: int) -> tuple[tuple[int, 
     return None if cycle is None else tuple(divmod(channel, classes) for channel in cycle)
 
 
-def cycle_in_words(topology: Topology, cycle: Sequence[tuple[int, int]]) -> str:
-    """Name the channels of a cycle: ``(0, 0)->(1, 0), (1, 0)->(1, 1), …``, with the class where one is not 0."""
+def describe_cycle(topology: Topology, cycle: Sequence[tuple[int, int]]) -> str:
+    """Return the names of a cycle's channels: ``(0, 0)->(1, 0), (1, 0)->(1, 1), …``, with classes unless all are 0."""
     numbered = any(layer for _, layer in cycle)
     return ", ".join(topology.link_name(link) + (f" class {layer}" if numbered else "") for link, layer in cycle)
 
 
 def shortest_cycle(dependencies: Iterable[tuple[int, int]]) -> list[int] | None:
-    """Return a shortest cycle of a directed graph given by its edges; None if it has none."""
+    """Return a shortest cycle of a directed graph given by its edges, or None."""
     after: dict[int, list[int]] = {}
     for first, second in dependencies:
         after.setdefault(first, []).append(second)
         after.setdefault(second, [])
-    core = _without_ends(after)
+    core = _cyclic_part(after)
     best: list[int] | None = None
     for start in core:
         shorter = _back_to(start, core, len(best) if best else len(core) + 1)
@@ -174,8 +163,8 @@ def shortest_cycle(dependencies: Iterable[tuple[int, int]]) -> list[int] | None:
     return best
 
 
-def _without_ends(after: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Return the graph without what no cycle can hold: again and again, what nothing leads to or leads on from."""
+def _cyclic_part(after: dict[int, list[int]]) -> dict[int, list[int]]:
+    """Return the graph without its sources and sinks, removed again and again: no cycle holds them."""
     for _ in range(2):
         entries = dict.fromkeys(after, 0)
         for following in after.values():
@@ -215,15 +204,8 @@ def _back_to(start: int, after: dict[int, list[int]], below: int) -> list[int] |
     return None
 
 
-class _Class:
-    """The dependencies of one class, kept in a topological order (Pearce and Kelly 2007) so that most cost nothing.
-
-    Virtual-channel classes for any paths, so that they cannot deadlock.
-
-    Every path stays in one class, and the dependencies of each class have no cycle (layered shortest-path routing,
-    LASH: Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). The least number of classes is hard to find, so this
-    is a heuristic: first fit, path by path, in several orders, the one with the fewest classes wins.
-    """
+class _ClassDependencies:
+    """The dependencies of a class in a topological order (Pearce and Kelly 2007), so that most additions are cheap."""
 
     def __init__(self, channels: int) -> None:
         self.known: set[tuple[int, int]] = set()
@@ -233,22 +215,22 @@ class _Class:
         self._rank = list(range(channels))
 
     def takes(self, dependencies: Sequence[tuple[int, int]]) -> bool:
-        """Add the dependencies of one path, or none of them if they close a cycle."""
-        wanted = [dependency for dependency in dependencies if dependency not in self.known]
-        # A class only grows: what closed a cycle once always will.
-        if not self._refused.isdisjoint(wanted):
+        """Add the dependencies of a path, or none of them if they close a cycle."""
+        new = [dependency for dependency in dependencies if dependency not in self.known]
+        # A class only grows: a dependency that closed a cycle always will.
+        if not self._refused.isdisjoint(new):
             return False
         added: list[tuple[int, int]] = []
-        for channel in wanted:
-            if self._add(*channel):
-                added.append(channel)
+        for dependency in new:
+            if self._add(*dependency):
+                added.append(dependency)
                 continue
             for first, second in reversed(added):
                 self._after[first].pop()
                 self._before[second].pop()
                 self.known.discard((first, second))
             if not added:
-                self._refused.add(channel)
+                self._refused.add(dependency)
             return False
         return True
 
@@ -260,10 +242,10 @@ class _Class:
             if first in forward:
                 return False
             backward = self._reached(first, self._before, low, high)
-            # What leads to `first` moves before what follows `second`, each in its old order, on the places of both.
+            # What leads to `first` moves before what follows `second`, each in its old order, on the ranks of both.
             moved = [*sorted(backward, key=rank.__getitem__), *sorted(forward, key=rank.__getitem__)]
-            for channel, place in zip(moved, sorted([rank[channel] for channel in moved]), strict=True):
-                rank[channel] = place
+            for channel, new_rank in zip(moved, sorted([rank[channel] for channel in moved]), strict=True):
+                rank[channel] = new_rank
         self._after[first].append(second)
         self._before[second].append(first)
         self.known.add((first, second))
@@ -280,25 +262,29 @@ class _Class:
 
 
 def layered(routes: Routes) -> Routes:
-    """Return the same paths in virtual-channel classes that make them free of deadlock, the old classes dropped.
+    """Return the same paths in new virtual-channel classes that make them free of deadlock.
 
-    One class if that suffices. On a mesh, shortest paths never need more than two: the first order that is tried puts
-    all paths without a westward link into class 0, and neither these nor the others, which have no eastward link, can
-    close a cycle. On a torus, paths may go one class up wherever they pass the end of a ring; as each class then is cut
-    open like a mesh, two groups of three classes are enough for shortest paths.
+    Every path stays in a class, and the dependencies of each class have no cycle (layered shortest-path routing, LASH:
+    Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). The least number of classes is hard to find, so this is a
+    heuristic: first fit, path by path, in several orders; the one with the fewest classes wins.
+
+    One class if that suffices. On a mesh, shortest paths never need more than two: the first order puts all paths
+    without a westward link into class 0, and neither these nor the others, which have no eastward link, can close a
+    cycle. On a torus, paths may go one class up where they pass the end of a ring; as each class is then cut open like
+    a mesh, two groups of three classes suffice for shortest paths.
 
     Raises
     ------
     RoutecastError
         A path comes back to one of its own links: no class can hold it.
     """
-    one_class = [(0,) * len(path.links) for path in routes.paths]
-    in_one = _with_layers(routes, one_class)
-    if channel_cycle(in_one) is None:
-        return in_one
+    class_0 = [(0,) * len(path.links) for path in routes.paths]
+    flat = _with_layers(routes, class_0)
+    if channel_cycle(flat) is None:
+        return flat
     westward, closing = _kinds_of_links(routes.topology)
     orders = _orders(routes, westward, closing)
-    rises: list[list[tuple[int, ...]]] = [one_class]
+    rises: list[list[tuple[int, ...]]] = [class_0]
     if routes.topology.is_torus:
         rises.insert(0, [tuple(accumulate(int(closing[link]) for link in path.links)) for path in routes.paths])
     best: list[tuple[int, ...]] = []
@@ -329,24 +315,24 @@ def _first_fit(
     dependencies: Sequence[Sequence[tuple[int, int]]], order: Sequence[int], channels: int, most: int
 ) -> list[int] | None:
     """Return the group of every path; None if more than ``most`` are needed."""
-    groups: list[_Class] = []
-    layers = [0] * len(dependencies)
-    for number in order:
-        wanted = dependencies[number]
-        place = next((place for place, group in enumerate(groups) if group.takes(wanted)), len(groups))
-        if place == most:
+    classes: list[_ClassDependencies] = []
+    groups = [0] * len(dependencies)
+    for path in order:
+        own = dependencies[path]
+        group = next((group for group, known in enumerate(classes) if known.takes(own)), len(classes))
+        if group == most:
             return None
-        if place == len(groups):
-            groups.append(_Class(channels))
-            groups[place].takes(wanted)
-        layers[number] = place
-    return layers
+        if group == len(classes):
+            classes.append(_ClassDependencies(channels))
+            classes[group].takes(own)
+        groups[path] = group
+    return groups
 
 
 def _loop(routes: Routes) -> RoutecastError:
     topology = routes.topology
     path = next(path for path in routes.paths if len(set(path.links)) < len(path.links))
-    named = cycle_in_words(topology, [(link, 0) for link in path.links])
+    named = describe_cycle(topology, [(link, 0) for link in path.links])
     return RoutecastError(
         f"a path from {topology.router_name(path.source)} to {topology.router_name(path.target)} comes back to one of "
         f"its own links ({named}): no virtual-channel class frees it from deadlock; take the loop out of it"
@@ -354,7 +340,7 @@ def _loop(routes: Routes) -> RoutecastError:
 
 
 def _orders(routes: Routes, westward: Sequence[bool], closing: Sequence[bool]) -> list[list[int]]:
-    """Return the orders to try: first what goes nowhere west; as given; on rings, first what stays off their ends."""
+    """Return the orders to try: paths without westward links first; as listed; on rings, paths off their ends first."""
     numbers = range(len(routes.paths))
     west = [any(westward[link] for link in path.links) for path in routes.paths]
     orders = [sorted(numbers, key=west.__getitem__), list(numbers)]
@@ -366,9 +352,9 @@ def _orders(routes: Routes, westward: Sequence[bool], closing: Sequence[bool]) -
 
 def _kinds_of_links(topology: Topology) -> tuple[list[bool], list[bool]]:
     """Return which links lead west, and which pass the end of a row or column and close a ring."""
-    every = links(topology)
-    westward = [link.direction is Direction.WEST for link in every]
-    closing = [(link.target > link.source) != (sum(link.direction.step) > 0) for link in every]
+    all_links = links(topology)
+    westward = [link.direction is Direction.WEST for link in all_links]
+    closing = [(link.target > link.source) != (sum(link.direction.step) > 0) for link in all_links]
     return westward, closing
 
 

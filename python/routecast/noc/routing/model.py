@@ -20,21 +20,20 @@ __all__ = ["Hops", "LazyPaths", "Path", "Routes", "hop_flow", "hops", "link_load
 
 @value
 class Path:
-    """One way of the flow between two routers."""
+    """A path of the flow between two routers."""
 
-    # Routers.
-    source: int
-    target: int
+    source: int = field("Router")
+    target: int = field("Router")
     links: tuple[int, ...] = field("Numbers of its links in order")
     layers: tuple[int, ...] = field(
-        "The virtual-channel class used on each link; as long as ``links``. Classes let routings be free of "
-        "deadlock that are not with one (O1TURN: XY in class 0, YX in class 1)"
+        "Virtual-channel class on each link; as long as ``links``. Classes free a routing from deadlock that a single "
+        "class does not (O1TURN: XY in class 0, YX in class 1)"
     )
-    share: float = field("Part of the flow that takes it, 0..1; the paths of a flow sum to 1")
+    share: float = field("Part of the flow on this path, 0..1; the shares of a flow sum to 1")
 
 
 class LazyPaths(Sequence[Path]):
-    """Paths that are written out only if somebody looks at one: sums over all of them need no list."""
+    """Paths that are listed only when one is read: link loads need no list."""
 
     __slots__ = ("_paths",)
 
@@ -42,7 +41,7 @@ class LazyPaths(Sequence[Path]):
         self._paths: tuple[Path, ...] | None = None
 
     @abstractmethod
-    def _write(self) -> Iterable[Path]: ...
+    def _list(self) -> Iterable[Path]: ...
 
     @abstractmethod
     def link_loads(self, demand: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -53,30 +52,30 @@ class LazyPaths(Sequence[Path]):
         """Virtual-channel classes that the paths use."""
         return _layer_count(self)
 
-    def _written(self) -> tuple[Path, ...]:
+    def _listed(self) -> tuple[Path, ...]:
         if self._paths is None:
-            self._paths = tuple(self._write())
+            self._paths = tuple(self._list())
         return self._paths
 
     @overload
-    def __getitem__(self, place: int) -> Path: ...
+    def __getitem__(self, index: int) -> Path: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Path]: ...
-    def __getitem__(self, place: int | slice) -> Path | Sequence[Path]:
-        return self._written()[place]
+    def __getitem__(self, index: slice) -> Sequence[Path]: ...
+    def __getitem__(self, index: int | slice) -> Path | Sequence[Path]:
+        return self._listed()[index]
 
     def __len__(self) -> int:
-        return len(self._written())
+        return len(self._listed())
 
     def __iter__(self) -> Iterator[Path]:
-        return iter(self._written())
+        return iter(self._listed())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Routes:
-    """The paths of all flows under one routing policy on one topology (one plane).
+    """The paths of all flows under a routing policy on one plane.
 
-    On large grids a look at one of the paths can make all of them, which their loads do without on a mesh.
+    Reading one of the paths may list all of them, which takes long on large grids; link loads on a mesh need no list.
     """
 
     policy: str
@@ -95,10 +94,10 @@ def _layer_count(paths: Iterable[Path]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hops:
-    """All hops of all paths as flat arrays, path after path, for sums without a loop.
+    """All hops of all paths as flat arrays, path after path.
 
     ``path``, ``link`` and ``layer``: shape (hops,): number of the path in :attr:`Routes.paths`, the link, its
-    virtual-channel class; ``source``, ``target`` and ``share``: shape (paths,): what :class:`Path` says.
+    virtual-channel class; ``source``, ``target`` and ``share``: shape (paths,): as in :class:`Path`.
     """
 
     path: NDArray[np.intp]
@@ -109,12 +108,12 @@ class Hops:
     share: NDArray[np.float64]
 
 
-# Routes do not change, and one set of routes meets many demands.
+# Routes do not change, and the same routes serve many demands.
 _KNOWN: WeakKeyDictionary[Routes, Hops] = WeakKeyDictionary()
 
 
 def hops(routes: Routes) -> Hops:
-    """Return all hops of the routes; made once for each Routes."""
+    """Return all hops of the routes, cached by Routes."""
     known = _KNOWN.get(routes)
     if known is None:
         paths = routes.paths
@@ -139,8 +138,7 @@ def hops(routes: Routes) -> Hops:
 def link_loads(routes: Routes, demand: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the load of every link, in capacities, for a demand of shape (routers, routers).
 
-    The largest entry is the bottleneck load of Li's definition 2. A path that comes over a link twice loads it
-    twice.
+    The largest entry is the bottleneck load of Li's definition 2. A path that crosses a link twice loads it twice.
     """
     if isinstance(routes.paths, LazyPaths):
         return routes.paths.link_loads(demand)

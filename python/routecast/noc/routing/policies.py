@@ -8,25 +8,26 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.noc.routing._mesh_paths import MeshPaths, Rule, written
 from routecast.noc.routing.deadlock import layered
+from routecast.noc.routing.mesh_paths import MeshPaths, Rule, paths_of
 from routecast.noc.routing.model import LazyPaths, Path, Routes
-from routecast.noc.topology import Topology, links
+from routecast.noc.topology import Topology, links, shortest_hops
 from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["POLICIES", "routes"]
 
 
 class GreedyPaths(LazyPaths):
-    """One shortest path for each flow, chosen from the largest flow to the smallest (Li 2012, sec. 6.5).
+    """A shortest path for each flow, chosen from the largest flow to the smallest (Li 2012, sec. 6.5).
 
     The text, "computing, hop-by-hop, all the shortest paths to the destination and choosing, as next hop, the one with
     the lowest link utilization", is read as: at every hop, follow the shortest path whose most loaded link is the least
-    loaded one. (To look at the next link only misses Li's hot-spot figure and its statement on uniform traffic:
-    packets run into links that are full further on. As read here the routing is better on normal traffic than the
-    Li (2012) says, which finds it similar to 2P-ES.)
+    loaded. (Looking at the next link alone misses Li's hot-spot figure and the statement on uniform traffic: packets
+    run into full links further on. As read here the routing is better on normal traffic than Li (2012) says, who finds
+    it similar to 2P-ES.)
 
     Of equal flows the nearer comes first, which has fewer paths to choose from; then the numbers of source and target
-    count. Of equal paths the one is taken that steps along the dimension with more hops left, x where they are equal.
-    Flows without traffic go by XY. The paths may well have cycles: where they are looked at,
+    decide. Of equal paths, the one along the dimension with more hops left wins, x where they are equal. Flows without
+    traffic go by XY. The paths may have cycles: when they are listed,
     :func:`routecast.noc.routing.deadlock.layered` frees them.
 
     ``demand``: shape (routers, routers), in link capacities. Raises RoutecastError: no demand, or one that is not
@@ -52,16 +53,14 @@ class GreedyPaths(LazyPaths):
         self._topology = topology
         routes = noc_greedy(topology.columns, topology.rows, topology.is_torus, demand.astype(np.float64).tobytes())
         self._links: NDArray[np.uint32] = np.frombuffer(routes, dtype=np.uint32)
-        y, x = np.divmod(np.arange(routers), topology.columns)
-        self._distance = _hops(x, topology.columns, topology.is_torus)
-        self._distance += _hops(y, topology.rows, topology.is_torus)
+        self._distance = shortest_hops(topology).astype(np.intp)
 
-    def _write(self) -> tuple[Path, ...]:
-        every, start, paths = self._links.tolist(), 0, []
+    def _list(self) -> tuple[Path, ...]:
+        all_links, start, paths = self._links.tolist(), 0, []
         for (source, target), hops in np.ndenumerate(self._distance):
             if hops:
-                on = tuple(every[start : start + hops])
-                paths.append(Path(source=source, target=target, links=on, layers=(0,) * len(on), share=1.0))
+                own = tuple(all_links[start : start + hops])
+                paths.append(Path(source=source, target=target, links=own, layers=(0,) * len(own), share=1.0))
                 start += int(hops)
         return tuple(layered(Routes(policy="adaptive", topology=self._topology, paths=tuple(paths))).paths)
 
@@ -69,17 +68,9 @@ class GreedyPaths(LazyPaths):
         """Return the load of every link for a demand of shape (routers, routers), in capacities."""
         loads = np.zeros(len(links(self._topology)))
         ends = np.cumsum(self._distance.sum(axis=1))
-        for rates, hops, on in zip(demand, self._distance, np.split(self._links, ends[:-1]), strict=True):
-            np.add.at(loads, on, np.repeat(rates, hops))
+        for rates, hops, crossed in zip(demand, self._distance, np.split(self._links, ends[:-1]), strict=True):
+            np.add.at(loads, crossed, np.repeat(rates, hops))
         return loads
-
-
-def _hops(place: NDArray[np.int_], size: int, is_ring: bool) -> NDArray[np.int_]:
-    """Return the least hops along one dimension between every two routers."""
-    hops: NDArray[np.int_] = np.abs(place[:, None] - place[None, :])
-    if is_ring:
-        np.minimum(hops, size - hops, out=hops)
-    return hops
 
 
 _RULES = {
@@ -98,7 +89,7 @@ POLICIES = (*_RULES, "adaptive")
 
 
 def routes(policy: str, topology: Topology, *, demand: NDArray[np.float64] | None = None, seed: int = 1) -> Routes:
-    """Return the paths of every pair of routers under a policy; none of them can deadlock.
+    """Return the paths of every pair of routers under a policy; no policy can deadlock.
 
     Parameters
     ----------
@@ -110,8 +101,8 @@ def routes(policy: str, topology: Topology, *, demand: NDArray[np.float64] | Non
     demand
         Shape (routers, routers), in link capacities; only ``adaptive`` looks at it.
     seed
-        Of what ``2p_rs`` and ``4p_es`` draw; the lists of paths of ``romm`` and ``valiant`` draw on large grids, their
-        loads on a mesh do not.
+        Of the random ``2p_rs`` and ``4p_es``; lists of paths of ``romm`` and ``valiant`` are random on large grids too,
+        their loads on a mesh are not.
 
     Raises
     ------
@@ -125,7 +116,7 @@ def routes(policy: str, topology: Topology, *, demand: NDArray[np.float64] | Non
     if policy == "adaptive":
         paths = GreedyPaths(topology, demand)
     elif topology.is_torus:
-        paths = tuple(written(_RULES[policy], topology, seed))
+        paths = tuple(paths_of(_RULES[policy], topology, seed))
     else:
         paths = MeshPaths(topology, _RULES[policy], seed)
     return Routes(policy=policy, topology=topology, paths=paths)

@@ -1,6 +1,6 @@
-"""The fabric flit by flit: latency, throughput, energy and link loads with their intervals."""
+"""Simulation flit by flit: latency, throughput, energy and link loads with their intervals."""
 
-from routecast.noc.simulate._design import (
+from routecast.noc.simulate.design import (
     AdaptiveRouting,
     Allocator,
     Bernoulli,
@@ -8,11 +8,10 @@ from routecast.noc.simulate._design import (
     OnOff,
     Packets,
     RouterDesign,
+    SimulationPhases,
 )
-from routecast.noc.simulate._fabric import Fabric, SimulatedPlane, allocated, single
-from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, simulated_power
-from routecast.noc.simulate._run import SimulationPhases
-from routecast.noc.simulate._simulator import Progress, simulate, simulate_all, sweep
+from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
+from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "saturation",
     "simulate",
     "simulate_all",
-    "simulated_power",
     "single",
     "sweep",
 ]

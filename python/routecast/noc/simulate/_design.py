@@ -1,9 +1,9 @@
-"""What is inside every router of a simulated network, what packets look like, and when nodes make them."""
+"""The parts of a simulation: the routers, the packets, their injection, and the phases."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -16,14 +16,25 @@ from routecast.noc.routing.deadlock import choices, shortest_cycle
 from routecast.noc.topology import Topology, links
 from routecast.quantity.schema import field, value
 
+__all__ = [
+    "AdaptiveRouting",
+    "Allocator",
+    "Bernoulli",
+    "Injection",
+    "OnOff",
+    "Packets",
+    "RouterDesign",
+    "SimulationPhases",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AdaptiveRouting:
-    """What a packet may choose: the link with the most free buffers ahead is taken.
+    """Adaptive routing hop by hop: of the allowed links, a packet takes the one with the most free buffers ahead.
 
-    ``policy``: name of the turn model; ``topology``: routers and links; ``choices``: ``choices[arrival][target]`` are
-    the links allowed to a packet for router ``target`` that came over link ``arrival``; packets of a router's own nodes
-    come over ``link count + router``. None where it has arrived, or where no packet comes this way.
+    ``policy``: the turn model; ``choices``: ``choices[arrival][target]`` are the links allowed to a packet for router
+    ``target`` that came over link ``arrival``, or from a node of router ``arrival - number of links``; empty where it
+    has arrived and where no packet arrives.
     """
 
     policy: str
@@ -32,7 +43,7 @@ class AdaptiveRouting:
 
     @classmethod
     def turn_model(cls, policy: str, topology: Topology) -> AdaptiveRouting:
-        """Return what a turn model allows: ``west_first``, ``north_last``, ``negative_first`` or ``odd_even``.
+        """Return the routing of a turn model: ``west_first``, ``north_last``, ``negative_first`` or ``odd_even``.
 
         Raises RoutecastError: an unknown turn model, or a torus.
         """
@@ -46,9 +57,9 @@ class AdaptiveRouting:
     def channel_cycle(self) -> tuple[tuple[int, int], ...] | None:
         """Return a shortest cycle of the channel dependency graph as (link, class), or None: it cannot deadlock.
 
-        A link depends on another where a packet that holds the one may wait for the other (W. Dally and C. Seitz,
+        A link depends on another where a packet that holds the first may wait for the second (W. Dally and C. Seitz,
         "Deadlock-free message routing in multiprocessor interconnection networks", IEEE Trans. Comput. 36(5), 1987).
-        Only what packets can reach from where they are made counts.
+        Only links that packets can reach from their sources count.
         """
         cycle = shortest_cycle(self._dependencies())
         return None if cycle is None else tuple((link, 0) for link in cycle)
@@ -78,10 +89,20 @@ def _padded(choices: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.int64]:
     ).reshape(len(choices), -1, most)
 
 
-# What the compiled simulator takes (crates/noc/src/check.rs).
+# Limits of the compiled simulator (crates/noc/src/check.rs).
 _MOST_BUFFERED_FLITS = 32_767
 _MOST_FLITS = 65_535
 _MOST_CYCLES = 4096
+
+
+def _check_ranges(subject: str, ranges: Iterable[tuple[str, int | None, int, int]]) -> None:
+    problems = [
+        Problem(name, f"got {value}: a whole number from {least} to {most}")
+        for name, value, least, most in ranges
+        if value is not None and not least <= value <= most
+    ]
+    if problems:
+        raise ModelProblem(subject, problems)
 
 
 class Allocator(StrEnum):
@@ -107,22 +128,18 @@ class RouterDesign:
     buffer_flits: int = field("Flits that each virtual channel, or each virtual output queue, holds", default=8)
     allocator: Allocator = field("Matching of inputs with outputs", default=Allocator.ISLIP)
     iterations: int = field("Rounds of iSLIP in a cycle", default=1)
-    # The pipeline: route computation (0 is look-ahead) and allocation of a virtual channel for head flits, allocation
-    # of the switch and the way through it for every flit.
-    routing_cycles: int = 0
-    vc_allocation_cycles: int = 1
-    switch_allocation_cycles: int = 1
-    traversal_cycles: int = 1
-    credit_cycles: int = field("A credit's way back, cycles", default=1)
-    # The wire between two routers; the wire between a node and its router, each way.
-    link_cycles: int = 1
-    node_link_cycles: int = 1
+    routing_cycles: int = field("Route computation of a head flit; 0 is look-ahead routing", default=0)
+    vc_allocation_cycles: int = field("Allocation of a virtual channel to a head flit", default=1)
+    switch_allocation_cycles: int = field("Switch allocation of every flit", default=1)
+    traversal_cycles: int = field("Through the switch", default=1)
+    credit_cycles: int = field("A credit back to the router before", default=1)
+    link_cycles: int = field("On the wire between two routers", default=1)
+    node_link_cycles: int = field("On the wire between a node and its router, each way", default=1)
     ejection_channels: int = field(
         "Channels of one flit per cycle from a router to each of its nodes; a packet takes any of them. With one,"
         " a hot spot takes one flit per cycle however many links lead there",
         default=1,
     )
-    flit_bits: int | None = field("Width of a flit; None where nobody asks for bits", default=None)
 
     def __post_init__(self) -> None:
         ranges = (
@@ -137,19 +154,12 @@ class RouterDesign:
             ("link_cycles", self.link_cycles, 0, _MOST_CYCLES),
             ("node_link_cycles", self.node_link_cycles, 0, _MOST_CYCLES),
             ("ejection_channels", self.ejection_channels, 1, 60),
-            ("flit_bits", self.flit_bits, 1, _MOST_FLITS),
         )
-        problems = [
-            Problem(name, f"got {value}: a whole number from {least} to {most}")
-            for name, value, least, most in ranges
-            if value is not None and not least <= value <= most
-        ]
-        if problems:
-            raise ModelProblem("router of the network on chip", problems)
+        _check_ranges("router of the network on chip", ranges)
 
     @classmethod
     def booksim(cls, virtual_channels: int = 1) -> RouterDesign:
-        """Return the configuration whose curves of BookSim2 (commit 28f4329) the tests compare with.
+        """Return the BookSim2 configuration (commit 28f4329) whose curves the tests compare with.
 
         ``num_vcs`` 1 or 4, ``vc_buf_size`` 8, ``routing_delay`` 0 (look-ahead), ``vc_alloc_delay`` 1,
         ``sw_alloc_delay`` 1, ``st_final_delay`` 1, ``credit_delay`` 1, channels of 1 cycle between routers and to
@@ -162,10 +172,9 @@ class RouterDesign:
     def li2012(cls) -> RouterDesign:
         """Return the router of Li's sec. 6.6: VOQs of 50 flits of 32 bits, greedy maximum weight matching.
 
-        A flit lasts a slot there, and the pipeline is not stated: here a flit that is matched is at the next router a
-        slot later. Its node at the hot spot must take more than one flit a slot: at its load 1 every node offers
-        5.2 Mflit/s of 31.25 (1 Gbit/s), of which 24 nodes send 0.6 to the centre, 2.4 links' worth. So there are as
-        many channels to a node as links to its router.
+        Li (2012) does not state the pipeline: here a matched flit is at the next router a slot later. The node at the
+        hot spot must take more than a flit in a slot: at Li's load 1 every node offers 5.2 Mflit/s of 31.25 (1 Gbit/s),
+        of which 24 nodes send 0.6 to the centre, 2.4 links' worth. So a node has as many channels as its router links.
         """
         return cls(
             virtual_channels=None,
@@ -176,23 +185,17 @@ class RouterDesign:
             link_cycles=0,
             node_link_cycles=0,
             ejection_channels=4,
-            flit_bits=32,
         )
 
-    @property
-    def router_cycles(self) -> int:
-        """Cycles of a head flit in an idle router."""
-        return self.routing_cycles + self.vc_allocation_cycles + self.switch_allocation_cycles + self.traversal_cycles
-
     def zero_load_cycles(self, routers: float, packet_flits: float) -> float:
-        """Return the latency of a packet that meets no other one, from its making until its tail has arrived.
+        """Return the latency of a packet that meets no other packet, from its creation until its tail arrives.
 
-        r routers, the r - 1 links between them and the two channels of the nodes, and the flits one after another:
+        r routers, the r - 1 links between them, the two channels of the nodes, and the flits one after another:
         ``r * router + (r - 1) * link + 2 * node_link + flits``. With :meth:`booksim` that is the law measured on
         BookSim2, ``4 r + flits + 1``.
         """
-        wires = (routers - 1) * self.link_cycles + 2 * self.node_link_cycles
-        return routers * self.router_cycles + wires + packet_flits
+        router = self.routing_cycles + self.vc_allocation_cycles + self.switch_allocation_cycles + self.traversal_cycles
+        return routers * router + (routers - 1) * self.link_cycles + 2 * self.node_link_cycles + packet_flits
 
     def scenario(self) -> dict[str, Any]:
         """Return the router of ``crates/noc/src/scenario.rs``."""
@@ -202,27 +205,24 @@ class RouterDesign:
         allocator: dict[str, Any] = {"kind": str(self.allocator)}
         if self.allocator is Allocator.ISLIP:
             allocator["iterations"] = self.iterations
+        cycles = ("routing", "vc_allocation", "switch_allocation", "traversal", "credit")
         return {
             "queueing": queueing,
             "buffer_flits": self.buffer_flits,
             "allocator": allocator,
-            "routing_cycles": self.routing_cycles,
-            "vc_allocation_cycles": self.vc_allocation_cycles,
-            "switch_allocation_cycles": self.switch_allocation_cycles,
-            "traversal_cycles": self.traversal_cycles,
-            "credit_cycles": self.credit_cycles,
+            **{f"{stage}_cycles": getattr(self, f"{stage}_cycles") for stage in cycles},
         }
 
 
 @value
 class Packets:
-    """Lengths of packets in flits of the first plane, and how often each comes.
+    """Lengths of packets in flits of the first plane, and their weights.
 
     Raises ModelProblem: no length, a length below 1, or weights that do not fit.
     """
 
     flits: tuple[int, ...] = field("Lengths")
-    weights: tuple[float, ...] = field("Any positive numbers, one for each length; empty: all alike", default=())
+    weights: tuple[float, ...] = field("A positive number for each length; empty: all equally likely", default=())
 
     def __post_init__(self) -> None:
         problems = []
@@ -240,15 +240,15 @@ class Packets:
 
     @classmethod
     def between(cls, least: int, most: int) -> Packets:
-        """Return packets of every length from ``least`` to ``most``, all alike (Li 2012, sec. 6.6: 5 to 10 flits)."""
+        """Return packets of every length from ``least`` to ``most``, equally likely (Li 2012, sec. 6.6: 5 to 10)."""
         return cls(flits=tuple(range(least, most + 1)))
 
     @property
     def shares(self) -> tuple[float, ...]:
         """Part of each length among the packets; they sum to 1."""
         weights = self.weights or (1.0,) * len(self.flits)
-        whole = math.fsum(weights)
-        return tuple(weight / whole for weight in weights)
+        total = math.fsum(weights)
+        return tuple(weight / total for weight in weights)
 
     @property
     def mean_flits(self) -> float:
@@ -256,8 +256,8 @@ class Packets:
         return math.fsum(share * length for share, length in zip(self.shares, self.flits, strict=True))
 
     def in_wider_flits(self, width: float) -> Packets:
-        """Return the same packets in flits that are ``width`` times as wide; the last flit may be part empty."""
-        # A rounding error is no further flit.
+        """Return the same packets in flits that are ``width`` times as wide; the last flit may be partly empty."""
+        # A rounding error makes no further flit.
         lengths = tuple(max(1, math.ceil(length / width - 1e-9)) for length in self.flits)
         return Packets(flits=lengths, weights=self.weights)
 
@@ -283,9 +283,8 @@ class OnOff:
     Raises ModelProblem: a length below one cycle.
     """
 
-    # Mean lengths in cycles of the nodes.
-    on_cycles: float
-    off_cycles: float
+    on_cycles: float = field("Mean length of an on period, cycles of the nodes")
+    off_cycles: float = field("Mean length of an off period, cycles of the nodes")
 
     def __post_init__(self) -> None:
         problems = [
@@ -307,3 +306,44 @@ class OnOff:
 
 
 Injection = Bernoulli | OnOff
+
+
+_MOST_PHASE_CYCLES = 10**9
+
+
+@value
+class SimulationPhases:
+    """Phases of a simulation in cycles of each plane's own clock, so that slow and fast planes settle alike.
+
+    Raises ModelProblem: a value out of range; all of them are named.
+    """
+
+    seed: int = field("Of all random streams", default=1)
+    replications: int = field("Independent runs with other streams; their spread gives the intervals", default=5)
+    warmup_cycles: int = field("Cycles before the measurement", default=10_000)
+    measure_cycles: int = field("Cycles of the measurement", default=20_000)
+    drain_cycles: int = field("Most cycles until the measured packets arrive; sources go on meanwhile", default=100_000)
+    batches: int = field(
+        "Parts of the measurement, whose means give the interval of latency if there is one replication", default=20
+    )
+
+    def __post_init__(self) -> None:
+        ranges = (
+            ("seed", self.seed, 0, 2**63 - 1),
+            ("replications", self.replications, 1, 10_000),
+            ("warmup_cycles", self.warmup_cycles, 0, _MOST_PHASE_CYCLES),
+            ("measure_cycles", self.measure_cycles, 1, _MOST_PHASE_CYCLES),
+            ("drain_cycles", self.drain_cycles, 0, _MOST_PHASE_CYCLES),
+            ("batches", self.batches, 1, 10_000),
+        )
+        _check_ranges("simulation of the network on chip", ranges)
+
+    def scenario(self, replication: int) -> dict[str, Any]:
+        """Return the run of ``crates/noc/src/scenario.rs``."""
+        return {
+            "replication": replication,
+            **{
+                name: getattr(self, name)
+                for name in ("seed", "warmup_cycles", "measure_cycles", "drain_cycles", "batches")
+            },
+        }

@@ -1,4 +1,4 @@
-"""What is simulated: a topology, its routers, and planes that each carry a part of the traffic at their own clock."""
+"""The simulated fabric: a topology, its routers, and planes that carry the traffic at their own clocks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from routecast.noc.traffic.model import Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedPlane:
-    """One network with its own clock; planes do not know of each other.
+    """A plane with its traffic, routing and clock, independent of the other planes.
 
     ``demand``: shape (nodes, nodes), in capacities of a link of the first plane at full clock, that is in its flits per
-    cycle of the nodes. The diagonal crosses its router and no link; ``routing``: paths of the flows, or what a turn
-    model lets every hop choose; ``alpha``: expansion factor: the clock is 1/alpha of the nodes' clock, the voltage
-    1/alpha of the highest; ``width``: width of its links relative to the first plane's (unequal planes).
+    cycle of the nodes; the diagonal crosses its router and no link; ``routing``: paths of the flows, or adaptive
+    routing; ``alpha``: expansion factor: clock and voltage are 1/alpha of the highest; ``width``: width of its links
+    relative to the first plane's.
     """
 
     demand: NDArray[np.float64]
@@ -34,9 +34,9 @@ class SimulatedPlane:
     width: float = 1.0
 
     def bottleneck(self, topology: Topology) -> float:
-        """Return the load of its most loaded link at the flow level, in its capacities at full clock.
+        """Return the load of the most loaded link at the flow level, in capacities of the plane at full clock.
 
-        NaN for an adaptive routing, whose loads no flow level knows.
+        NaN for adaptive routing, whose loads the flow level does not tell.
         """
         if isinstance(self.routing, AdaptiveRouting):
             return math.nan
@@ -46,12 +46,10 @@ class SimulatedPlane:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fabric:
-    """A network on chip at one load, as the simulator sees it.
+    """A network on chip at one load, as the simulator takes it.
 
-    ``topology``: routers, links and nodes of every plane; ``planes``: at least one; ``design``: the routers of every
-    plane; ``packets``: lengths of packets in flits of the first plane; ``injection``: when nodes make them;
-    ``node_hz``: clock of the nodes, where times in seconds are wanted. Raises ModelProblem: a size, a demand, an alpha
-    or a width that does not fit; all of them are named.
+    ``topology`` and ``design``: of every plane; ``packets``: in flits of the first plane; ``node_hz``: clock of the
+    nodes, for times in seconds. Raises ModelProblem: all sizes, demands, alphas and widths that do not fit.
     """
 
     topology: Topology
@@ -87,7 +85,7 @@ class Fabric:
 
     @property
     def offered_flits_node_cycle(self) -> float:
-        """Flits of the first plane that a node makes per cycle, the mean over all nodes."""
+        """Flits of the first plane that a node creates per cycle, the mean over all nodes."""
         return math.fsum(float(plane.demand.sum()) for plane in self.planes) / self.topology.node_count
 
     def scaled(self, factor: float) -> Fabric:
@@ -98,10 +96,10 @@ class Fabric:
     def slowed(self, scaling: Scaling, *, busy_ratio: float = 1.0) -> Fabric:
         """Return the same fabric with every plane at the slowest clock that its flows allow (DVFS).
 
-        ``scaling``: the range of voltage and clock; ``busy_ratio``: how busy the most loaded link may be at that clock,
-        up to 1. At 1, which is Li's rule alpha = min(1/rho, alpha_max), it is busy always wherever alpha is not
-        alpha_max, and latency is unbounded. Raises RoutecastError: a plane is over capacity at full clock;
-        ModelProblem: the share is out of range, or a plane is routed adaptively: its link loads are not known before.
+        ``busy_ratio``: largest load of a link at that clock, up to 1. At 1, Li's rule alpha = min(1/rho, alpha_max),
+        the most loaded link is always busy wherever alpha is below alpha_max, and latency is unbounded. Raises
+        RoutecastError: a plane is over capacity at full clock; ModelProblem: the ratio is out of range, or a plane is
+        routed adaptively, so that its link loads are unknown.
         """
         _check_busy_ratio(busy_ratio)
         slowed = []
@@ -150,14 +148,13 @@ def allocated(
     busy_ratio: float = 1.0,
     node_hz: float | None = None,
 ) -> Fabric:
-    """Return a fabric whose planes carry what an allocation gave them, each at the clock that it allows.
+    """Return a fabric whose planes carry the flows of an allocation, each at the slowest clock that they allow.
 
     Traffic between nodes of one router loads no link and is in no allocation: it crosses the first plane.
 
-    ``topology`` and ``traffic``: what the allocation was made for; ``allocation``: flows between routers by plane;
-    ``design``, ``packets``, ``injection`` and ``node_hz``: as :class:`Fabric`; ``busy_ratio``: as
-    :meth:`Fabric.slowed`. Raises ModelProblem: the planes do not carry the traffic, or a size does not fit;
-    RoutecastError: a plane is over capacity at full clock.
+    ``topology`` and ``traffic``: those of the allocation; ``busy_ratio``: as :meth:`Fabric.slowed`. Raises
+    ModelProblem: the planes do not carry the traffic, or a size does not fit; RoutecastError: a plane is over capacity
+    at full clock.
     """
     _check_busy_ratio(busy_ratio)
     shares = _plane_shares(topology, traffic, allocation)
@@ -181,28 +178,28 @@ def allocated(
 
 
 def _plane_shares(topology: Topology, traffic: Traffic, allocation: Allocation) -> Sequence[NDArray[np.float64]]:
-    """Part of each flow between nodes on each plane."""
+    """Return the part of each flow between nodes on each plane."""
     routers, each = topology.router_count, topology.concentration
-    whole = traffic.between_routers(topology)
+    total = traffic.between_routers(topology)
     carried = np.array([plane.demand for plane in allocation.planes])
-    if carried.shape[1:] != whole.shape:
+    if carried.shape[1:] != total.shape:
         message = f"is for {carried.shape[-1]} routers; the topology has {routers}"
         raise ModelProblem("network on chip", [Problem("allocation", message)])
-    unlike = np.argwhere(~np.isclose(np.sum(carried, axis=0), whole, rtol=1e-6, atol=1e-12))
+    unlike = np.argwhere(~np.isclose(np.sum(carried, axis=0), total, rtol=1e-6, atol=1e-12))
     if unlike.size:
         source, target = (int(end) for end in unlike[0])
         message = (
             f"its planes carry {carried[:, source, target].sum():.6g} from {topology.router_name(source)} to "
-            f"{topology.router_name(target)}, the traffic is {whole[source, target]:.6g}: allocate this traffic"
+            f"{topology.router_name(target)}, the traffic is {total[source, target]:.6g}: allocate this traffic"
         )
         raise ModelProblem("network on chip", [Problem("allocation", message)])
-    shares = np.divide(carried, whole, out=np.zeros_like(carried), where=whole > 0)
+    shares = np.divide(carried, total, out=np.zeros_like(carried), where=total > 0)
     shares[0][np.eye(routers, dtype=bool)] = 1.0
     return [share.repeat(each, axis=0).repeat(each, axis=1) for share in shares]
 
 
 def _alpha(scaling: Scaling, bottleneck: float, busy_ratio: float) -> float:
-    # The highest clock is what it is: where the flows need all of it, no slack is left to give.
+    # Where the flows need the full clock, no slack is left.
     return max(1.0, min(scaling.alpha(bottleneck), busy_ratio / bottleneck if bottleneck > 0 else math.inf))
 
 

@@ -3,9 +3,9 @@
 N. Li, "Energy Saving and Virtualization Technologies in Switching" (PhD thesis, Politecnico di Torino, 2012), sec. 6.6:
 a mesh of 5 x 5, VOQs of 50 flits, greedy maximum weight matching, packets of 5 to 10 flits, Bernoulli; 5 runs.
 
-Load 1 is where the bottleneck link is full: 0.154 flits per node and cycle, of 31.25 Mflit/s 4.81. Li (2012) states
-5.2 Mflit/s, which is that link's share of the flits for the centre alone, 10 nodes times 0.6; with the 0.4 that go
-elsewhere over it, it would be loaded 1.08 times.
+At load 1 the bottleneck link is full: 0.154 flits per node and cycle, or 4.81 of 31.25 Mflit/s. Li (2012) states 5.2
+Mflit/s, which counts the flits for the centre alone on that link, of 10 nodes times 0.6; the 0.4 that go elsewhere over
+it would load it 1.08 times.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import math
 
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate._design import Packets, RouterDesign
-from routecast.noc.simulate._fabric import single
-from routecast.noc.simulate._result import MeanEstimate
-from routecast.noc.simulate._run import SimulationPhases
-from routecast.noc.simulate._simulator import Progress, simulate_all
+from routecast.noc.simulate.design import Packets, RouterDesign, SimulationPhases
+from routecast.noc.simulate.fabric import single
+from routecast.noc.simulate.result import MeanEstimate
+from routecast.noc.simulate.simulator import Progress, simulate_all
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot
@@ -55,10 +54,9 @@ class DvfsRow:
 
     load: float = field("Load of the bottleneck link at full clock")
     alpha: float = field("min(1/load, 3)")
-    # Power at full clock, and at 1/alpha of it.
-    without_dvfs: MeanEstimate
-    with_dvfs: MeanEstimate
-    ratio: MeanEstimate = field("The one over the other")
+    without_dvfs: MeanEstimate = field("Power at full clock")
+    with_dvfs: MeanEstimate = field("Power at 1/alpha of it")
+    ratio: MeanEstimate = field("Power without DVFS over power with it")
     theory: float = field("Alpha squared")
     printed: PrintedRow = field("The printed row")
 
@@ -66,12 +64,10 @@ class DvfsRow:
 def table_6_1(run: SimulationPhases | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:
     """Simulate Table 6.1.
 
-    With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, what is carried is a
-    little less than what is offered, and latency is unbounded. Power does not mind.
-
-    ``run``: 5 replications, as in Li (2012), unless given; ``progress``: told the finished share.
+    With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, a little less is carried
+    than offered, and latency is unbounded. Power hardly changes. ``run``: 5 replications by default, as in Li (2012).
     """
-    # Power is measured while the sources send: nothing is drained.
+    # Power is measured while the sources send, so that nothing is drained.
     run = run or SimulationPhases(replications=5, warmup_cycles=10_000, measure_cycles=40_000, drain_cycles=0)
     topology = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
     xy = routes("xy", topology)

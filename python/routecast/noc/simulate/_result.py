@@ -1,9 +1,4 @@
-"""What a simulation of one load says, in cycles of the nodes.
-
-Which channel of a plane is asked for most, before anything is simulated.
-
-Power of a simulated fabric by a table of router power (Li 2012, eq. 7.14), with the loads that were simulated.
-"""
+"""Results of a simulation at one load, in cycles of the nodes, and the busiest channel before the simulation."""
 
 from __future__ import annotations
 
@@ -15,61 +10,34 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.errors import RoutecastError
-from routecast.evaluate.plain import plain
-from routecast.noc.power.router_table import RouterTable
-from routecast.noc.power.table_power import PlanePower
+from routecast.evaluate.plain import pick, plain
 from routecast.noc.routing.model import Routes, link_loads
 from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
 from routecast.noc.traffic.model import Traffic
 from routecast.quantity.schema import value
 
-
-def simulated_power(table: RouterTable, simulated: Simulated) -> tuple[PlanePower, ...]:
-    """Return the power of every plane: the sum over its routers of eq. 7.14 at the clock that it was simulated at.
-
-    The nodes' clock is the fastest of the table; a plane runs at 1/alpha of it. A router's load is what passed it, over
-    its ports. A plane that carried nothing idles.
-
-    ``table``: of the routers of all planes; ``simulated``: a load. Raises RoutecastError: planes of several widths, or
-    the table states too little, such as no power at so slow a clock.
-    """
-    if len({plane.width for plane in simulated.planes}) > 1:
-        msg = f'one table, "{table.name}", for planes of several widths: their routers are not alike'
-        raise RoutecastError(msg)
-    return tuple(_plane_power(table, plane) for plane in simulated.planes)
-
-
-def _plane_power(table: RouterTable, plane: PlaneResult) -> PlanePower:
-    frequency = table.fastest_hz / plane.alpha
-    # A slower clock has fewer cycles for the same flits.
-    loads = plane.router_loads * (plane.alpha / table.ports)
-    bounds = np.array([table.power_bounds_w(float(load), frequency) for load in loads])
-    least, greatest = bounds.sum(axis=0)
-    return PlanePower(
-        frequency_hz=frequency, asleep=False, router_loads=loads, least_w=float(least), greatest_w=float(greatest)
-    )
+__all__ = ["Channel", "Latency", "MeanEstimate", "PlaneResult", "Simulated", "busiest_channel", "estimate"]
 
 
 @value
 class Channel:
-    """A channel in words, and what it is offered in its capacities at the clock of its plane."""
+    """A link, or a channel between a node and its router: its name, and its offered load in its own capacities."""
 
     name: str
     load: float
 
 
-def busiest(fabric: Fabric, plane: SimulatedPlane) -> Channel:
-    """Return the channel of a plane with the highest load: a link, or one between a node and its router.
+def busiest_channel(fabric: Fabric, plane: SimulatedPlane) -> Channel:
+    """Return the channel of a plane with the highest load at the plane's clock.
 
-    The flow level looks at links alone. A hot spot, though, can be sent more than the channels to its node take.
-    Links of adaptive routings are left out: no flow level knows their loads.
+    The flow level considers links alone, but a hot spot can receive more than the channels to its node take. Links of
+    adaptive routings are left out: the flow level does not tell their loads.
     """
     per_flit = plane.alpha / plane.width
     received = plane.demand.sum(axis=0) * (per_flit / fabric.design.ejection_channels)
     sent = plane.demand.sum(axis=1) * per_flit
     to_node, from_node = int(np.argmax(received)), int(np.argmax(sent))
-    nodes = [
+    channels = [
         Channel(name=f"the channel to node {to_node}", load=float(received[to_node])),
         Channel(name=f"the channel from node {from_node}", load=float(sent[from_node])),
     ]
@@ -77,13 +45,13 @@ def busiest(fabric: Fabric, plane: SimulatedPlane) -> Channel:
         demand = Traffic(name="", demand=plane.demand).between_routers(fabric.topology)
         loads = link_loads(plane.routing, demand) * per_flit
         link = int(np.argmax(loads))
-        nodes.append(Channel(name=f"the link {fabric.topology.link_name(link)}", load=float(loads[link])))
-    return max(nodes, key=lambda channel: channel.load)
+        channels.append(Channel(name=f"the link {fabric.topology.link_name(link)}", load=float(loads[link])))
+    return max(channels, key=lambda channel: channel.load)
 
 
 @value
 class MeanEstimate:
-    """A mean and the half-width of its 95 % interval, which is NaN where there is none."""
+    """A mean and the half-width of its 95 % interval, NaN where there is none."""
 
     value: float
     half_width: float = math.nan
@@ -99,14 +67,14 @@ class MeanEstimate:
         return self.value if math.isnan(self.half_width) else self.value + self.half_width
 
     def scaled(self, factor: float) -> MeanEstimate:
-        """Return the same in another unit."""
+        """Return the estimate in another unit."""
         return MeanEstimate(value=self.value * factor, half_width=self.half_width * abs(factor))
 
 
 def estimate(values: Sequence[float]) -> MeanEstimate:
     """Return the mean of independent values and its 95 % interval by Student's t.
 
-    One value has no interval; no value, or one that is NaN, gives NaN.
+    A single value has no interval; no value, or a NaN, gives NaN.
     """
     count = len(values)
     if not count or any(math.isnan(value) for value in values):
@@ -123,10 +91,7 @@ def estimate(values: Sequence[float]) -> MeanEstimate:
 
 @value
 class Latency:
-    """A latency in cycles of the nodes: its mean over all measured, and its percentiles as the mean of replications.
-
-    ``max_cycles`` is the largest of all replications.
-    """
+    """A latency in cycles of the nodes: mean and percentiles are means over replications, the maximum is over all."""
 
     mean_cycles: MeanEstimate
     p50_cycles: MeanEstimate
@@ -137,17 +102,17 @@ class Latency:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaneResult:
-    """One plane.
+    """Results of a plane.
 
-    ``alpha`` and ``width``: as simulated; ``packet_latency``: from the making of a packet in its node's queue until its
-    tail has arrived; None where it is unbounded, or nothing was sent; ``network_latency``: from the head's leaving of
-    the queue; ``flit_latency``: from each flit's leaving of the queue until it has arrived; ``mean_routers``: routers
-    on the way of a packet; ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``: flits of this plane per node
-    and cycle of the nodes, made and arrived in the measurement; ``link_loads`` and ``link_half_widths``: shape
-    (links,): flits per cycle of the nodes, that is in capacities of this plane at full clock, and half the width of
-    their 95 % intervals; ``router_loads``: shape (routers,): flits through each router per cycle of the nodes;
-    ``power``: flits over links per cycle of the nodes, times width, over alpha squared (eq. 6.2 with what was carried);
-    ``overload``: signs of saturation in words; none for a plane that carries its traffic.
+    ``packet_latency``: from the creation of a packet in its node's queue until its tail arrives, None where it is
+    unbounded or nothing is sent; ``network_latency``: from the head's leaving of the queue; ``flit_latency``: from each
+    flit's leaving of the queue until its arrival; ``mean_routers``: routers on the path of a packet;
+    ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``: flits of this plane per node and cycle of the nodes,
+    created and arrived in the measurement; ``link_loads`` and ``link_half_widths``: shape (links,): flits per cycle of
+    the nodes, that is in capacities of this plane at full clock, and half-widths of their 95 % intervals;
+    ``router_loads``: shape (routers,): flits through each router per cycle of the nodes; ``power``: flits over links
+    per cycle of the nodes, times width, over alpha squared (eq. 6.2 with the carried flows); ``overload``: signs of
+    saturation in words, empty for a plane that carries its traffic.
     """
 
     alpha: float
@@ -166,7 +131,7 @@ class PlaneResult:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it got more than it carries."""
+        """Whether the plane is offered more than it carries."""
         return bool(self.overload)
 
     @property
@@ -174,29 +139,22 @@ class PlaneResult:
         """Part of its own cycles in which each link carries a flit, shape (links,)."""
         return self.link_loads * self.alpha
 
-    @property
-    def flit_hops_node_cycle(self) -> float:
-        """Flits through all routers per cycle of the nodes; a flit over h links passes h + 1 routers."""
-        return float(self.router_loads.sum())
-
     def to_json(self) -> dict[str, object]:
-        """Return plain data: NaN becomes null, arrays lists."""
+        """Return plain data; NaN becomes None, an array a list."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Simulated:
-    """A fabric at one load, over all planes and replications. Flits are those of the first plane.
+    """Results of a fabric at one load, over all planes and replications; flits are those of the first plane.
 
-    ``load``: what the load is called: the factor of a sweep, 1 elsewhere; ``demand_flits_node_cycle``: what the traffic
-    matrix asks for per node and cycle of the nodes; ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``:
-    what was made and what arrived in the measurement; ``packet_latency_cycles``, ``network_latency_cycles`` and
-    ``flit_latency_cycles``: means over all packets of all planes; None where a plane is saturated (unbounded), or
-    nothing was sent; ``power``: sum over planes, in links that are always busy at full voltage: compares with
-    ``Allocation.power`` and :meth:`routecast.noc.power.Scaling.power`; ``energy_per_flit``: power over all accepted
-    flits: 1 is one flit over one link at full voltage; ``planes``: each plane; ``replications``: independent runs;
-    ``node_hz``: clock of the nodes, if it was given.
+    ``load``: its name, such as the factor of a sweep; ``demand_flits_node_cycle``: of the traffic matrix, per node and
+    cycle of the nodes; ``offered_flits_node_cycle`` and ``accepted_flits_node_cycle``: created and arrived in the
+    measurement; latencies: means over all packets of all planes, None where a plane is saturated or nothing is sent;
+    ``power``: sum over planes, in links that are always busy at full voltage, as ``Allocation.power`` and
+    :meth:`routecast.noc.power.scaling.Scaling.power`; ``energy_per_flit``: power over accepted flits, 1 for a flit over
+    a link at full voltage; ``node_hz``: clock of the nodes, if known.
     """
 
     load: float
@@ -214,12 +172,12 @@ class Simulated:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether some plane got more than it carries; latency is unbounded then."""
+        """Whether some plane is offered more than it carries; latency is unbounded then."""
         return any(plane.is_saturated for plane in self.planes)
 
     @property
     def overload(self) -> tuple[str, ...]:
-        """Signs of saturation in words, with the plane's number where there are more."""
+        """Signs of saturation in words, with the number of the plane where there are several."""
         if len(self.planes) == 1:
             return self.planes[0].overload
         return tuple(
@@ -228,36 +186,32 @@ class Simulated:
 
     @property
     def packet_latency_s(self) -> MeanEstimate | None:
-        """Mean packet latency in seconds; None where it is unbounded or the clock of the nodes is not given."""
+        """Mean packet latency in seconds; None where it is unbounded or the clock of the nodes is unknown."""
         if self.packet_latency_cycles is None or self.node_hz is None:
             return None
         return self.packet_latency_cycles.scaled(1 / self.node_hz)
 
     @property
     def packet_percentiles(self) -> Latency | None:
-        """Percentiles of packet latency with one plane; None with more (look at each), or where it is unbounded."""
+        """Percentiles of packet latency of a single plane; None with several planes, or where latency is unbounded."""
         return self.planes[0].packet_latency if len(self.planes) == 1 else None
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data for ``--json``: NaN and what is unbounded become null, arrays lists."""
-        row: dict[str, object] = {
-            name: plain(getattr(self, name))
-            for name in (
-                "load",
-                "demand_flits_node_cycle",
-                "offered_flits_node_cycle",
-                "accepted_flits_node_cycle",
-                "packet_latency_cycles",
-                "network_latency_cycles",
-                "flit_latency_cycles",
-                "packet_latency_s",
-                "power",
-                "energy_per_flit",
-                "is_saturated",
-                "overload",
-                "replications",
-                "node_hz",
-            )
-        }
-        row["planes"] = [plane.to_json() for plane in self.planes]
-        return row
+        """Return plain data; NaN and unbounded values become None."""
+        return pick(
+            self,
+            "load",
+            "demand_flits_node_cycle",
+            "offered_flits_node_cycle",
+            "accepted_flits_node_cycle",
+            "packet_latency_cycles",
+            "network_latency_cycles",
+            "flit_latency_cycles",
+            "packet_latency_s",
+            "power",
+            "energy_per_flit",
+            "is_saturated",
+            "overload",
+            "replications",
+            "node_hz",
+        ) | {"planes": [plane.to_json() for plane in self.planes]}

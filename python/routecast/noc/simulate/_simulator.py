@@ -1,4 +1,4 @@
-"""Simulating fabrics flit by flit: one load, many loads, and where a fabric saturates."""
+"""Simulation of fabrics flit by flit, with the compiled simulator (``crates/noc``): one load, or many at once."""
 
 from __future__ import annotations
 
@@ -14,64 +14,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem, Problem
-from routecast.noc.routing._mesh_paths import MeshPaths
-from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
+from routecast.noc.routing.deadlock import channel_cycle, describe_cycle
+from routecast.noc.routing.mesh_paths import MeshPaths
 from routecast.noc.routing.model import Routes, hops
-from routecast.noc.simulate._design import AdaptiveRouting, Packets, RouterDesign
-from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
-from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, busiest, estimate
-from routecast.noc.simulate._run import SimulationPhases
+from routecast.noc.simulate.design import AdaptiveRouting, Packets, RouterDesign, SimulationPhases
+from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
+from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated, busiest_channel, estimate
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic.model import Traffic
 
+__all__ = ["Progress", "scenario_texts", "signs_of_overload", "simulate", "simulate_all", "sweep"]
+
+
+# A smaller part of the offered flits, or fewer packets for each node, may be in flight when the measurement begins and
+# ends; the second matters in short runs.
 _TOLERATED = 0.01
-"""Less than this part of the offered flits is what happens to be on the way when the measurement begins and ends."""
-
 _HELD_PACKETS = 2.0
-"""And so are less than so many packets for each node, which matters in short runs."""
-
+# Latency that rises by more than this part of its mean from the first to the last third of the measurement.
 _RISE = 0.5
-"""Latency that rises by more than this part of its mean from the first to the last third of the measurement."""
 
 
 def signs_of_overload(outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_flits: float) -> tuple[str, ...]:
-    """Return the signs of saturation in the replications of one plane, in words; none if there is none.
+    """Return the signs of saturation in the replications of a plane, in words.
 
-    * less arrives than is made;
+    * fewer flits arrive than are created;
     * the queues at the nodes grow;
-    * measured packets had not arrived when the longest drain was over;
+    * measured packets have not arrived at the end of the longest drain;
     * latency rises by more than half its mean from the first to the last third of the measurement;
-    * nothing moved any more.
+    * nothing moves any more.
 
-    The first three must come to more than 1 % of what is made and to more than two packets for each node. The first,
-    second and fourth must hold for the mean of the replications, which must be above 0 at 95 % (one-sided, Student's
-    t): so chance alone makes no sign.
+    The first three count above 1 % of the created flits and above two packets for each node. The first, second and
+    fourth are means of the replications, which must be above 0 at 95 % (one-sided, Student's t), so that chance alone
+    gives no sign.
 
-    ``outcomes``: of each replication; ``nodes``: how many there are; ``packet_flits``: mean length of a packet.
+    ``nodes``: their number; ``packet_flits``: mean length of a packet.
     """
-    made = [sum(outcome["offered_flits"]) for outcome in outcomes]
-    if not any(made):
+    created = [sum(outcome["offered_flits"]) for outcome in outcomes]
+    if not any(created):
         return ()
-    tolerated = max(_TOLERATED, _HELD_PACKETS * packet_flits * nodes * len(made) / sum(made))
+    tolerated = max(_TOLERATED, _HELD_PACKETS * packet_flits * nodes * len(created) / sum(created))
     signs = []
-    lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(made, outcomes, strict=True)]
-    if share := _mean_beyond(_shares(lost, made), tolerated):
+    lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(created, outcomes, strict=True)]
+    if share := _mean_beyond(_shares(lost, created), tolerated):
         signs.append(f"accepts {100 * (1 - share):.3g} % of the offered flits")
     grown = [outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes]
-    if share := _mean_beyond(_shares(grown, made), tolerated):
+    if share := _mean_beyond(_shares(grown, created), tolerated):
         signs.append(f"the queues of the nodes grow by {100 * share:.3g} % of the offered flits")
     if rise := _mean_beyond(_rises(outcomes), _RISE):
         signs.append(f"latency rises by {100 * rise:.3g} % of its mean during the measurement")
     missing = sum(outcome["undelivered_flits"] for outcome in outcomes)
-    if missing > tolerated * sum(made):
+    if missing > tolerated * sum(created):
         signs.append(f"{missing} flits of measured packets had not arrived at the end")
     if any(outcome["deadlocked"] for outcome in outcomes):
         signs.append("nothing moved any more: packets waited for each other")
     return tuple(signs)
 
 
-def _shares(parts: Sequence[float], wholes: Sequence[float]) -> list[float]:
-    return [part / whole for part, whole in zip(parts, wholes, strict=True) if whole]
+def _shares(parts: Sequence[float], totals: Sequence[float]) -> list[float]:
+    return [part / total for part, total in zip(parts, totals, strict=True) if total]
 
 
 def _mean_beyond(values: Sequence[float], tolerated: float) -> float | None:
@@ -97,7 +97,7 @@ def _rises(outcomes: Sequence[dict[str, Any]]) -> list[float]:
     return rises
 
 
-# Queues on one side of a router, the bits of a word (crates/noc/src/network.rs).
+# Queues on one side of a router are bits of a word (crates/noc/src/network.rs).
 _MOST_QUEUES = 64
 
 # Shares are sums of floating point numbers.
@@ -106,23 +106,18 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RoutingText:
-    """A checked routing as text, and between which routers it has paths; None if between all.
-
-    A plane of a fabric as the scenario of the compiled simulator (``crates/noc/src/scenario.rs``), in JSON.
-
-    The text is put together from parts that are written once: all loads of a sweep share network and routing, all
-    replications everything but the run.
-    """
+    """A checked routing as text, and the pairs of routers that it has paths between; None for all pairs."""
 
     text: str
-    joined: NDArray[np.bool_] | None
+    has_path: NDArray[np.bool_] | None
 
 
 def scenario_texts(fabric: Fabric, run: SimulationPhases) -> list[str]:
-    """Return the scenarios of every replication of every plane: all planes of the first replication, then the next.
+    """Return the scenarios of all planes of the first replication, then of the next (``crates/noc/src/scenario.rs``).
 
-    Raises ModelProblem: a routing can deadlock, needs more virtual channels than there are, has no path for a flow, or
-    rates are above one packet per node and cycle.
+    Parts of the text are written once: all loads of a sweep share network and routing, all replications everything but
+    the run. Raises ModelProblem: a routing can deadlock, needs more virtual channels than there are, or has no path for
+    a flow.
     """
     parts = [_plane_text(fabric, number) for number in range(len(fabric.planes))]
     count = len(parts)
@@ -140,35 +135,28 @@ def plane_packets(fabric: Fabric, plane: SimulatedPlane) -> Packets:
 
 
 def packets_a_cycle(fabric: Fabric, plane: SimulatedPlane) -> NDArray[np.float64]:
-    """Return the packets that each node would have to make in a cycle in which it is on; shape (nodes,)."""
+    """Return the packets that each node would have to create in a cycle in which it is on, shape (nodes,)."""
     flits: NDArray[np.float64] = np.sum(plane.demand, axis=1)
     return flits / (fabric.packets.mean_flits * fabric.injection.on_share)
 
 
 def _plane_text(fabric: Fabric, number: int) -> str:
-    plane, place = fabric.planes[number], f"planes[{number}]"
+    plane = fabric.planes[number]
     packets = plane_packets(fabric, plane)
     routing = checked_routing(plane.routing, fabric.design)
-    # As many packets as on the first plane's links, each in flits of this one.
+    # As many packets as on the first plane's links, in flits of this plane.
     demand = plane.demand * (packets.mean_flits / fabric.packets.mean_flits)
-    problems = []
-    if routing.joined is not None:
+    if routing.has_path is not None:
         between = Traffic(name="", demand=demand).between_routers(fabric.topology)
-        lost = np.argwhere((between > 0) & ~routing.joined)
+        lost = np.argwhere((between > 0) & ~routing.has_path)
         if lost.size:
             source, target = (fabric.topology.router_name(int(end)) for end in lost[0])
-            problems.append(
-                Problem(
-                    f"{place}.routing",
-                    f"no path leads from {source} to {target}, {len(lost)} flows have none: route them",
-                )
-            )
-    if problems:
-        raise ModelProblem("network on chip", problems)
-    # A node makes one packet in a cycle at most; what it cannot make is an overload (packets_a_cycle).
-    made = demand / np.maximum(packets_a_cycle(fabric, plane), 1.0)[:, None]
+            message = f"no path leads from {source} to {target}, {len(lost)} flows have none: route them"
+            raise ModelProblem("network on chip", [Problem(f"planes[{number}].routing", message)])
+    # A node creates at most a packet in a cycle; more is an overload (packets_a_cycle).
+    created = demand / np.maximum(packets_a_cycle(fabric, plane), 1.0)[:, None]
     load = {
-        "demand": _stretches(made, fabric.design.ejection_channels),
+        "demand": _stretches(created, fabric.design.ejection_channels),
         "packet_flits": packets.flits,
         "weights": packets.shares,
         "injection": fabric.injection.scenario(),
@@ -181,7 +169,7 @@ def _plane_text(fabric: Fabric, number: int) -> str:
 
 
 def _stretches(demand: NDArray[np.float64], channels: int) -> list[list[tuple[int, int, float]]]:
-    """Return what each node sends as ``(first, count, rate)`` of nodes one after another that get the same.
+    """Return the demand of each node as stretches ``(first, count, rate)`` of target nodes with the same rate.
 
     Channels to a node share its traffic evenly; the nodes added for them send nothing.
     """
@@ -190,7 +178,7 @@ def _stretches(demand: NDArray[np.float64], channels: int) -> list[list[tuple[in
     begins[:, 1:] = demand[:, 1:] != demand[:, :-1]
     sources, first = np.nonzero(begins)
     rates = demand[sources, first] / channels
-    # A row begins at 0, so that what was before it ended with its own row.
+    # A row begins at 0, where the last stretch of the row before ends.
     after = np.append(first[1:], 0)
     counts = np.where(after == 0, nodes, after) - first
     sending = rates > 0
@@ -217,10 +205,10 @@ def _network_text(topology: Topology, design: RouterDesign) -> str:
     )
 
 
-# A sweep asks for the same few routings again and again; they compare by identity and do not change.
+# A sweep uses the same few routings again and again; they compare by identity and do not change.
 @lru_cache(maxsize=4)
 def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> RoutingText:
-    """Return the routing as text, if routers of this design can run it.
+    """Return the routing as text if routers of this design can run it.
 
     Raises ModelProblem: it can deadlock, has more classes than there are virtual channels, or the shares of a flow do
     not sum to 1.
@@ -230,7 +218,7 @@ def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> 
     if cycle is not None:
         message = (
             f'"{routing.policy}" can deadlock: packets can wait for each other round '
-            f"{cycle_in_words(routing.topology, cycle)}; give it virtual-channel classes "
+            f"{describe_cycle(routing.topology, cycle)}; give it virtual-channel classes "
             "(routecast.noc.routing.deadlock) or take another policy"
         )
         raise ModelProblem("network on chip", [Problem("routing", message)])
@@ -264,7 +252,7 @@ def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> N
 
 
 def _most_ports(topology: Topology, design: RouterDesign) -> int:
-    """Most outputs of a router: links and channels to nodes. Every link has its opposite: inputs are not more."""
+    """Return the most outputs of a router, links and channels to nodes; inputs are as many."""
     leaving = [0] * topology.router_count
     for link in links(topology):
         leaving[link.source] += 1
@@ -273,24 +261,24 @@ def _most_ports(topology: Topology, design: RouterDesign) -> int:
 
 def _adaptive(routing: AdaptiveRouting) -> RoutingText:
     count, routers = len(links(routing.topology)), routing.topology.router_count
-    # Where the first hop has a choice there is a way: turn models lead every allowed hop on to the target.
-    joined = np.array([[bool(allowed) for allowed in row] for row in routing.choices[count:]], dtype=bool)
-    if len(routing.choices) != count + routers or joined.shape != (routers, routers):
+    # Turn models lead every allowed hop on to the target, so that a first hop is a path.
+    has_path = np.array([[bool(allowed) for allowed in row] for row in routing.choices[count:]], dtype=bool)
+    if len(routing.choices) != count + routers or has_path.shape != (routers, routers):
         message = f"choices of {len(routing.choices)} arrivals for {count} links and {routers} routers"
         raise ModelProblem("network on chip", [Problem("routing", message)])
     text = json.dumps({"kind": "adaptive", "classes": 1, "choices": routing.choices})
-    return RoutingText(text=text, joined=joined)
+    return RoutingText(text=text, has_path=has_path)
 
 
 def _grid(paths: MeshPaths) -> RoutingText:
     rule = {"kind": "grid", "columns": paths.topology.columns, "way": paths.rule}
-    return RoutingText(text=json.dumps(rule), joined=None)
+    return RoutingText(text=json.dumps(rule), has_path=None)
 
 
 def _table(routes: Routes) -> RoutingText | None:
-    """Write routes of one path a pair whose next hop depends on router and target alone as a table, which is fast.
+    """Return routes whose next hop depends on router and target alone as a table, which is fast.
 
-    None where they are not of that kind, or do not lead from everywhere to everywhere.
+    None for other routes, and for those that do not join all pairs of routers.
     """
     routers, flat = routes.topology.router_count, hops(routes)
     pairs = flat.source * routers + flat.target
@@ -311,15 +299,15 @@ def _table(routes: Routes) -> RoutingText | None:
         "links": next_link.reshape(routers, routers).tolist(),
         "class": next_layer.reshape(routers, routers).tolist() if next_layer.any() else [],
     }
-    return RoutingText(text=json.dumps(table), joined=None)
+    return RoutingText(text=json.dumps(table), has_path=None)
 
 
 def _paths(routes: Routes) -> RoutingText:
     routers, flat = routes.topology.router_count, hops(routes)
     shares = np.zeros((routers, routers))
     np.add.at(shares, (flat.source, flat.target), flat.share)
-    joined = shares > 0
-    uneven = np.argwhere(joined & (np.abs(shares - 1) > _ROUNDING))
+    has_path = shares > 0
+    uneven = np.argwhere(has_path & (np.abs(shares - 1) > _ROUNDING))
     if uneven.size:
         source, target = (int(end) for end in uneven[0])
         ends = f"{routes.topology.router_name(source)} to {routes.topology.router_name(target)}"
@@ -332,7 +320,7 @@ def _paths(routes: Routes) -> RoutingText:
         if path.share > 0
     )
     text = f'{{"kind":"paths","classes":{routes.layer_count},"paths":[{",".join(rows)}]}}'
-    return RoutingText(text=text, joined=joined)
+    return RoutingText(text=text, has_path=has_path)
 
 
 def _numbers(values: Sequence[int]) -> str:
@@ -346,12 +334,9 @@ _PACKET, _NETWORK, _FLIT = "packet_latency", "network_latency", "flit_latency"
 
 
 def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome], *, load: float) -> Simulated:
-    """Return the result of one load.
+    """Return the outcomes of the scenarios of a fabric as the result of one load, in cycles of the nodes.
 
-    Outcomes of the compiled simulator (``crates/noc/src/outcome.rs``) as results with intervals, in node cycles.
-
-    ``fabric`` and ``run``: what was simulated; ``outcomes``: as many as
-    :func:`routecast.noc.simulate._simulator.scenario_texts` gives, in that order; ``load``: what the load is called.
+    ``outcomes``: of :func:`scenario_texts` (``crates/noc/src/outcome.rs``); ``load``: its name in the result.
     """
     count = len(fabric.planes)
     by_replication = [outcomes[first : first + count] for first in range(0, len(outcomes), count)]
@@ -359,17 +344,17 @@ def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome]
         _plane(fabric, plane, run, [row[number] for row in by_replication])
         for number, plane in enumerate(fabric.planes)
     )
-    whole = not any(plane.is_saturated for plane in planes)
+    is_bounded = not any(plane.is_saturated for plane in planes)
     nodes = fabric.topology.node_count
-    # Flits of a wider plane in those of the first one.
-    narrow = [fabric.packets.mean_flits / plane_packets(fabric, plane).mean_flits for plane in fabric.planes]
+    # Flits of each plane in those of the first plane.
+    first_flits = [fabric.packets.mean_flits / plane_packets(fabric, plane).mean_flits for plane in fabric.planes]
 
     def over_planes(value: Callable[[Outcome, SimulatedPlane, float], float]) -> list[float]:
-        """Sum of a value over the planes, by replication; the last argument turns counts into rates of flits."""
+        """Return the sum of a value over the planes, by replication; its last argument turns counts into flit rates."""
         return [
             math.fsum(
                 value(outcome, plane, factor / _node_cycles(run, plane))
-                for outcome, plane, factor in zip(row, fabric.planes, narrow, strict=True)
+                for outcome, plane, factor in zip(row, fabric.planes, first_flits, strict=True)
             )
             for row in by_replication
         ]
@@ -383,9 +368,9 @@ def simulated(fabric: Fabric, run: SimulationPhases, outcomes: Sequence[Outcome]
             over_planes(lambda outcome, _, rate: sum(outcome["offered_flits"]) * rate / nodes)
         ),
         accepted_flits_node_cycle=estimate(accepted),
-        packet_latency_cycles=_mean_over_planes(fabric, run, by_replication, _PACKET) if whole else None,
-        network_latency_cycles=_mean_over_planes(fabric, run, by_replication, _NETWORK) if whole else None,
-        flit_latency_cycles=_mean_over_planes(fabric, run, by_replication, _FLIT) if whole else None,
+        packet_latency_cycles=_mean_over_planes(fabric, run, by_replication, _PACKET) if is_bounded else None,
+        network_latency_cycles=_mean_over_planes(fabric, run, by_replication, _NETWORK) if is_bounded else None,
+        flit_latency_cycles=_mean_over_planes(fabric, run, by_replication, _FLIT) if is_bounded else None,
         power=estimate(power),
         energy_per_flit=estimate(
             [watts / flits / nodes if flits > 0 else math.nan for watts, flits in zip(power, accepted, strict=True)]
@@ -400,7 +385,7 @@ def _plane(fabric: Fabric, plane: SimulatedPlane, run: SimulationPhases, outcome
     overload = signs_of_overload(
         outcomes, nodes=fabric.topology.node_count, packet_flits=plane_packets(fabric, plane).mean_flits
     )
-    channel = busiest(fabric, plane)
+    channel = busiest_channel(fabric, plane)
     if overload and channel.load > 1:
         overload = (f"{channel.name} is offered {channel.load:.3g} times what it carries", *overload)
     most = float(packets_a_cycle(fabric, plane).max(initial=0.0))
@@ -432,7 +417,7 @@ def _plane(fabric: Fabric, plane: SimulatedPlane, run: SimulationPhases, outcome
 
 
 def _node_cycles(run: SimulationPhases, plane: SimulatedPlane) -> float:
-    """Length of the measurement in cycles of the nodes."""
+    """Return the length of the measurement in cycles of the nodes."""
     return run.measure_cycles * plane.alpha
 
 
@@ -442,12 +427,12 @@ def _power(outcome: Outcome, plane: SimulatedPlane, run: SimulationPhases) -> fl
 
 
 def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | None:
-    seen = [outcome[name] for outcome in outcomes if outcome[name]["count"]]
-    if not seen:
+    moments = [outcome[name] for outcome in outcomes if outcome[name]["count"]]
+    if not moments:
         return None
 
     def of(part: str) -> MeanEstimate:
-        return estimate([moment[part] for moment in seen]).scaled(alpha)
+        return estimate([moment[part] for moment in moments]).scaled(alpha)
 
     mean = of("mean")
     if len(outcomes) == 1 and name == _PACKET:
@@ -457,7 +442,7 @@ def _latency(outcomes: Sequence[Outcome], name: str, alpha: float) -> Latency | 
         p50_cycles=of("p50"),
         p95_cycles=of("p95"),
         p99_cycles=of("p99"),
-        max_cycles=max(moment["max"] for moment in seen) * alpha,
+        max_cycles=max(moment["max"] for moment in moments) * alpha,
     )
 
 
@@ -468,7 +453,7 @@ def _batch_half_width(outcome: Outcome) -> float:
 def _mean_over_planes(
     fabric: Fabric, run: SimulationPhases, by_replication: Sequence[Sequence[Outcome]], name: str
 ) -> MeanEstimate | None:
-    """Mean over the packets (or flits) of all planes, each plane weighing as many as it carries in a node cycle."""
+    """Return the mean over the packets or flits of all planes, weighted by the rate that each plane carries."""
     means = []
     shares: list[float] = []
     for row in by_replication:
@@ -499,27 +484,37 @@ def _mean_over_planes(
     return mean
 
 
-# Characters of scenarios that are simulated at once: paths of a large mesh come to tens of millions for each load, and
+# Characters of scenarios that are simulated at once: paths of a large mesh take tens of millions for each load, and
 # some hundred scenarios keep all cores busy.
 _AT_ONCE = 200_000_000
 
 Progress = Callable[[float], object]
-"""Called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
+"""Is called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
 
 
 def simulate(fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None) -> Simulated:
     """Simulate a fabric at its load: planes times replications, on all cores.
 
-    A load over saturation is simulated and said to be one: :attr:`Simulated.is_saturated`, with latencies of None.
+    A load over saturation is simulated and marked: :attr:`Simulated.is_saturated`, with latencies of None.
 
-    ``fabric``: see :func:`routecast.noc.simulate._fabric.single` and :func:`~routecast.noc.simulate._fabric.allocated`;
-    ``run``: seed, replications and phases; ``progress``: told the finished share. Raises ModelProblem: the routing can
-    deadlock (with the cycle), needs more virtual channels than there are, or leaves out a flow.
+    Parameters
+    ----------
+    fabric : Fabric
+        See :func:`routecast.noc.simulate.single` and :func:`~routecast.noc.simulate.allocated`.
+    run : SimulationPhases, optional
+    progress : callable, optional
+        Is called with the finished share.
+
+    Raises
+    ------
+    ModelProblem
+        The routing can deadlock (with the cycle), needs more virtual channels than there are, or has no path for a
+        flow.
 
     Examples
     --------
-    Packets of 4 flits that hardly meet need 4 cycles a router, the cycle of the first channel, and one for each flit.
-    Between two of 2 x 2 routers they pass 7/3 in the mean: 4 * 7/3 + 1 + 4 = 14.3.
+    Packets of 4 flits that hardly meet need 4 cycles for each router, a cycle for the first channel and one for each
+    flit. Between two of 2 x 2 routers they pass 7/3 routers on average: 4 * 7/3 + 1 + 4 = 14.3.
 
     >>> from routecast.noc.routing.policies import routes
     >>> from routecast.noc.simulate import Packets, RouterDesign, single
@@ -541,9 +536,20 @@ def sweep(
 ) -> tuple[Simulated, ...]:
     """Simulate a fabric at several loads at once; clocks stay as they are.
 
-    ``fabric``: what is loaded with ``factor`` times its traffic; ``factors``: one for each result, 0 or more; ``run``
-    and ``progress``: as :func:`simulate`. All loads have the same random streams, so that curves are smooth. Raises
-    ModelProblem: as :func:`simulate`.
+    All loads have the same random streams, so that curves are smooth.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    factors : sequence of float
+        Multiples of the fabric's traffic, 0 or more; a result for each.
+    run, progress
+        As in :func:`simulate`.
+
+    Raises
+    ------
+    ModelProblem
+        As :func:`simulate`.
     """
     return simulate_all([fabric.scaled(factor) for factor in factors], run, names=factors, progress=progress)
 
@@ -555,26 +561,25 @@ def simulate_all(
     names: Sequence[float] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Simulated, ...]:
-    """Simulate any fabrics at once: all their planes and replications share the cores.
+    """Simulate fabrics at once: all their planes and replications share the cores.
 
-    ``fabrics``: such as one at several loads, each with its own clocks; ``run`` and ``progress``: as :func:`simulate`;
-    ``names``: what :attr:`Simulated.load` says of each; 1 if not given. Raises ModelProblem: as :func:`simulate`.
+    ``names``: :attr:`Simulated.load` of each, 1 by default. Raises ModelProblem: as :func:`simulate`.
     """
     run = run or SimulationPhases()
-    named = [1.0] * len(fabrics) if names is None else names
+    loads = [1.0] * len(fabrics) if names is None else names
     total = sum(len(fabric.planes) for fabric in fabrics) * run.replications
     results: list[Simulated] = []
     waiting: list[tuple[Fabric, float, list[str]]] = []
     done = 0
-    for number, (fabric, load) in enumerate(zip(fabrics, named, strict=True), start=1):
+    for number, (fabric, load) in enumerate(zip(fabrics, loads, strict=True), start=1):
         waiting.append((fabric, load, scenario_texts(fabric, run)))
         if number < len(fabrics) and sum(len(text) for _, _, texts in waiting for text in texts) < _AT_ONCE:
             continue
         count = sum(len(texts) for _, _, texts in waiting)
         answers = iter(_answers([text for _, _, texts in waiting for text in texts], progress, done, count, total))
-        for result, name, texts in waiting:
+        for simulated_fabric, name, texts in waiting:
             outcomes = [json.loads(answer) for answer in islice(answers, len(texts))]
-            results.append(simulated(result, run, outcomes, load=name))
+            results.append(simulated(simulated_fabric, run, outcomes, load=name))
         waiting.clear()
         done += count
     return tuple(results)
@@ -583,8 +588,8 @@ def simulate_all(
 def _answers(texts: list[str], progress: Progress | None, done: int, count: int, total: int) -> list[str]:
     from routecast import _core  # the compiled part is loaded where it is used
 
-    tell = None if progress is None else lambda share: progress((done + share * count) / total)
+    on_progress = None if progress is None else lambda share: progress((done + share * count) / total)
     try:
-        return _core.noc_simulate(texts, progress=tell)
+        return _core.noc_simulate(texts, progress=on_progress)
     except _core.NocError as error:
         raise ModelProblem("network on chip", [Problem("", error.args[1])]) from None

@@ -1,4 +1,4 @@
-"""Where a fabric saturates: the largest load that it carries, and what it carries of far too much."""
+"""Saturation of a fabric: the largest load that it carries, and its throughput at overload."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
-from routecast.noc.simulate._fabric import Fabric
-from routecast.noc.simulate._result import MeanEstimate, Simulated, busiest
-from routecast.noc.simulate._run import SimulationPhases
-from routecast.noc.simulate._simulator import Progress, simulate, sweep
+from routecast.noc.simulate.design import SimulationPhases
+from routecast.noc.simulate.fabric import Fabric
+from routecast.noc.simulate.result import MeanEstimate, Simulated, busiest_channel
+from routecast.noc.simulate.simulator import Progress, simulate, sweep
 from routecast.quantity.schema import field, value
 
 __all__ = ["Saturation", "overload_throughput", "saturation"]
 
+# A round of the search cuts the bracket into so many parts, whose ends are simulated at once.
 _PARTS = 5
-"""A round cuts the bracket into so many parts, whose ends are simulated side by side."""
-
-_GROSS = 2.0
+# Load of the busiest link or node at overload.
+_OVERLOAD = 2.0
 
 
 @value
@@ -26,14 +26,14 @@ class Saturation:
     """The largest load that a fabric carries, between two loads."""
 
     flits_node_cycle: float = field(
-        "The largest offered load that was carried, in flits of the first plane per node and cycle of the nodes"
+        "The largest load that is carried, in flits of the first plane per node and cycle of the nodes"
     )
     factor: float = field("The same as a multiple of the fabric's traffic")
     saturated_factor: float = field(
-        "The least multiple that was not carried. The search begins where the busiest link or node is full, or "
-        "nodes make a packet in every cycle; if all below is carried, it is that"
+        "The least multiple that is not carried; at most where the busiest link or node is full, or nodes create a "
+        "packet in every cycle"
     )
-    simulated: tuple[Simulated, ...] = field("Every load that was tried, in rising order")
+    simulated: tuple[Simulated, ...] = field("Every load of the search, in rising order")
 
 
 def saturation(
@@ -41,59 +41,71 @@ def saturation(
 ) -> Saturation:
     """Find the largest load that a fabric carries, by bisection.
 
-    A load is carried if it shows no sign of saturation (:attr:`Simulated.is_saturated`): what is made arrives, and
+    A load is carried if it shows no sign of saturation (:attr:`Simulated.is_saturated`): all packets arrive, and
     neither queues nor latencies grow. Unfair routers saturate for some nodes first, so that this is at most the
     throughput at overload (:func:`overload_throughput`), and less where traffic is uneven.
 
-    ``fabric``: its traffic is scaled, its clocks stay; ``run``: longer runs see smaller overloads; ``tolerance``: where
-    the search ends: width of the bracket over its upper end; ``progress``: told the finished share of each round.
-    Raises ModelProblem: as :func:`routecast.noc.simulate.simulate`; no traffic; or a tolerance out of range.
+    Parameters
+    ----------
+    fabric : Fabric
+        Its traffic is scaled, its clocks stay.
+    run : SimulationPhases, optional
+        Longer runs detect smaller overloads.
+    tolerance : float
+        The search ends when the bracket is this narrow, relative to its upper end.
+    progress : callable, optional
+        Is called with the finished share of each round.
+
+    Raises
+    ------
+    ModelProblem
+        As :func:`routecast.noc.simulate.simulate`; no traffic; or a tolerance out of range.
     """
     if not 1e-4 <= tolerance < 1:
         problem = Problem("tolerance", f"got {tolerance:g}: from 0.0001 to below 1")
         raise ModelProblem("network on chip", [problem])
-    low, high = 0.0, min(_full(fabric), _most_made(fabric))
-    tried: dict[float, Simulated] = {}
+    low, high = 0.0, min(_full(fabric), _most_created(fabric))
+    results: dict[float, Simulated] = {}
     while high - low > tolerance * high:
         factors = np.linspace(low, high, _PARTS + 1)[1:-1].tolist()
-        tried |= dict(zip(factors, sweep(fabric, factors, run, progress=progress), strict=True))
-        high = min((factor for factor in factors if tried[factor].is_saturated), default=high)
+        results |= dict(zip(factors, sweep(fabric, factors, run, progress=progress), strict=True))
+        high = min((factor for factor in factors if results[factor].is_saturated), default=high)
         low = max((factor for factor in factors if factor < high), default=low)
     return Saturation(
         flits_node_cycle=low * fabric.offered_flits_node_cycle,
         factor=low,
         saturated_factor=high,
-        simulated=tuple(tried[factor] for factor in sorted(tried)),
+        simulated=tuple(results[factor] for factor in sorted(results)),
     )
 
 
 def overload_throughput(
     fabric: Fabric, run: SimulationPhases | None = None, *, progress: Progress | None = None
 ) -> MeanEstimate:
-    """Return what a fabric accepts of twice what its busiest link or node carries, in flits per node and node cycle.
+    """Return the throughput at twice the load of a full link or node, in flits per node and node cycle.
 
-    Or of as much as nodes make, which is a packet in a cycle, where that is less. The mean over nodes: flows that meet
-    no full link still get all of theirs through, so that under uneven traffic this is more than the load at which
-    latency becomes unbounded (:func:`saturation`).
+    Or at a packet in every cycle of a node, where that is less. It is the mean over nodes: flows that meet no full link
+    still arrive, so that under uneven traffic this is more than the load at which latency becomes unbounded
+    (:func:`saturation`).
 
     Raises ModelProblem: as :func:`routecast.noc.simulate.simulate`, or no traffic.
     """
-    # What is measured has long left when the queues are empty: nobody asks for its latency.
+    # Latency is not needed, so that nothing is drained.
     run = replace(run or SimulationPhases(), drain_cycles=0)
-    factor = min(_GROSS * _full(fabric), _most_made(fabric))
+    factor = min(_OVERLOAD * _full(fabric), _most_created(fabric))
     return simulate(fabric.scaled(factor), run, progress=progress).accepted_flits_node_cycle
 
 
 def _full(fabric: Fabric) -> float:
-    """Return the factor at which the first link, or channel of a node, of some plane is always busy."""
-    most = max(busiest(fabric, plane).load for plane in fabric.planes)
+    """Return the factor at which the first link, or channel of a node, is always busy."""
+    most = max(busiest_channel(fabric, plane).load for plane in fabric.planes)
     if not most > 0:
         raise ModelProblem("network on chip", [Problem("demand", "nothing is sent: there is nothing to scale")])
     return 1 / most
 
 
-def _most_made(fabric: Fabric) -> float:
-    """Return the factor at which the first node makes a packet in every cycle in which it is on."""
+def _most_created(fabric: Fabric) -> float:
+    """Return the factor at which the first node creates a packet in every cycle in which it is on."""
     most = max(float(plane.demand.sum(axis=1).max(initial=0.0)) for plane in fabric.planes)
-    # A margin of rounding, so that the trial of a packet has a probability of at most 1.
+    # A margin for rounding, so that no probability is above 1.
     return fabric.packets.mean_flits * fabric.injection.on_share / most * (1 - 1e-12)
