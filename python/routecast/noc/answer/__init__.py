@@ -1,1 +1,1 @@
-"""What the commands answer for a network on chip: its power, the optimum, the flits, and all of it side by side."""
+"""The answers of the commands: power, optimum, simulation and their comparison."""

@@ -1,4 +1,4 @@
-"""``noc optimum``: the least power that any splitting of flows reaches, and how far real routings are from it."""
+"""``noc optimum``: the least power of any splitting of flows, and the distance of routings and allocations from it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.evaluate.plain import plain
-from routecast.noc.answer.power import PowerAnswer, case_json, power_answer
+from routecast.noc.answer.power import PowerAnswer, document, power_answer
 from routecast.noc.file import NocCase, Progress
 from routecast.noc.optimum.program import Optimum, PathSet
 from routecast.noc.planes.whole_flows import whole_flow_bound
+from routecast.noc.topology import Floats
 
 __all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]
 
@@ -27,8 +26,8 @@ _FULL = 1.0 - 1e-6
 class OptimumRow:
     """The optimum at one load.
 
-    ``load``: normalised; ``optimum``: flows, power and bound; ``seconds``: that it took; ``widths``: of the planes;
-    ``whole_flows``: with several planes: a power that no allocation of whole flows is below, whatever its paths.
+    ``load``: normalised; ``seconds``: run time; ``widths``: of the planes; ``whole_flows``: with several planes, a
+    lower bound of the power of allocations of whole flows that ignores capacities of links.
     """
 
     load: float
@@ -39,18 +38,18 @@ class OptimumRow:
 
     @property
     def whole_flow_bound(self) -> float:
-        """The larger of both bounds: what no allocation of whole flows is below."""
+        """The larger of both bounds of the power of allocations of whole flows."""
         return max(self.optimum.lower_bound, self.whole_flows or 0.0)
 
     def bottlenecks(self, plane: int) -> tuple[int, ...]:
-        """Return the links of a plane that its clock leaves no room on; none where the slowest clock suffices."""
+        """Return the links of a plane that are full at its clock; none where the slowest clock suffices."""
         flow = self.optimum.planes[plane]
         full = np.flatnonzero(self.relative_loads(plane) * flow.alpha >= _FULL)
         return tuple(int(link) for link in full)
 
-    def relative_loads(self, plane: int) -> NDArray[np.float64]:
+    def relative_loads(self, plane: int) -> Floats:
         """Return the load of every link of a plane, in its own capacities at full clock."""
-        loads: NDArray[np.float64] = self.optimum.planes[plane].link_loads / self.widths[plane]
+        loads: Floats = self.optimum.planes[plane].link_loads / self.widths[plane]
         return loads
 
 
@@ -64,21 +63,22 @@ class OptimumAnswer:
 
     @property
     def case(self) -> NocCase:
-        """What was asked."""
+        """The file's case."""
         return self.power.case
 
     def above_bound_ratio(self, power: float | None, row: OptimumRow) -> float | None:
-        """Return by which part a power is above the proven bound of a load; None where there is none."""
+        """Return the part by which a power is above the proven bound of a load; None without power or bound."""
         bound = row.optimum.lower_bound
         return None if power is None or not bound else power / bound - 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; power in links that are always busy at full voltage."""
         names = self.case.topology.link_name
-        document = {
-            **case_json(self.case),
-            "paths": self.case.optimum.paths,
-            "optima": [
+        links = len(self.rows[0].optimum.planes[0].link_loads) if self.rows else 0
+        return document(
+            self.case,
+            paths=self.case.optimum.paths,
+            optima=[
                 {
                     "load": row.load,
                     "power": row.optimum.power,
@@ -97,20 +97,15 @@ class OptimumAnswer:
                         for number, plane in enumerate(row.optimum.planes)
                     ],
                     "beside": [
-                        {**watts.to_json(), "above_bound_ratio": self.above_bound_ratio(watts.power, row)}
-                        for watts in self.power.at(row.load)
+                        {**power.to_json(), "above_bound_ratio": self.above_bound_ratio(power.power, row)}
+                        for power in self.power.at(row.load)
                     ],
                 }
                 for row in self.rows
             ],
-            "links": [names(link) for link in range(len(self.rows[0].optimum.planes[0].link_loads))]
-            if self.rows
-            else [],
-            "notes": (*self.power.notes, *self.notes),
-        }
-        result = plain(document)
-        assert isinstance(result, dict)
-        return result
+            links=[names(link) for link in range(links)],
+            notes=(*self.power.notes, *self.notes),
+        )
 
 
 def optimum_answer(
@@ -122,10 +117,9 @@ def optimum_answer(
     ----------
     case : NocCase
     power : PowerAnswer, optional
-        If it is known already.
+        Computed if not given.
     progress : callable, optional
-        Told how many loads are done, of how many, and what is proven of the one that is searched.
-
+        Is called with the finished loads, of all, and the proven gap of the current one.
     leaves_out : bool
         Note a load that no routing carries and go on, instead of refusing it.
 
@@ -134,20 +128,20 @@ def optimum_answer(
     RoutecastError
         No routing carries the traffic at full clock; the message names the links that are too few.
     """
-    tell = progress or (lambda done, total, what: None)
-    beside = power if power is not None else power_answer(case, progress=progress)
+    report = progress or (lambda done, total, what: None)
+    power = power if power is not None else power_answer(case, progress=progress)
     rows: list[OptimumRow] = []
     notes: list[str] = []
     for number, load in enumerate(case.loads):
-        tell(number, len(case.loads), f"optimum at load {load:g}")
+        report(number, len(case.loads), f"optimum at load {load:g}")
 
-        def proven(alpha: float, bound: float, *, done: int = number, at: float = load) -> None:
-            gap = 100.0 * (1.0 - bound / alpha) if alpha > 0.0 else 0.0
-            tell(done, len(case.loads), f"optimum at load {at:g}, within {max(gap, 0.0):.2g} %")
+        def on_progress(power: float, bound: float, *, done: int = number, load: float = load) -> None:
+            gap = 100.0 * (1.0 - bound / power) if power > 0.0 else 0.0
+            report(done, len(case.loads), f"optimum at load {load:g}, within {max(gap, 0.0):.2g} %")
 
         start = perf_counter()
         try:
-            solved = _optimum(case, case.demand(load), proven)
+            solved = _optimum(case, case.demand(load), on_progress)
         except RoutecastError as problem:
             if not leaves_out:
                 raise
@@ -156,8 +150,8 @@ def optimum_answer(
         seconds = perf_counter() - start
         whole = _whole_flows(case, load) if case.has_planes else None
         rows.append(OptimumRow(load=load, optimum=solved, seconds=seconds, widths=case.widths, whole_flows=whole))
-    tell(len(case.loads), len(case.loads), "")
-    return OptimumAnswer(power=beside, rows=tuple(rows), notes=tuple(notes))
+    report(len(case.loads), len(case.loads), "")
+    return OptimumAnswer(power=power, rows=tuple(rows), notes=tuple(notes))
 
 
 def _whole_flows(case: NocCase, load: float) -> float:
@@ -165,31 +159,31 @@ def _whole_flows(case: NocCase, load: float) -> float:
     return whole_flow_bound(case.topology, case.demand(load), scalings, widths=case.widths)
 
 
-def _optimum(case: NocCase, demand: NDArray[np.float64], proven: Callable[[float, float], None]) -> Optimum:
-    wanted = case.optimum
+def _optimum(case: NocCase, demand: Floats, on_progress: Callable[[float, float], None]) -> Optimum:
+    options = case.optimum
     if not case.has_planes:
         from routecast.noc.optimum.single import optimum
 
-        tolerance = 1e-6 if wanted.gap is None else wanted.gap
+        tolerance = 1e-6 if options.gap is None else options.gap
         return optimum(
             case.topology,
             demand,
             case.scaling,
-            paths=PathSet(wanted.paths),
+            paths=PathSet(options.paths),
             tolerance=tolerance,
-            time_limit_s=wanted.time_limit,
-            progress=proven,
+            time_limit_s=options.time_limit,
+            progress=on_progress,
         )
     from routecast.noc.optimum.planes import optimum_of_planes
 
-    limit = {} if wanted.time_limit is None else {"time_limit_s": wanted.time_limit}
+    limit = {} if options.time_limit is None else {"time_limit_s": options.time_limit}
     return optimum_of_planes(
         case.topology,
         demand,
         (case.scaling,) * len(case.widths),
         widths=case.widths,
-        paths=PathSet(wanted.paths),
-        gap=0.01 if wanted.gap is None else wanted.gap,
-        progress=proven,
+        paths=PathSet(options.paths),
+        gap=0.01 if options.gap is None else options.gap,
+        progress=on_progress,
         **limit,
     )

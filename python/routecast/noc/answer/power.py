@@ -1,45 +1,69 @@
-"""``noc power``: what the fabric burns with every routing and every allocation, at every load."""
+"""``noc power``: the power of every routing and every allocation at every load."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import pick, plain
-from routecast.noc.answer._planes import allocate
-from routecast.noc.file import NocCase, Progress, policy_name
+from routecast.noc.file import NocCase, PlanesTable, Progress, policy_name
+from routecast.noc.planes import li2012, search
+from routecast.noc.planes.candidates import Freedom
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.router_table import Clocks, RouterTable
 from routecast.noc.power.table_power import plane_power, router_loads
 from routecast.noc.routing.model import Routes
+from routecast.noc.routing.policies import routes
+from routecast.noc.topology import Floats
 
-__all__ = ["SEARCH", "PowerAnswer", "PowerRow", "case_json", "power_answer"]
+__all__ = ["SEARCH", "PowerAnswer", "PowerRow", "allocate", "document", "power_answer"]
+
+
+_LI2012 = {"balance": li2012.balance, "mini": li2012.mini, "four_phase": li2012.four_phase}
+
+
+def allocate(name: str, case: NocCase, demand: Floats, *, progress: search.Progress | None = None) -> Allocation:
+    """Return the allocation of a name for a demand between routers.
+
+    ``progress`` is called with the best power of a search and its lower bound; Ctrl-C ends a search with the best
+    allocation so far.
+
+    Raises RoutecastError: the planes cannot carry the demand, or their routing splits flows.
+    """
+    table = case.planes or PlanesTable()
+    scalings = (case.scaling,) * len(case.widths)
+    if name == "search":
+        freedom = Freedom(table.freedom)
+        return search.allocate(
+            case.topology, demand, scalings, widths=case.widths, freedom=freedom, seed=case.seed, progress=progress
+        )
+    routing = case.xy if table.routing == "xy" else routes(table.routing, case.topology, demand=demand, seed=case.seed)
+    planes = len(case.widths)
+    return _LI2012[name](case.topology, demand, scalings, routes=(routing,) * planes, widths=case.widths)
 
 
 Watts = tuple[float, float]
-"""The least and the greatest power; equal where the table states all that eq. 7.14 needs."""
+"""Least and greatest power; equal where the table states everything that eq. 7.14 needs."""
 
 
 def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watts:
-    """Return what planes draw, each at the slowest clock that carries its traffic.
-
-    Watts of planes by a file's table of router power (Li 2012, eq. 7.14).
+    """Return the watts of planes, each at the slowest clock that carries its traffic (Li 2012, eq. 7.14).
 
     Raises RoutecastError: a plane is over capacity, or the table states too little.
     """
     watts = [
         plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep) for plane in planes
     ]
-    return sum(plane_w.least_w for plane_w in watts), sum(plane_w.greatest_w for plane_w in watts)
+    return sum(plane.least_w for plane in watts), sum(plane.greatest_w for plane in watts)
 
 
 def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
-    """Return what one plane draws at the fastest clock of the table.
+    """Return the watts of a plane at the fastest clock of the table.
 
     Raises RoutecastError: the table states too little, or a router gets more than its ports take.
     """
@@ -48,10 +72,10 @@ def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
 
 
 def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]) -> float | None:
-    """Return what planes would draw at their clocks without a flit; None where the table does not state it.
+    """Return the watts of planes at their clocks without a flit; None where the table does not state idle power.
 
-    It is there however little a plane carries, and why a second plane costs more than it saves at low load (Li 2012,
-    sec. 7.5). A plane that sleeps draws what is left of it.
+    Because of them a second plane costs more than it saves at low load (Li 2012, sec. 7.5). A sleeping plane draws a
+    part of them.
 
     Raises RoutecastError: a plane is over capacity.
     """
@@ -63,13 +87,11 @@ def idle_of(case: NocCase, table: RouterTable, key: str, planes: Sequence[Plane]
         clock_hz = table.fastest_hz if key == NO_DVFS else idle.frequency_hz
         try:
             idle_w += idle.least_w if idle.asleep else len(idle.router_loads) * table.idle_w(clock_hz)
-        except RoutecastError:  # stated at other clocks only: the watts are between bounds
+        except RoutecastError:  # the table states idle power at other clocks only
             return None
     return idle_w
 
 
-Beside = tuple[float, float, float | None]
-"""Load, and the power of XY at it without and with scaling."""
 NO_DVFS = "no_dvfs"
 SEARCH = "search"
 EQUAL_PARTS = "equal_parts"
@@ -78,15 +100,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PowerRow:
-    """One routing or allocation at one load.
+    """A routing or an allocation at one load.
 
-    ``key``: ``no_dvfs`` (XY at full voltage and clock), a routing, an allocation, or ``equal_parts``: as much of every
-    flow on each plane as the plane is wide (Li 2012, eq. 7.5), which no allocation of whole flows can do; ``load``:
-    normalised; ``planes``: what carries it; one plane unless it is an allocation; ``power``: in links that are always
-    busy at full voltage; None where a link is over capacity; ``no_dvfs_power`` and ``xy_power``: of XY on one plane at
-    the same load, without and with scaling; the second None where XY is over capacity; ``watts``: least and greatest by
-    the file's table of router power; None without one, or where it states too little; ``idle_w``: the part of the watts
-    that is there without a flit; None where the table does not state it.
+    ``key``: ``no_dvfs`` (XY at full voltage and clock), a routing, an allocation, or ``equal_parts``: every flow split
+    over the planes in proportion to their widths (Li 2012, eq. 7.5), which whole flows cannot be; ``load``: normalised;
+    ``planes``: one unless it is an allocation; ``power``: in links that are always busy at full voltage, None where a
+    link is over capacity; ``no_dvfs_power`` and ``xy_power``: of XY on one plane at the same load, without and with
+    scaling, the second None where XY is over capacity; ``watts``: by the file's table of router power, None without one
+    or where it states too little; ``idle_w``: the part of the watts without a flit, None where it is not stated.
     """
 
     key: str
@@ -100,7 +121,7 @@ class PowerRow:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
         return {NO_DVFS: "NoDVFS", EQUAL_PARTS: "equal parts"}.get(self.key) or policy_name(self.key)
 
     @property
@@ -109,7 +130,7 @@ class PowerRow:
         return len(self.planes) > 1
 
     @property
-    def link_loads(self) -> tuple[NDArray[np.float64], ...]:
+    def link_loads(self) -> tuple[Floats, ...]:
         """Load of every link of every plane, in capacities at full clock."""
         return tuple(plane.link_loads for plane in self.planes)
 
@@ -161,7 +182,7 @@ class PowerRow:
 class PowerAnswer:
     """Power of every routing and allocation at every load, by load and then in the file's order.
 
-    ``equal_parts`` has, for each load, what flows would need that are split over all planes; none with one plane.
+    ``equal_parts``: for each load the power of flows split over all planes; empty with one plane.
     """
 
     case: NocCase
@@ -176,7 +197,7 @@ class PowerAnswer:
 
     @property
     def at_full_load(self) -> float:
-        """Power without scaling at the highest load that it carries, what figures are relative to."""
+        """Power without scaling at the highest load that XY carries, the unit of figures."""
         carried = [row.power for row in self.of(NO_DVFS) if row.power is not None]
         return max(carried or [row.no_dvfs_power for row in self.rows], default=0.0) or 1.0
 
@@ -186,10 +207,7 @@ class PowerAnswer:
 
     @property
     def recommended(self) -> PowerRow | None:
-        """The routing or allocation of least power at the highest load that one carries; None where none carries any.
-
-        Of those that need as little the first in the file's order.
-        """
+        """The routing or allocation of least power at the highest load that any carries; the first of equals."""
         for load in reversed(self.case.loads):
             carried = [(row.power, row) for row in self.at(load) if row.power is not None and row.key != NO_DVFS]
             if carried:
@@ -203,38 +221,34 @@ class PowerAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; power in links that are always busy at full voltage."""
-        document = {
-            **case_json(self.case),
-            "rows": [row.to_json() for row in self.rows],
-            "equal_parts": [row.to_json() for row in self.equal_parts],
-            "notes": self.notes,
-        }
-        result = plain(document)
-        assert isinstance(result, dict)
-        return result
+        rows, equal_parts = ([row.to_json() for row in rows] for rows in (self.rows, self.equal_parts))
+        return document(self.case, rows=rows, equal_parts=equal_parts, notes=self.notes)
 
 
-def case_json(case: NocCase) -> dict[str, Any]:
-    """Return what every answer says of its file."""
-    return pick(
-        case,
-        "name",
-        "sources",
-        "topology",
-        "traffic=traffic.name",
-        "normalised_by",
-        "alpha_max=scaling.alpha_max",
-        "widths",
-    )
+_CASE = (
+    *("name", "sources", "topology", "traffic=traffic.name", "normalised_by"),
+    *("alpha_max=scaling.alpha_max", "widths"),
+)
+
+
+def document(case: NocCase, **parts: object) -> dict[str, Any]:
+    """Return the plain data of an answer: its file, then its parts."""
+    return {**pick(case, *_CASE), **{name: plain(part) for name, part in parts.items()}}
 
 
 def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAnswer:
     """Return the power of every routing and every allocation of a file at each of its loads.
 
-    An allocation that cannot be had is left out and noted. ``progress`` is told what is done and the best power of a
-    search under way; Ctrl-C ends that search with the best until then, which is noted, and searches no more.
+    An allocation that fails is left out and noted. Ctrl-C ends a search with the best allocation so far, which is
+    noted, and skips later searches.
+
+    Parameters
+    ----------
+    case : NocCase
+    progress : callable, optional
+        Is called with the finished steps, of all, and the best power of the current search.
     """
-    tell = progress or (lambda done, total, what: None)
+    report = progress or (lambda done, total, what: None)
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
     total = len(case.loads) * (1 + len(names))
     rows: list[PowerRow] = []
@@ -245,63 +259,51 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
         demand = case.demand(load)
         full = _one_plane(case, case.xy, demand)
         no_dvfs = float(full.link_loads.sum())
-        xy = _power((full,))
-
-        def add(
-            key: str, planes: tuple[Plane, ...], power: float | None, *, beside: Beside = (load, no_dvfs, xy)
-        ) -> None:
-            at, without, scaled = beside
-            watts, idle_w = (None, None) if power is None else _watts(case, key, planes, notes)
-            row = PowerRow(
-                key=key,
-                load=at,
-                planes=planes,
-                power=power,
-                no_dvfs_power=without,
-                xy_power=scaled,
-                watts=watts,
-                idle_w=idle_w,
-            )
-            (split if key == EQUAL_PARTS else rows).append(row)
-
-        add(NO_DVFS, (full,), no_dvfs if _worst((full,)) <= 1 + _ROUNDING else None)
-        for routes in case.routings:
-            planes = (_one_plane(case, routes, demand),)
-            add(routes.policy, planes, _power(planes))
+        row = partial(_row, case, notes, load=load, no_dvfs_power=no_dvfs, xy_power=_power((full,)))
+        rows.append(row(NO_DVFS, (full,), no_dvfs if _worst((full,)) <= 1 + _ROUNDING else None))
+        for routing in case.routings:
+            planes = (_one_plane(case, routing, demand),)
+            rows.append(row(routing.policy, planes, _power(planes)))
         if case.has_planes:
             parts = _equal_parts(case, demand)
-            add(EQUAL_PARTS, parts, _power(parts))
+            split.append(row(EQUAL_PARTS, parts, _power(parts)))
         for name in names:
             what = f"{policy_name(name)} at load {load:g}"
-            tell(done, total, what)
+            report(done, total, what)
 
-            def best(power: float, bound: float, *, at: int = done, what: str = what) -> None:
+            def on_best(power: float, bound: float, *, step: int = done, what: str = what) -> None:
                 proven = f", not below {bound:.4g}" if bound else ""
-                tell(at, total, f"{what}, power {power:.4g}{proven}")
+                report(step, total, f"{what}, power {power:.4g}{proven}")
 
             done += 1
             if is_cut and name == SEARCH:
                 notes.append(f"{what} left out after Ctrl-C")
                 continue
             try:
-                allocated = allocate(name, case, demand, progress=best)
+                allocation = allocate(name, case, demand, progress=on_best)
             except RoutecastError as problem:
                 notes.append(f"{what} left out: {problem}")
                 continue
-            if allocated.is_cut:
+            if allocation.is_cut:
                 is_cut = True
                 notes.append(f"{what} was ended by Ctrl-C: the best until then")
-            add(name, allocated.planes, _power(allocated.planes))
+            rows.append(row(name, allocation.planes, _power(allocation.planes)))
         done += 1
-        tell(done, total, "")
-    for row in rows:
-        if row.power is None and row.key != NO_DVFS:
-            worst = _worst(row.planes)
-            notes.append(
-                f"{row.name} at load {row.load:g}: {_bottleneck_name(case, row.planes)} is loaded {worst:.4g} times "
-                "its capacity at full clock; latency is unbounded"
-            )
+        report(done, total, "")
+    notes += [
+        f"{over.name} at load {over.load:g}: {_bottleneck_name(case, over.planes)} is loaded "
+        f"{_worst(over.planes):.4g} times its capacity at full clock; latency is unbounded"
+        for over in rows
+        if over.power is None and over.key != NO_DVFS
+    ]
     return PowerAnswer(case=case, rows=tuple(rows), equal_parts=tuple(split), notes=tuple(notes))
+
+
+def _row(
+    case: NocCase, notes: list[str], key: str, planes: tuple[Plane, ...], power: float | None, **at_load: Any
+) -> PowerRow:
+    watts, idle_w = (None, None) if power is None else _watts(case, key, planes, notes)
+    return PowerRow(key=key, planes=planes, power=power, watts=watts, idle_w=idle_w, **at_load)
 
 
 def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str]) -> tuple[Watts | None, float | None]:
@@ -317,14 +319,14 @@ def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str])
         return None, None
 
 
-def _one_plane(case: NocCase, routes: Routes, demand: NDArray[np.float64]) -> Plane:
-    return Plane(demand=demand, routes=routes, scaling=case.scaling)
+def _one_plane(case: NocCase, routing: Routes, demand: Floats) -> Plane:
+    return Plane(demand=demand, routes=routing, scaling=case.scaling)
 
 
-def _equal_parts(case: NocCase, demand: NDArray[np.float64]) -> tuple[Plane, ...]:
-    whole = sum(case.widths)
+def _equal_parts(case: NocCase, demand: Floats) -> tuple[Plane, ...]:
+    total = sum(case.widths)
     return tuple(
-        Plane(demand=demand * (width / whole), routes=case.xy, scaling=case.scaling, width=width)
+        Plane(demand=demand * (width / total), routes=case.xy, scaling=case.scaling, width=width)
         for width in case.widths
     )
 

@@ -1,22 +1,17 @@
-"""``noc simulate``: the fabric flit by flit, beside what the flow level says of it.
-
-``noc compare``: routings, allocations, the optimum and the flits of one file, side by side.
-"""
+"""``noc simulate``, the fabric flit by flit beside the flow level, and ``noc compare``, all answers of a file."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from routecast.errors import FileProblem, Problem, RoutecastError
-from routecast.evaluate.plain import plain
-from routecast.noc.answer._planes import allocate
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answer
-from routecast.noc.answer.power import SEARCH, PowerAnswer, PowerRow, case_json, power_answer
+from routecast.noc.answer.power import SEARCH, PowerAnswer, PowerRow, allocate, document, power_answer
 from routecast.noc.file import NocCase, Progress, SimulationTable, policy_name
 from routecast.noc.planes.model import Allocation
-from routecast.noc.routing.deadlock import channel_cycle, choices, describe_cycle, layered
+from routecast.noc.routing.deadlock import channel_cycle, describe_cycle, layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.simulate.design import (
@@ -39,10 +34,10 @@ __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fab
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NocComparison:
-    """Everything about one file.
+    """All answers of a file.
 
-    ``power`` and ``optimum``: at the flow level; ``simulation``: flit by flit, what the file names and what
-    :attr:`best` is; None where the file has no ``[simulation]``.
+    ``power`` and ``optimum``: at the flow level; ``simulation``: of the routings that the file names and of
+    :attr:`best`, flit by flit; None where the file has no ``[simulation]``.
     """
 
     power: PowerAnswer
@@ -51,12 +46,12 @@ class NocComparison:
 
     @property
     def case(self) -> NocCase:
-        """What was asked."""
+        """The file's case."""
         return self.power.case
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be told of the parts."""
+        """Notes of all parts."""
         flits = self.simulation.notes if self.simulation is not None else ()
         return (*self.power.notes, *self.optimum.notes, *flits)
 
@@ -67,35 +62,32 @@ class NocComparison:
 
     @property
     def best(self) -> PowerRow | None:
-        """What is recommended: the answer speaks of its power, its distance to the optimum and its latency."""
+        """The recommended routing or allocation, whose power, distance to the optimum and latency are reported."""
         return self.power.recommended
 
     @property
     def is_best_simulated(self) -> bool:
-        """Whether the latency of what is recommended is known."""
+        """Whether the recommended routing or allocation was simulated."""
         return self.best is not None and self.simulation is not None and self.best.key in self.simulation.keys
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, each part as its own command prints it."""
-        document = {
-            **case_json(self.case),
-            "power": self.power.to_json()["rows"],
-            "optima": self.optimum.to_json()["optima"],
-            "simulation": None if self.simulation is None else self.simulation.to_json()["rows"],
-            "notes": self.notes,
-        }
-        result = plain(document)
-        assert isinstance(result, dict)
-        return result
+        return document(
+            self.case,
+            power=self.power.to_json()["rows"],
+            optima=self.optimum.to_json()["optima"],
+            simulation=None if self.simulation is None else self.simulation.to_json()["rows"],
+            notes=self.notes,
+        )
 
 
 def compare(case: NocCase, *, progress: Progress | None = None) -> NocComparison:
-    """Answer for a file what every command would, with one pass over its parts.
+    """Return the answers of all commands for a file.
 
     Raises
     ------
     RoutecastError
-        An allocation cannot be had, or what is simulated can deadlock.
+        A simulated routing can deadlock.
     """
     power = power_answer(case, progress=progress)
     optimum = optimum_answer(case, power=power, progress=progress, leaves_out=True)
@@ -105,19 +97,18 @@ def compare(case: NocCase, *, progress: Progress | None = None) -> NocComparison
     return NocComparison(power=power, optimum=optimum, simulation=simulation)
 
 
-# A search that places nothing at a load is asked at so much of it, again and again, but not below a twentieth.
-_LOWER, _FAR_ABOVE = 0.8, 20.0
+# A search that fails at a load is repeated at so much of it, down to a twentieth of the load.
+_LOWER, _LEAST = 0.8, 1 / 20
 _ROUNDING = 1e-9
-SHARES = 100
-"""Steps of the progress that is told."""
+_STEPS = 100  # of the progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationRow:
-    """One routing, or the allocation of a file with planes, at one load.
+    """A routing, or the allocation of a file with planes, at one load.
 
-    ``key``: of the routing or the allocation; ``load``: normalised; ``simulated``: what was seen; ``flow_power``: power
-    that the flow level says at the same clocks.
+    ``key``: of the routing or the allocation; ``load``: normalised; ``flow_power``: power of the flow level at the same
+    clocks.
     """
 
     key: str
@@ -127,7 +118,7 @@ class SimulationRow:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
         return policy_name(self.key)
 
     @property
@@ -142,7 +133,7 @@ class SimulationRow:
 
     @property
     def of_flow_power_ratio(self) -> float | None:
-        """By which part the simulated power is above that of the flow level; None where it carries less."""
+        """The part by which the simulated power is above that of the flow level; None if it is saturated."""
         if self.simulated.is_saturated or not self.flow_power:
             return None
         return self.simulated.power.value / self.flow_power - 1.0
@@ -179,10 +170,10 @@ class SimulationAnswer:
         """Return plain data; times in cycles of the nodes."""
         names = self.case.topology.link_name
         links = len(self.rows[0].simulated.planes[0].link_loads) if self.rows else 0
-        document = {
-            **case_json(self.case),
-            "simulation": self.table.model_dump(),
-            "rows": [
+        return document(
+            self.case,
+            simulation=self.table.model_dump(),
+            rows=[
                 {
                     **row.simulated.to_json(),
                     "name": row.key,
@@ -193,13 +184,10 @@ class SimulationAnswer:
                 }
                 for row in self.rows
             ],
-            "saturated_from": {key: self.saturated_from(key) for key in self.keys},
-            "links": [names(link) for link in range(links)],
-            "notes": self.notes,
-        }
-        result = plain(document)
-        assert isinstance(result, dict)
-        return result
+            saturated_from={key: self.saturated_from(key) for key in self.keys},
+            links=[names(link) for link in range(links)],
+            notes=self.notes,
+        )
 
 
 def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | None = None) -> SimulationAnswer:
@@ -209,32 +197,30 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
     ----------
     case : NocCase
     also : str
-        One more routing or allocation; where the file's routers cannot run it, that is noted and it is left out.
-    progress : callable or None
+        A further routing or allocation; if the file's routers cannot run it, it is left out and noted.
+    progress : callable, optional
+        Is called with the finished steps, of all, and a description.
 
     Raises
     ------
     FileProblem
         The file has no ``[simulation]``.
     RoutecastError
-        A routing can deadlock (with the cycle), or a turn model is to run at a scaled clock.
+        A routing can deadlock (with the cycle), or the file asks for a turn model at a scaled clock.
     """
-    tell = progress or (lambda done, total, what: None)
+    report = progress or (lambda done, total, what: None)
     table = case.simulation
     if table is None:
         what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
         raise FileProblem(case.subject, [Problem("simulation", what)])
     fabrics = fabrics_of(case, table)
-    unable = []
+    notes = []
     if also and also not in {key for key, _, _ in fabrics}:
         try:
             fabrics += _fabrics(also, case, table)
         except RoutecastError as problem:
-            unable.append(f"{policy_name(also)} is not simulated: {problem}")
+            notes.append(f"{policy_name(also)} is not simulated: {problem}")
     what = f"fabrics: {len(fabrics)}, replications of each: {table.replications}"
-
-    def share(done: float) -> None:
-        tell(round(SHARES * done), SHARES, what)
 
     results = simulate_all(
         [fabric for _, _, fabric in fabrics],
@@ -246,13 +232,13 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
             drain_cycles=table.drain_cycles,
         ),
         names=[load for _, load, _ in fabrics],
-        progress=share,
+        progress=lambda share: report(round(_STEPS * share), _STEPS, what),
     )
     rows = tuple(
         SimulationRow(key=key, load=load, simulated=simulated, flow_power=_flow_power(case, fabric))
         for (key, load, fabric), simulated in zip(fabrics, results, strict=True)
     )
-    notes = unable + [
+    notes += [
         f"{row.name} at load {row.load:g} is saturated, its latency is unbounded: " + "; ".join(row.simulated.overload)
         for row in rows
         if row.simulated.is_saturated
@@ -261,36 +247,36 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
 
 
 def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float, Fabric], ...]:
-    """Return what is simulated: the routing's or allocation's name, the load, the fabric with its clocks."""
+    """Return the simulated fabrics, each with the name of its routing or allocation and its load."""
     if case.planes is not None and case.has_planes:
         return _fabrics(table.allocation or case.planes.allocations[0], case, table)
-    return tuple(fabric for policy in table.routing for fabric in _fabrics(policy, case, table))
+    return tuple(row for policy in table.routing for row in _fabrics(policy, case, table))
 
 
 def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[str, float, Fabric], ...]:
-    """Return one routing, or one allocation where there are planes, at every load that is simulated."""
+    """Return the fabrics of a routing, or of an allocation where there are planes, at every simulated load."""
     loads = tuple(sorted(set(table.loads))) if table.loads is not None else case.loads
     packets, injection = Packets(flits=table.packet_flits), _injection(table)
-    made: list[tuple[str, float, Fabric]] = []
+    fabrics: list[tuple[str, float, Fabric]] = []
     if case.has_planes and name not in {routing.policy for routing in case.routings}:
         for load in loads:
-            placed, at = _placed(name, case, load)
-            allocation = _runnable_on_planes(placed, case, table)
+            allocation, allocated_load = _placed(name, case, load)
+            allocation = _runnable_on_planes(allocation, case, table)
             # An allocation over capacity runs at full clock, and saturates.
             worst = max(float(plane.link_loads.max(initial=0.0)) for plane in allocation.planes)
-            excess = load / at if at < load else worst
+            excess = load / allocated_load if allocated_load < load else worst
             fits = excess <= 1 + _ROUNDING
             fabric = allocated(
                 case.topology,
                 case.traffic.scaled(load if fits else load / excess),
-                allocation if fits or at < load else _shrunk(allocation, 1 / worst),
+                allocation if fits or allocated_load < load else _shrunk(allocation, 1 / worst),
                 design=_design(table),
                 packets=packets,
                 injection=injection,
                 busy_ratio=table.busy_ratio,
             )
-            made.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(excess))))
-        return tuple(made)
+            fabrics.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(excess))))
+        return tuple(fabrics)
     routing = _runnable(_routing(name, case), case, table)
     for load in loads:
         fabric = single(
@@ -303,20 +289,20 @@ def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[st
         )
         if (table.clock == "scaled" or case.has_planes) and _fits(case, fabric, name):
             fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
-        made.append((name, load, fabric))
-    return tuple(made)
+        fabrics.append((name, load, fabric))
+    return tuple(fabrics)
 
 
 def _placed(name: str, case: NocCase, load: float) -> tuple[Allocation, float]:
-    """Return an allocation and the load it is for: a lower one where the search finds none that carries ``load``."""
-    at = load
+    """Return an allocation and its load: a lower one where the search finds no allocation that carries ``load``."""
+    lower = load
     while True:
         try:
-            return allocate(name, case, case.demand(at)), at
+            return allocate(name, case, case.demand(lower)), lower
         except RoutecastError:
-            if name != SEARCH or at < load / _FAR_ABOVE:
+            if name != SEARCH or lower < load * _LEAST:
                 raise
-            at *= _LOWER
+            lower *= _LOWER
 
 
 def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
@@ -324,15 +310,14 @@ def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
     if policy in known:
         return known[policy]
     if policy in POLICIES:
-        demand = case.demand(1.0)
-        return routes(policy, case.topology, demand=demand, seed=case.seed)
-    return AdaptiveRouting(policy=policy, topology=case.topology, choices=choices(policy, case.topology))
+        return routes(policy, case.topology, demand=case.demand(1.0), seed=case.seed)
+    return AdaptiveRouting.turn_model(policy, case.topology)
 
 
 def _fits(case: NocCase, fabric: Fabric, policy: str) -> bool:
-    """Return whether full clock carries the traffic; what it does not carry runs at full clock, and saturates.
+    """Return whether the traffic fits at full clock; traffic that does not runs at full clock and saturates.
 
-    Raises FileProblem: a turn model, whose link loads are not known before.
+    Raises FileProblem: a turn model, whose link loads are unknown.
     """
     bottleneck = fabric.planes[0].bottleneck(fabric.topology)
     if math.isnan(bottleneck):
@@ -364,9 +349,9 @@ def _at_full_clock(fabric: Fabric) -> Fabric:
 
 
 def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable) -> Routes | AdaptiveRouting:
-    """Return the routing in as many virtual-channel classes as there are; refuse it with the cycle if it deadlocks.
+    """Return the routing in at most as many classes as there are virtual channels.
 
-    Raises FileProblem: packets can wait for each other in a circle.
+    Raises FileProblem: packets can then wait for each other in a cycle, which the message names.
     """
     if isinstance(routing, AdaptiveRouting):
         return routing
@@ -394,7 +379,7 @@ def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: Simulatio
 
 
 def _flow_power(case: NocCase, fabric: Fabric) -> float:
-    """Rate times hops over alpha squared, at the clocks that are simulated (eq. 6.2)."""
+    """Return rate times hops over alpha squared at the simulated clocks (eq. 6.2)."""
     power = []
     for plane in fabric.planes:
         # Turn models take shortest paths, as XY does.
@@ -404,20 +389,14 @@ def _flow_power(case: NocCase, fabric: Fabric) -> float:
     return math.fsum(power)
 
 
+_DESIGN_FIELDS = {field.name for field in fields(RouterDesign)} - {"virtual_channels", "allocator"}
+
+
 def _design(table: SimulationTable) -> RouterDesign:
     return RouterDesign(
         virtual_channels=None if table.queueing == "virtual_output_queues" else table.virtual_channels,
-        buffer_flits=table.buffer_flits,
         allocator=Allocator(table.allocator),
-        iterations=table.iterations,
-        routing_cycles=table.routing_cycles,
-        vc_allocation_cycles=table.vc_allocation_cycles,
-        switch_allocation_cycles=table.switch_allocation_cycles,
-        traversal_cycles=table.traversal_cycles,
-        credit_cycles=table.credit_cycles,
-        link_cycles=table.link_cycles,
-        node_link_cycles=table.node_link_cycles,
-        ejection_channels=table.ejection_channels,
+        **table.model_dump(include=_DESIGN_FIELDS),
     )
 
 
