@@ -10,12 +10,10 @@ import pytest
 from routecast.noc._views.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
 from routecast.noc._views.pictures import (
     LatencyCurve,
-    PowerCurve,
     latency_figure,
     optimum_map,
     power_by_load,
     power_curves,
-    power_figure,
     power_map,
 )
 from routecast.noc._views.tables import with_interval
@@ -126,16 +124,6 @@ def test_power_is_drawn_relative_to_no_scaling_at_its_highest_load() -> None:
         pairs = zip(curves[key].loads, curves[key].powers, strict=True)
         assert all(lower[load] <= power * (1 + 1e-9) for load, power in pairs)
     assert draw(power_by_load(found)).startswith("<svg")
-
-
-def test_published_powers_are_hollow_points_beside_the_lines() -> None:
-    ours = PowerCurve(key="xy", name="XY", loads=(0.5, 1.0), powers=(0.2, 1.0))
-    theirs = PowerCurve(key="xy", name="XY, Li 2012", loads=(1.0,), powers=(1.0,), is_published=True)
-    line, points = power_figure([ours, theirs], title="", caption="").marks
-    assert isinstance(line, Line)
-    assert isinstance(points, Points)
-    assert not points.filled
-    assert points.colour == line.colour
 
 
 def test_latency_has_intervals_and_a_line_where_it_becomes_unbounded() -> None:

@@ -37,11 +37,9 @@ def _policies(incomplete: str) -> list[str]:
 
 
 def _simulated(incomplete: str) -> list[str]:
-    from typing import get_args
+    from routecast.noc.file import SIMULATED_POLICIES
 
-    from routecast.noc.file import SimulatedPolicy
-
-    return [name for name in get_args(SimulatedPolicy) if name.startswith(incomplete)]
+    return [name for name in SIMULATED_POLICIES if name.startswith(incomplete)]
 
 
 NocFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A *.noc.toml.")]
@@ -103,8 +101,6 @@ def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
 
     Raises FileProblem: the name does not end in ``.svg``, is a folder's, or its folder is not there.
     """
-    from routecast.cli.console import refuse_no_figure_file
-
     try:
         refuse_no_figure_file(path)
     except FileProblem as problem:

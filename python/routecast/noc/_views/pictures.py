@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from routecast.noc._views.link_map import LinkMap, MapPanel
 from routecast.noc._views.tables import grid_name, power_headline, simulation_headline
@@ -34,19 +33,18 @@ COLOURS = {
     "optimum": "#7b52ab",
     "bound": "#7b52ab",
 }
-"""Of routings and allocations, through all figures and reports."""
+"""Colours of routings and allocations in all figures and reports."""
 _CROWDED = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerCurve:
-    """Power of one routing or allocation over the load; ``published`` ones are drawn as hollow points."""
+    """Power of a routing or an allocation over the load."""
 
     key: str
     name: str
     loads: tuple[float, ...]
     powers: tuple[float, ...]
-    is_published: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,43 +66,23 @@ class LatencyCurve:
     is_dashed: bool = False
 
 
-def power_figure(
-    curves: Sequence[PowerCurve],
-    *,
-    title: str,
-    caption: str,
-    name: str = "power",
-    y_title: str = "power (NoDVFS at its highest load = 1)",
-    x_title: str = "normalised load",
-    scale: Literal["linear", "log"] = "linear",
-) -> Figure:
-    """Return power against load, one line for each routing or allocation (Li 2012, figs. 6.4-6.6 and 7.4-7.6).
-
-    Published points stand beside the lines in the colour of what they are of.
-    """
+def power_figure(curves: Sequence[PowerCurve], *, title: str, caption: str) -> Figure:
+    """Return power against load, a line for each routing or allocation (Li 2012, figs. 6.4-6.6 and 7.4-7.6)."""
     marks: list[Mark] = []
     highest = max((load for curve in curves for load in curve.loads), default=1.0)
     for curve in curves:
         colour = COLOURS.get(curve.key, GREY)
-        if curve.is_published or len(curve.loads) < 2:
-            points = Points(
-                name=curve.name,
-                x=curve.loads,
-                y=curve.powers,
-                colour=colour,
-                filled=not curve.is_published,
-                symbol="diamond" if curve.is_published else "circle",
-            )
-            marks.append(points)
+        if len(curve.loads) < 2:
+            marks.append(Points(name=curve.name, x=curve.loads, y=curve.powers, colour=colour))
         else:
             dashed = curve.key in {"no_dvfs", "optimum", "bound"}
             marks.append(Line(name=curve.name, x=curve.loads, y=curve.powers, colour=colour, dashed=dashed))
     return Figure(
-        name=name,
+        name="power",
         title=title,
         caption=caption,
-        x=Axis(title=x_title, low=0.0, high=1.02 * highest),
-        y=Axis(title=y_title, scale=scale, low=None if scale == "log" else 0.0),
+        x=Axis(title="normalised load", low=0.0, high=1.02 * highest),
+        y=Axis(title="power (NoDVFS at its highest load = 1)", low=0.0),
         marks=tuple(marks),
     )
 
@@ -184,7 +162,7 @@ def power_curves(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> t
 
 
 def power_by_load(answer: PowerAnswer, optimum: OptimumAnswer | None = None) -> Figure:
-    """Return power against load of everything that was asked."""
+    """Return power against load of every routing, every allocation and the optimum."""
     return power_figure(
         power_curves(answer, optimum),
         title=f"Power against load: {answer.case.name}",
@@ -215,7 +193,7 @@ def power_map(answer: PowerAnswer, load: float, *, only: tuple[str, ...] = ()) -
 
 def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
     """Return the link loads of the optimum at a load, beside those of XY on one plane."""
-    xy = next((watts for watts in answer.power.at(row.load) if watts.key == "xy"), None)
+    xy = next((power for power in answer.power.at(row.load) if power.key == "xy"), None)
     panels = [
         MapPanel(
             title="optimum" + (f", plane {number + 1}" if answer.case.has_planes else ""),

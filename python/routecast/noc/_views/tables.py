@@ -1,7 +1,4 @@
-"""The tables of a network on chip: power by routing and load, the optimum, and what stands beside it.
-
-The tables of a flit-level simulation of a network on chip.
-"""
+"""Tables and sentences of the answers for a network on chip: power, the optimum, the simulation."""
 
 from __future__ import annotations
 
@@ -337,13 +334,13 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
         cells.append(("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row)))
     cells += [
         (
-            optimum.name,
-            _each(optimum.alphas, ".3f"),
-            optimum.power,
-            optimum.of_no_dvfs_ratio,
-            answer.above_bound_ratio(optimum.power, row),
+            power.name,
+            _each(power.alphas, ".3f"),
+            power.power,
+            power.of_no_dvfs_ratio,
+            answer.above_bound_ratio(power.power, row),
         )
-        for optimum in known
+        for power in known
     ]
     return Table(
         name="beside",
@@ -364,7 +361,7 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
 
 
 def _ratio(power: float, known: Sequence[PowerRow]) -> float | None:
-    base = next((optimum.no_dvfs_power for optimum in known), 0.0)
+    base = next((row.no_dvfs_power for row in known), 0.0)
     return power / base if base else None
 
 

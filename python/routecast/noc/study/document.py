@@ -1,6 +1,6 @@
-"""What a ``*.study.toml`` of ``kind = "noc"`` says: traffic patterns, what is compared, and what was stated of it.
+"""The tables of a ``*.study.toml`` of ``kind = "noc"``: traffic patterns, curves, and stated powers.
 
-A ``[[case]]`` says what a ``*.noc.toml`` says.
+A ``[[case]]`` has the tables of a ``*.noc.toml``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.errors import FileProblem, Problem
-from routecast.noc.file import NocFile, traffic_of
-from routecast.noc.file import contradictions as contradictions_of_file
-from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.file import NocFile, contradictions, topology_of, traffic_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
@@ -134,19 +132,15 @@ def _problems(study: NocStudy, folder: Path) -> list[Problem]:
         if case.name in seen:
             problems.append(Problem(f"{place}.name", f"{case.name!r} is taken: it names a figure"))
         seen.add(case.name)
-        own = contradictions_of_file(case) or _of_traffic(case, folder)
-        problems += [Problem(f"{place}.{of_curve.place}", of_curve.message) for of_curve in (*own, *_of_curves(case))]
+        of_file = contradictions(case) or _of_traffic(case, folder)
+        problems += [Problem(f"{place}.{problem.place}", problem.message) for problem in (*of_file, *_of_curves(case))]
     return [*problems, *_of_criteria(study)]
 
 
 def _of_traffic(case: Case, folder: Path) -> list[Problem]:
     """Return why the traffic of a case without contradictions does not fit its grid, or cannot be read."""
-    grid = case.topology
-    topology = Topology(
-        kind=TopologyKind(grid.kind), columns=grid.columns, rows=grid.rows, concentration=grid.concentration
-    )
     try:
-        traffic_of(case.traffic, topology, subject="", folder=folder)
+        traffic_of(case.traffic, topology_of(case.topology), subject="", folder=folder)
     except FileProblem as problem:
         if not problem.subject:
             return list(problem.problems)

@@ -1,6 +1,6 @@
-"""Running a study of a network on chip: matrices, loads, policies, the optimum, the flits; compare, report.
+"""The run of a study of networks on chip: power by matrix, load and policy, the optimum, the simulation.
 
-Every finished matrix of a case is on disk at once, so that a killed study goes on where it stopped.
+Every finished matrix of a case is written at once, so that a killed study resumes where it stopped.
 """
 
 from __future__ import annotations

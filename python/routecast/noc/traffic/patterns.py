@@ -2,9 +2,9 @@
 
 After sec. 6.5 of Li (2012) and table 3.2 of W. Dally and B. Towles, "Principles and Practices of Interconnection
 Networks" (Morgan Kaufmann, 2004). Patterns that speak of rows and columns move traffic between routers; the k-th node
-of a router sends to the k-th node of another. A node that a pattern would send to itself sends nothing.
+of a router sends to the k-th node of another. A node whose target is itself sends nothing.
 
-Traffic matrices from files: a square of numbers, or rows of source, target and how much.
+Traffic matrices from files are a square of numbers, or rows of source, target and load or rate.
 """
 
 from __future__ import annotations

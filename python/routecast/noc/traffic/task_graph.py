@@ -1,4 +1,4 @@
-"""Task graphs from files: those that ship, and ``*.taskgraph.toml`` of people's own."""
+"""Task graphs, shipped or from a ``*.taskgraph.toml``, and their mapping to the nodes of a topology."""
 
 from __future__ import annotations
 
