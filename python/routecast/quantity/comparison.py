@@ -70,8 +70,8 @@ class ComparedRow(Generic[Conditions_co]):
         return self.error_ratio_of(self.predicted)
 
     def error_ratio_of(self, value: float) -> float:
-        """Return the signed relative error of another model's value, value/known - 1."""
-        return value / self.known - 1.0
+        """Return the signed relative error of another model's value, value/known - 1; NaN where 0 is known."""
+        return value / self.known - 1.0 if self.known else math.nan
 
     def is_inside(self, level: float = _SCORED) -> bool:
         """Whether an interval holds the known value."""

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from routecast.evaluate.plain import pick, plain
 from routecast.quantity import format_duration
+from routecast.quantity.comparison import ComparedRow
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 from routecast.study.document import StudyDocument
 from routecast.study.knew import NOT_SAID, KnownGroup
 
 __all__ = [
+    "NOT_MEASURED",
     "Criterion",
     "Measured",
     "Provenance",
+    "RepeatedRow",
     "Statement",
     "StudyResult",
     "TerminalSummary",
@@ -31,6 +34,7 @@ __all__ = [
 ]
 
 Document = TypeVar("Document", bound=StudyDocument)
+Conditions_co = TypeVar("Conditions_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,20 @@ class Measured:
             return math.nan
         centre = fmean(self.values)
         return math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
+
+
+NOT_MEASURED = Measured(values=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedRow(ComparedRow[Conditions_co]):
+    """A row whose measured value is the median of repeated measurements."""
+
+    repeats: Measured = NOT_MEASURED
+
+    def measured_as(self, repeats: Measured) -> Self:
+        """Return the row with what was measured."""
+        return replace(self, repeats=repeats, measured=repeats.median)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ within = 0.01
     result = run(tmp_path, stated)
     assert result.calibrated[0].value_s == pytest.approx(1.25e-6, rel=5e-3)  # 1 / 800 kpps
     assert all(criterion.is_met for criterion in result.criteria)
-    assert result.compared[1].found_pps == pytest.approx(1.6e6, rel=5e-3)
+    assert result.compared[1].predicted == pytest.approx(1.6e6, rel=5e-3)
 
 
 @pytest.mark.slow
@@ -258,10 +258,10 @@ def test_a_rate_that_is_left_out_is_predicted_by_what_the_others_alone_set(tmp_p
     """One core of 0.8 Mpps takes 1.25 us a frame, so that two forward 1.6 Mpps; two of 2 Mpps take 1 us: 1 Mpps."""
     result = run(tmp_path, LEFT_OUT)
     two, one = result.left_out
-    assert (two.stated.curve, one.stated.curve) == ("two", "one")
-    assert two.predicted_pps == pytest.approx(1.6e6, rel=0.03)  # between the values that are tried lines are straight
+    assert (two.conditions.curve, one.conditions.curve) == ("two", "one")
+    assert two.predicted == pytest.approx(1.6e6, rel=0.03)  # between the values that are tried lines are straight
     assert two.value_s == pytest.approx(1.25e-6, rel=0.03)
-    assert one.predicted_pps == pytest.approx(1e6, rel=0.03)
+    assert one.predicted == pytest.approx(1e6, rel=0.03)
     assert one.error_ratio == pytest.approx(0.25, abs=0.04)
     assert [row["error_ratio"] for row in result.to_json()["left_out"]] == [two.error_ratio, one.error_ratio]
     shown = {table.name: table for table in terminal_summary(result).tables}

@@ -34,7 +34,7 @@ from routecast.multistage.reading import MultistageFile
 from routecast.multistage.study.document import FailureTable, MultistageStudy
 from routecast.quantity.whole_file import write_whole
 from routecast.study.engine import StudyRun
-from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
+from routecast.study.result import NOT_MEASURED, Criterion, Measured, RepeatedRow, StudyResult, criteria_of
 from routecast.testbed.opening import make_bed, open_testbed
 from routecast.testbed.streams import Addressing, streams_of
 
@@ -137,63 +137,53 @@ class TestbedBench:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThroughputRow:
-    """What routers of so many machines forward in overload."""
+class ThroughputRow(RepeatedRow[int]):
+    """What routers of so many machines forward in overload, frames per second."""
 
-    SUMMARY: ClassVar = ("*", "over_the_sum", "error_ratio")
+    SUMMARY: ClassVar = (
+        *("routers=conditions", "offered_pps", "sum_of_caps_pps", "predicted_pps=predicted", "measured_pps=repeats"),
+        *("over_the_sum", "error_ratio"),
+    )
 
-    routers: int
     offered_pps: float
     sum_of_caps_pps: float
-    predicted_pps: float
-    measured_pps: Measured
 
     @property
     def over_the_sum(self) -> float:
         """Measured over the sum of caps; a queue that was empty takes its length once more."""
-        return self.measured_pps.median / self.sum_of_caps_pps
-
-    @property
-    def error_ratio(self) -> float:
-        """Predicted over measured, less one."""
-        return self.predicted_pps / self.measured_pps.median - 1.0
+        return self.measured / self.sum_of_caps_pps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MultistageLatency:
-    """Latency of a router of so many machines at a load that it carries."""
+class MultistageLatency(RepeatedRow[int]):
+    """Median latency of a router of so many machines at a load that it carries, s."""
 
-    SUMMARY: ClassVar = ("*", "error_ratio")
+    SUMMARY: ClassVar = (
+        *("routers=conditions", "load_pps", "predicted_p50_s=predicted", "predicted_p99_s", "p50_s=repeats", "p99_s"),
+        "error_ratio",
+    )
 
-    routers: int
     load_pps: float
-    predicted_p50_s: float
     predicted_p99_s: float
-    p50_s: Measured
-    p99_s: Measured
-
-    @property
-    def error_ratio(self) -> float:
-        """Predicted median over the measured one, less one."""
-        return self.predicted_p50_s / self.p50_s.median - 1.0
+    p99_s: Measured = NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureRow:
-    """A failure: what it was said to cost, and what it cost."""
+class FailureRow(RepeatedRow[FailureTable]):
+    """A failure: how many frames it was said to cost, and how many it cost."""
 
-    SUMMARY: ClassVar = ("*", "-failure", "-courses", "-predicted_course", "name=failure.name", "away_s", "error_ratio")
+    SUMMARY: ClassVar = (
+        *("load_pps", "victims", "share", "predicted_away_s", "predicted_frames=predicted", "simulated_frames"),
+        *("lost_frames=repeats", "name=conditions.name", "away_s", "error_ratio"),
+    )
 
-    failure: FailureTable
     load_pps: float
     victims: tuple[str, ...]
     share: float
     predicted_away_s: float
-    predicted_frames: float
     simulated_frames: float
-    lost_frames: Measured
     predicted_course: tuple[tuple[float, float], ...]
-    courses: tuple[tuple[tuple[float, float], ...], ...]
+    courses: tuple[tuple[tuple[float, float], ...], ...] = ()
 
     @property
     def victims_pps(self) -> float:
@@ -203,12 +193,7 @@ class FailureRow:
     @property
     def away_s(self) -> float:
         """How long its flows were away: what was lost over what was sent to who failed."""
-        return self.lost_frames.median / self.victims_pps
-
-    @property
-    def error_ratio(self) -> float:
-        """Predicted over measured loss, less one."""
-        return self.predicted_frames / self.lost_frames.median - 1.0 if self.lost_frames.median else math.nan
+        return self.measured / self.victims_pps
 
     @property
     def missed_ratio(self) -> float:
@@ -250,12 +235,12 @@ class MultistageResult(StudyResult[MultistageStudy]):
     @property
     def deaths(self) -> tuple[FailureRow, ...]:
         """Failures of back-end routers."""
-        return tuple(row for row in self.failures if row.failure.of != "balancer")
+        return tuple(row for row in self.failures if row.conditions.of != "balancer")
 
     @property
     def takeovers(self) -> tuple[FailureRow, ...]:
         """Failures of the load balancer that works."""
-        return tuple(row for row in self.failures if row.failure.of == "balancer")
+        return tuple(row for row in self.failures if row.conditions.of == "balancer")
 
 
 def answer(run: StudyRun[MultistageStudy], *, bench: Bench | None = None) -> MultistageResult:
@@ -456,11 +441,10 @@ class _Predicting:
         assert trial.offered_frames is not None
         assert trial.dropped_frames is not None
         return ThroughputRow(
-            routers=count,
+            conditions=count,
             offered_pps=point.load_pps,
             sum_of_caps_pps=count * self.study.routers.cap,
-            predicted_pps=(trial.offered_frames - trial.dropped_frames) / trial.duration_s,
-            measured_pps=Measured(values=()),
+            predicted=(trial.offered_frames - trial.dropped_frames) / trial.duration_s,
         )
 
     def failure(self, failure: FailureTable) -> FailureRow:
@@ -486,16 +470,14 @@ class _Predicting:
             )
         trial = self._simulated(point, model_and_flows=(file, flows), deaths=deaths)
         return FailureRow(
-            failure=failure,
+            conditions=failure,
             load_pps=rate_pps,
             victims=tuple(victims),
             share=share,
             predicted_away_s=deaths.lost_frames / (share * rate_pps),
-            predicted_frames=deaths.lost_frames,
+            predicted=deaths.lost_frames,
             simulated_frames=float(trial.dropped_frames or 0),
-            lost_frames=Measured(values=()),
             predicted_course=_since(_course(trial.over_time, _PART_S), failure.at),
-            courses=(),
         )
 
     def _simulated(
@@ -516,12 +498,10 @@ def _latency(study: MultistageStudy, count: int, begun: Sequence[Row]) -> Multis
     load_pps = _latency_pps(study, count)
     mine = [row for row in begun if row["load_pps"] == load_pps and not row["invalid"]]
     return MultistageLatency(
-        routers=count,
+        conditions=count,
         load_pps=load_pps,
-        predicted_p50_s=_measured(mine, "latency_p50_s").median,
+        predicted=_measured(mine, "latency_p50_s").median,
         predicted_p99_s=_measured(mine, "latency_p99_s").median,
-        p50_s=Measured(values=()),
-        p99_s=Measured(values=()),
     )
 
 
@@ -537,26 +517,26 @@ def _write(
         {
             "study": run.study.name,
             "throughput": [
-                {"routers": row.routers, "offered_pps": row.offered_pps, "forwarded_pps": row.predicted_pps}
+                {"routers": row.conditions, "offered_pps": row.offered_pps, "forwarded_pps": row.predicted}
                 for row in throughput
             ],
             "latency": [
                 {
-                    "routers": row.routers,
+                    "routers": row.conditions,
                     "load_pps": row.load_pps,
-                    "p50_s": row.predicted_p50_s,
+                    "p50_s": row.predicted,
                     "p99_s": row.predicted_p99_s,
                 }
                 for row in latency
             ],
             "failures": [
                 {
-                    "name": row.failure.name,
+                    "name": row.conditions.name,
                     "victims": row.victims,
                     "load_pps": row.load_pps,
                     "share": row.share,
                     "away_s": row.predicted_away_s,
-                    "lost_frames": row.predicted_frames,
+                    "lost_frames": row.predicted,
                     "simulated_lost_frames": row.simulated_frames,
                     "forwarded_pps_over_time": row.predicted_course,
                 }
@@ -589,10 +569,10 @@ def _of(rows: Iterable[Row], kind: Kind, routers: int) -> list[Row]:
 
 
 def _with_throughput(row: ThroughputRow, rows: Sequence[Row]) -> ThroughputRow:
-    mine = [point for point in _of(rows, "throughput", row.routers) if not point["invalid"]]
+    mine = [point for point in _of(rows, "throughput", row.conditions) if not point["invalid"]]
     # What waits at the end of a trial still arrives: all that is not lost is forwarded.
     rates = [(float(row["offered_frames"] or 0) - float(row["dropped_frames"] or 0)) / _duration(row) for row in mine]
-    return replace(row, measured_pps=Measured(values=tuple(rates)))
+    return row.measured_as(Measured(values=tuple(rates)))
 
 
 def _duration(row: Row) -> float:
@@ -600,18 +580,18 @@ def _duration(row: Row) -> float:
 
 
 def _with_latency(row: MultistageLatency, rows: Sequence[Row]) -> MultistageLatency:
-    mine = _of(rows, "latency", row.routers)
-    return replace(row, p50_s=_measured(mine, "latency_p50_s"), p99_s=_measured(mine, "latency_p99_s"))
+    mine = _of(rows, "latency", row.conditions)
+    return replace(row.measured_as(_measured(mine, "latency_p50_s")), p99_s=_measured(mine, "latency_p99_s"))
 
 
 def _with_losses(row: FailureRow, rows: Sequence[Row]) -> FailureRow:
-    mine = [measured for measured in rows if measured["failure"] == row.failure.name and not measured["invalid"]]
+    mine = [measured for measured in rows if measured["failure"] == row.conditions.name and not measured["invalid"]]
     courses = []
     for measured in mine:
         course = [(float(at_s), float(rate_pps)) for at_s, rate_pps in json.loads(str(measured["over_time"]))]
         from_s = float(measured["loss_from_s"] if measured["loss_from_s"] is not None else math.nan)
-        courses.append(_since(course, from_s if math.isfinite(from_s) else row.failure.at))
-    return replace(row, lost_frames=_measured(mine, "dropped_frames"), courses=tuple(courses))
+        courses.append(_since(course, from_s if math.isfinite(from_s) else row.conditions.at))
+    return replace(row.measured_as(_measured(mine, "dropped_frames")), courses=tuple(courses))
 
 
 def _since(course: Sequence[tuple[float, float]], at_s: float) -> tuple[tuple[float, float], ...]:

@@ -31,12 +31,12 @@ def throughput_table(result: MultistageResult) -> Table:
     """Return what is forwarded in overload by one to many back-end routers."""
     return Table.of(
         result.throughput,
-        Column("Back-end routers", "", "d", "routers"),
+        Column("Back-end routers", "", "d", "conditions"),
         Column("Offered", "kpps", _kpps, "offered_pps"),
         Column("Sum of caps", "kpps", _kpps, "sum_of_caps_pps"),
-        Column("Predicted", "kpps", _kpps, "predicted_pps"),
-        Column("Measured", "kpps", _kpps, "measured_pps.median"),
-        Column("Spread", "%", percent, "measured_pps.spread_ratio", wide=True),
+        Column("Predicted", "kpps", _kpps, "predicted"),
+        Column("Measured", "kpps", _kpps, "measured"),
+        Column("Spread", "%", percent, "repeats.spread_ratio", wide=True),
         Column("Over the sum", "", ".4f", "over_the_sum"),
         Column("Error", "%", signed_percent, "error_ratio"),
         name="throughput",
@@ -49,10 +49,10 @@ def latency_table(result: MultistageResult) -> Table:
     """Return latency at a load that is carried."""
     return Table.of(
         result.latency,
-        Column("Back-end routers", "", "d", "routers"),
+        Column("Back-end routers", "", "d", "conditions"),
         Column("Load", "kpps", _kpps, "load_pps"),
-        Column("p50 predicted", "us", _us, "predicted_p50_s"),
-        Column("p50 measured", "us", _us, "p50_s.median"),
+        Column("p50 predicted", "us", _us, "predicted"),
+        Column("p50 measured", "us", _us, "measured"),
         Column("Error", "%", signed_percent, "error_ratio"),
         Column("p99 predicted", "us", _us, "predicted_p99_s"),
         Column("p99 measured", "us", _us, "p99_s.median"),
@@ -66,16 +66,16 @@ def failures_table(result: MultistageResult) -> Table:
     """Return what each failure was said to cost, and what it cost."""
     return Table.of(
         result.failures,
-        Column.text("Failure", "failure.title", wrap=True),
+        Column.text("Failure", "conditions.title", wrap=True),
         Column.text("Who", lambda row: ", ".join(row.victims)),
         Column("Sent to them", "kpps", _kpps, "victims_pps"),
         Column("Away predicted", "ms", _ms, "predicted_away_s"),
         Column("Away measured", "ms", _ms, "away_s"),
-        Column("Lost predicted", "frames", ".0f", "predicted_frames"),
+        Column("Lost predicted", "frames", ".0f", "predicted"),
         Column("Simulated", "frames", ".0f", "simulated_frames", wide=True),
-        Column("Lost measured", "frames", ".0f", "lost_frames.median"),
-        Column("Least", "frames", ".0f", "lost_frames.least", wide=True),
-        Column("Most", "frames", ".0f", "lost_frames.most", wide=True),
+        Column("Lost measured", "frames", ".0f", "measured"),
+        Column("Least", "frames", ".0f", "repeats.least", wide=True),
+        Column("Most", "frames", ".0f", "repeats.most", wide=True),
         Column("Error", "%", signed_percent, "error_ratio"),
         name="failures",
         title="Failures under load",
@@ -97,7 +97,7 @@ def terminal_summary(result: MultistageResult) -> TerminalSummary:
 def throughput_figure(result: MultistageResult) -> Figure:
     """Return throughput over the number of back-end routers."""
     rows = result.throughput
-    x = tuple(float(row.routers) for row in rows)
+    x = tuple(float(row.conditions) for row in rows)
     return Figure(
         name="throughput",
         title="Throughput of one to many back-end routers, with an emulated cap each",
@@ -106,13 +106,13 @@ def throughput_figure(result: MultistageResult) -> Figure:
         y=Axis(title="forwarded in overload [kpps]", low=0.0),
         marks=(
             Line(name="sum of caps", x=x, y=tuple(row.sum_of_caps_pps / 1e3 for row in rows), colour=SUM, dashed=True),
-            Line(name="predicted", x=x, y=tuple(row.predicted_pps / 1e3 for row in rows), colour=PREDICTED),
+            Line(name="predicted", x=x, y=tuple(row.predicted / 1e3 for row in rows), colour=PREDICTED),
             Points(
                 name="measured",
                 x=x,
-                y=tuple(row.measured_pps.median / 1e3 for row in rows),
-                low=tuple(row.measured_pps.least / 1e3 for row in rows),
-                high=tuple(row.measured_pps.most / 1e3 for row in rows),
+                y=tuple(row.measured / 1e3 for row in rows),
+                low=tuple(row.repeats.least / 1e3 for row in rows),
+                high=tuple(row.repeats.most / 1e3 for row in rows),
                 colour=MEASURED,
             ),
         ),
@@ -139,8 +139,8 @@ def failure_figure(row: FailureRow) -> Figure:
     marks.append(Line(name="predicted", x=times, y=rates, colour=PREDICTED))
     trials = f"{len(row.courses)} trial{'s' if len(row.courses) != 1 else ''}"
     return Figure(
-        name=f"failure-{row.failure.name}",
-        title=f"{row.failure.title}: {row.failure.routers} back-end routers at {row.load_pps / 1e3:g} kpps",
+        name=f"failure-{row.conditions.name}",
+        title=f"{row.conditions.title}: {row.conditions.routers} back-end routers at {row.load_pps / 1e3:g} kpps",
         caption=(
             f"Rates of parts of 5 ms; {trials}. The line is the simulator's and was written before the first trial; "
             "a measured time begins where most is lost."
@@ -160,10 +160,10 @@ def _shown(course: tuple[tuple[float, float], ...]) -> tuple[tuple[float, ...], 
 def page(result: MultistageResult) -> Page:
     """Return the page of the study."""
     study, made = result.study, result.provenance
-    most = max(result.throughput, key=lambda row: row.routers)
+    most = max(result.throughput, key=lambda row: row.conditions)
     answer = (
-        f"**{most.routers} back-end routers forward {format_percent(most.over_the_sum, 1)} of the sum of their caps**; "
-        f"throughput is predicted within {format_percent(result.throughput_error_ratio)}."
+        f"**{most.conditions} back-end routers forward {format_percent(most.over_the_sum, 1)} of the sum of their "
+        f"caps**; throughput is predicted within {format_percent(result.throughput_error_ratio)}."
     )
     if result.deaths:
         error = max((abs(row.error_ratio) for row in result.deaths), default=math.nan)

@@ -20,6 +20,7 @@ from routecast.evaluate.executor import Submit, process_pool
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.evaluate.plain import pick
 from routecast.quantity import format_pps
+from routecast.quantity.comparison import ComparedRow
 from routecast.router.variants import vary
 from routecast.study.curves.document import (
     Curve,
@@ -35,7 +36,7 @@ from routecast.study.curves.document import (
 from routecast.study.curves.simulate import (
     ROUNDS,
     Calibrated,
-    Omitted,
+    LeftOutRate,
     Setting,
     SimulatedPoint,
     calibrate,
@@ -54,29 +55,22 @@ __all__ = ["CurveResult", "FigureResult", "answer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """A stated rate and the one found."""
+class ComparedRate(ComparedRow[StatedRate]):
+    """A stated rate of a figure and the one found, frames per second."""
 
     SUMMARY: ClassVar = (
-        *("figure", "curve=stated.curve", "at=stated.at", "side=stated.side", "where=stated.place"),
-        *("calibrates=stated.is_calibrating", "stated_pps=stated.value", "found_pps", "error_ratio"),
+        *("figure", "curve=conditions.curve", "at=conditions.at", "side=conditions.side", "where=conditions.place"),
+        *("calibrates", "stated_pps=stated", "found_pps=predicted", "error_ratio"),
     )
 
     figure: str
-    stated: StatedRate
-    found_pps: float
-
-    @property
-    def error_ratio(self) -> float:
-        """Found over stated, less 1."""
-        return self.found_pps / self.stated.value - 1.0
 
     @property
     def missed_by(self) -> float:
         """Relative error on the side that counts: 0 where a bound holds."""
-        if self.stated.side == "at_least":
+        if self.conditions.side == "at_least":
             return max(-self.error_ratio, 0.0)
-        return max(self.error_ratio, 0.0) if self.stated.side == "at_most" else abs(self.error_ratio)
+        return max(self.error_ratio, 0.0) if self.conditions.side == "at_most" else abs(self.error_ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +130,10 @@ class CurveResult(StudyResult[CurveStudy]):
 
     calibrated: tuple[Calibrated, ...]
     figures: tuple[FigureResult, ...]
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedRate, ...]
     passed: tuple[Passed, ...]
     turned: Mapping[str, Any]
-    left_out: tuple[Omitted, ...] = ()
+    left_out: tuple[LeftOutRate, ...] = ()
     patterns: tuple[Patterned, ...] = ()
     statements: tuple[Statement, ...] = ()
 
@@ -155,10 +149,16 @@ BUSY = 0.95
 """Share of a core from which a thread is taken to limit."""
 
 
-def compared(figures: Sequence[FigureResult]) -> tuple[Compared, ...]:
+def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:
     """Return every stated rate beside the one found."""
     return tuple(
-        Compared(figure=figure.figure.name, stated=stated, found_pps=read_at(figure.curves[stated.curve], stated.at))
+        ComparedRate(
+            figure=figure.figure.name,
+            conditions=stated,
+            stated=stated.value,
+            predicted=read_at(figure.curves[stated.curve], stated.at),
+            calibrates=stated.is_calibrating,
+        )
         for figure in figures
         for stated in figure.figure.stated
     )
@@ -178,13 +178,13 @@ def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool],
 
 
 def criteria(
-    study: CurveStudy, rates: Sequence[Compared], words: Sequence[tuple[Statement, bool]], passed: Sequence[Passed]
+    study: CurveStudy, rates: Sequence[ComparedRate], words: Sequence[tuple[Statement, bool]], passed: Sequence[Passed]
 ) -> tuple[Criterion, ...]:
     """Return what the study asks for and what is reached; a statement in words holds (0) or does not (1)."""
     bounds: list[tuple[str, float | None, float]] = [
         (
-            f"{rate.figure}, {rate.stated.curve}: {SIDES[rate.stated.side]}{format_pps(rate.stated.value)}",
-            rate.stated.within,
+            f"{rate.figure}, {rate.conditions.curve}: {SIDES[rate.conditions.side]}{format_pps(rate.stated)}",
+            rate.conditions.within,
             rate.missed_by,
         )
         for rate in rates

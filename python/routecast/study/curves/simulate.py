@@ -26,6 +26,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_pps
+from routecast.quantity.comparison import ComparedRow
 from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
@@ -44,7 +45,7 @@ from routecast.study.curves.document import (
 __all__ = [
     "ROUNDS",
     "Calibrated",
-    "Omitted",
+    "LeftOutRate",
     "Setting",
     "SimulatedPoint",
     "calibrate",
@@ -273,26 +274,19 @@ def _set(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Omitted:
+class LeftOutRate(ComparedRow[StatedRate]):
     """A stated rate that was left out: the cost that the other rates set, and the rate that it predicts."""
 
     SUMMARY: ClassVar = (
-        *("figure", "curve=stated.curve", "at=stated.at", "where=stated.place", "paths", "value_s", "is_at_end"),
-        *("others", "stated_pps=stated.value", "predicted_pps", "error_ratio"),
+        *("figure", "curve=conditions.curve", "at=conditions.at", "where=conditions.place", "paths", "value_s"),
+        *("is_at_end", "others", "stated_pps=stated", "predicted_pps=predicted", "error_ratio"),
     )
 
     figure: str
-    stated: StatedRate
     paths: tuple[str, ...]
     value_s: float
     is_at_end: bool
     others: int
-    predicted_pps: float
-
-    @property
-    def error_ratio(self) -> float:
-        """Predicted over stated, less 1."""
-        return self.predicted_pps / self.stated.value - 1.0
 
 
 BETWEEN = 16
@@ -301,7 +295,7 @@ BETWEEN = 16
 
 def leave_out(
     study: CurveStudy, setting: Mapping[str, Mapping[str, object]], ask: Ask, tell: Callable[[str], None]
-) -> tuple[Omitted, ...]:
+) -> tuple[LeftOutRate, ...]:
     """Predict each stated rate that a calibrated cost reaches, with the cost that all other such rates set.
 
     The cost is that of the least sum of squared relative misses. Bounds set no cost: where they hold, they miss by
@@ -336,14 +330,15 @@ def leave_out(
             others = [other for other in range(len(rates)) if other != number]
             value_s = _least(costs, [[row[other] / rates[other][2].value - 1.0 for other in others] for row in tried])
             left_out.append(
-                Omitted(
+                LeftOutRate(
                     figure=figure.name,
-                    stated=stated,
+                    conditions=stated,
+                    stated=stated.value,
                     paths=how.set,
                     value_s=value_s,
                     is_at_end=value_s in (costs[0], costs[-1]),
                     others=len(others),
-                    predicted_pps=_rate(ask, figure, curve, stated, at(value_s)),
+                    predicted=_rate(ask, figure, curve, stated, at(value_s)),
                 )
             )
     return tuple(left_out)

@@ -9,8 +9,8 @@ from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, Mark, Points
 from routecast.show.page import Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
-from routecast.study.curves.run import SIDES, Compared, CurveResult, FigureResult, Patterned
-from routecast.study.curves.simulate import Omitted, SimulatedPoint
+from routecast.study.curves.run import SIDES, ComparedRate, CurveResult, FigureResult, Patterned
+from routecast.study.curves.simulate import LeftOutRate, SimulatedPoint
 from routecast.study.result import TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
@@ -40,26 +40,26 @@ def calibrated_table(result: CurveResult) -> Table:
 def compared_table(result: CurveResult) -> Table:
     """Return every stated rate beside the one found."""
 
-    def at(compared: Compared) -> str:
-        return compared.stated.at if isinstance(compared.stated.at, str) else format_pps(compared.stated.at)
+    def at(row: ComparedRate) -> str:
+        return row.conditions.at if isinstance(row.conditions.at, str) else format_pps(row.conditions.at)
 
-    def met(compared: Compared) -> str:
-        within = compared.stated.within
-        return "–" if within is None else "yes" if compared.missed_by <= within else "NO"
+    def met(row: ComparedRate) -> str:
+        within = row.conditions.within
+        return "–" if within is None else "yes" if row.missed_by <= within else "NO"
 
     return Table.of(
         result.compared,
         Column.text("Figure", "figure"),
-        Column.text("Curve", "stated.curve"),
+        Column.text("Curve", "conditions.curve"),
         Column.text("At", at, wide=True),
-        Column.text("", lambda row: SIDES[row.stated.side].strip()),
-        Column("Stated", "kpps", _kpps, "stated.value"),
-        Column("Found", "kpps", _kpps, "found_pps"),
+        Column.text("", lambda row: SIDES[row.conditions.side].strip()),
+        Column("Stated", "kpps", _kpps, "stated"),
+        Column("Found", "kpps", _kpps, "predicted"),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column("Allowed", "%", _points, "stated.within", wide=True),
+        Column("Allowed", "%", _points, "conditions.within", wide=True),
         Column.text("Within", met),
-        Column.text("", lambda row: "calibrates" if row.stated.is_calibrating else "compared"),
-        Column.text("Where", "stated.place", wrap=True, wide=True),
+        Column.text("", lambda row: "calibrates" if row.calibrates else "compared"),
+        Column.text("Where", "conditions.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been "
@@ -71,19 +71,19 @@ def compared_table(result: CurveResult) -> Table:
 def left_out_table(result: CurveResult) -> Table:
     """Return each stated rate beside what the others predict of it."""
 
-    def cost(omitted: Omitted) -> str:
+    def cost(omitted: LeftOutRate) -> str:
         value = format_duration(float(f"{omitted.value_s:.3g}"))
         return f"{value}, an end of its range" if omitted.is_at_end else value
 
     return Table.of(
         result.left_out,
         Column.text("Figure", "figure"),
-        Column.text("Left out", "stated.curve", wrap=True),
+        Column.text("Left out", "conditions.curve", wrap=True),
         Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True, wide=True),
         Column.text("Set by the others to", cost, wrap=True),
         Column("Others", "", ".0f", "others", wide=True),
-        Column("Stated", "kpps", _kpps, "stated.value"),
-        Column("Predicted", "kpps", _kpps, "predicted_pps"),
+        Column("Stated", "kpps", _kpps, "stated"),
+        Column("Predicted", "kpps", _kpps, "predicted"),
         Column("Error", "%", signed_percent, "error_ratio"),
         name="left_out",
         title="Each stated rate left out in turn",
@@ -258,7 +258,7 @@ def page(result: CurveResult) -> Page:
 
 def _answer(result: CurveResult) -> str:
     met = sum(criterion.is_met for criterion in result.criteria)
-    calibrated = sum(compared.stated.is_calibrating for compared in result.compared)
+    calibrated = sum(row.calibrates for row in result.compared)
     return (
         f"**{met} of {len(result.criteria)}** criteria are met: {len(result.compared)} stated rates, of which "
         f"{calibrated} calibrate, and {len(result.statements)} statements in words."

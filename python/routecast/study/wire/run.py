@@ -18,10 +18,11 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.comparison import coverage_ratio, held_out
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq
 from routecast.study.engine import StudyRun
-from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
+from routecast.study.result import Criterion, Measured, RepeatedRow, StudyResult, criteria_of
 from routecast.study.wire.document import Throughput, WireStudy
 from routecast.study.wire.measure import (
     COLUMNS,
@@ -41,29 +42,16 @@ __all__ = ["LatencyCurve", "LossCurve", "Series", "WireResult", "answer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesRow:
-    """Forwarding rate in overload at one value of the factor, frames per second."""
+class SeriesRow(RepeatedRow[float]):
+    """Forwarding rate in overload at one value of the factor, frames per second; the solver's is the prediction."""
 
-    SUMMARY: ClassVar = ("*", "error_ratio", "covered=is_covered")
+    SUMMARY: ClassVar = (
+        *("value=conditions", "calibrates", "offered_pps", "measured_pps=repeats", "solved_pps=predicted"),
+        *("simulated_pps", "low_pps=low", "high_pps=high", "error_ratio", "covered=is_covered"),
+    )
 
-    value: float
-    calibrates: bool
     offered_pps: float
-    measured_pps: Measured
-    solved_pps: float
     simulated_pps: float
-    low_pps: float
-    high_pps: float
-
-    @property
-    def error_ratio(self) -> float:
-        """Relative error of the prediction."""
-        return self.solved_pps / self.measured_pps.median - 1.0
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether the 95 % interval holds the measured median."""
-        return self.low_pps <= self.measured_pps.median <= self.high_pps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,22 +94,18 @@ class LossCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WireLatency:
-    """Latency at one load, seconds; ``simulated_…`` are the simulator's, ``solved_s`` the closed form's median."""
+class WireLatency(RepeatedRow[float]):
+    """Median latency at a share of the capacity, s: measured, and the simulator's; ``solved_p50_s``: in closed form."""
 
-    load_ratio: float
+    SUMMARY: ClassVar = (
+        *("load_ratio=conditions", "load_pps", "calibrates", "p50_s=repeats", "p99_s"),
+        *("simulated_p50_s=predicted", "simulated_p99_s", "solved_p50_s"),
+    )
+
     load_pps: float
-    calibrates: bool
-    p50_s: Measured
     p99_s: Measured
-    simulated_p50_s: float
     simulated_p99_s: float
     solved_p50_s: float = math.nan
-
-    @property
-    def error_ratio(self) -> float:
-        """Relative error of the simulated median."""
-        return self.simulated_p50_s / self.p50_s.median - 1.0
 
     @property
     def p99_factor(self) -> float:
@@ -166,13 +150,12 @@ class WireResult(StudyResult[WireStudy]):
     @property
     def repeatability_ratio(self) -> float:
         """Median relative standard deviation of repeated measurements of a forwarding rate."""
-        return _median(row.measured_pps.spread_ratio for each in self.series for row in each.rows)
+        return _median(row.repeats.spread_ratio for each in self.series for row in each.rows)
 
     @property
     def coverage_ratio(self) -> float:
         """Share of the held-out rates inside their 95 % intervals."""
-        rows = [row for row in self.held_out if math.isfinite(row.error_ratio)]
-        return fmean(row.is_covered for row in rows) if rows else math.nan
+        return coverage_ratio(held_out(self.held_out))
 
     @property
     def loss_error(self) -> float:
@@ -436,18 +419,15 @@ def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
     for value in law.series.values:
         mine = _at(rows, law.series.name, value)
         offered_pps = _offered(mine, study.testbed.overload * law.capacity_pps(value))
-        low_pps, high_pps = law.law.interval_pps(value)
         series.append(
             SeriesRow(
-                value=value,
+                conditions=value,
                 calibrates=value in law.series.calibrate,
                 offered_pps=offered_pps,
-                measured_pps=_measured(mine, "forwarded_pps"),
-                solved_pps=law.solve(value, offered_pps).forwarded_pps,
+                predicted=law.solve(value, offered_pps).forwarded_pps,
+                intervals={0.95: law.law.interval_pps(value)},
                 simulated_pps=_simulated(study, law, value, offered_pps).forwarded_pps,
-                low_pps=low_pps,
-                high_pps=high_pps,
-            )
+            ).measured_as(_measured(mine, "forwarded_pps"))
         )
     return Series(series=law.series, law=law.law, rows=tuple(series))
 
@@ -485,15 +465,14 @@ def _latency(
         solved = law.solve(value, load_pps).latency
         latencies.append(
             WireLatency(
-                load_ratio=ratio,
+                conditions=ratio,
                 load_pps=load_pps,
                 calibrates=ratio in calibrate,
-                p50_s=_measured(mine, "latency_p50_s"),
                 p99_s=_measured(mine, "latency_p99_s"),
-                simulated_p50_s=simulated.p50_s if simulated else math.nan,
+                predicted=simulated.p50_s if simulated else math.nan,
                 simulated_p99_s=simulated.p99_s if simulated else math.nan,
                 solved_p50_s=solved.p50_s if solved else math.nan,
-            )
+            ).measured_as(_measured(mine, "latency_p50_s"))
         )
     return LatencyCurve(
         series=law.series, value=value, capacity_pps=law.capacity_pps(value), wakeup=law.wakeup, rows=tuple(latencies)

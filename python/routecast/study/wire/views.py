@@ -35,20 +35,17 @@ _us = scaled(1e6, ".3g")
 def series_table(series: Series) -> Table:
     """Return the forwarding rates of one factor: measured, predicted, error."""
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
-    fastest_pps = max(row.solved_pps for row in series.rows)
+    fastest_pps = max(row.predicted for row in series.rows)
     scale, rate = (1e-6, "Mpps") if fastest_pps >= MANY_PPS else (1e-3, "kpps")
     return Table.of(
         series.rows,
-        Column(title, unit, "g", "value"),
-        Column("Measured", rate, _DIGITS, lambda row: scale * row.measured_pps.median),
-        Column("Spread", "%", percent, "measured_pps.spread_ratio"),
-        Column("Predicted", rate, _DIGITS, lambda row: scale * row.solved_pps, group="routecast"),
+        Column(title, unit, "g", "conditions"),
+        Column("Measured", rate, _DIGITS, lambda row: scale * row.measured),
+        Column("Spread", "%", percent, "repeats.spread_ratio"),
+        Column("Predicted", rate, _DIGITS, lambda row: scale * row.predicted, group="routecast"),
         Column("Simulated", rate, _DIGITS, lambda row: scale * row.simulated_pps, group="routecast", wide=True),
         Column(
-            "95 % interval",
-            rate,
-            getter=lambda row: f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
-            group="routecast",
+            "95 % interval", rate, getter=lambda row: f"{scale * row.low:.4g}–{scale * row.high:.4g}", group="routecast"
         ),
         Column(
             "Error",
@@ -83,9 +80,9 @@ def latency_table(curve: LatencyCurve) -> Table:
     """Return latency against load."""
     return Table.of(
         curve.rows,
-        Column("Load", "of capacity", ".2f", "load_ratio"),
-        Column("p50 measured", "us", _us, "p50_s.median"),
-        Column("p50 simulated", "us", _us, "simulated_p50_s"),
+        Column("Load", "of capacity", ".2f", "conditions"),
+        Column("p50 measured", "us", _us, "measured"),
+        Column("p50 simulated", "us", _us, "predicted"),
         Column("Error", "%", getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio)),
         Column("p99 measured", "us", _us, "p99_s.median"),
         Column("p99 simulated", "us", _us, "simulated_p99_s"),
@@ -135,7 +132,7 @@ STEPS = 48
 def throughput_figure(series: Series) -> Figure:
     """Return forwarding rate in overload against the factor."""
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
-    values = [row.value for row in series.rows]
+    values = [row.conditions for row in series.rows]
     least, most = min(values), max(values)
     line = [least + (most - least) * step / STEPS for step in range(STEPS + 1)]
     bands = [series.law.interval_pps(value) for value in line]
@@ -154,7 +151,7 @@ def throughput_figure(series: Series) -> Figure:
         rows = [row for row in series.rows if row.calibrates is calibrates]
         if rows:
             points.append(
-                _points(name, [row.value for row in rows], [row.measured_pps for row in rows], 1e-6, filled=filled)
+                _points(name, [row.conditions for row in rows], [row.repeats for row in rows], 1e-6, filled=filled)
             )
     return Figure(
         name=f"throughput-{series.series.name}",
@@ -191,7 +188,7 @@ def loss_figure(curve: LossCurve) -> Figure:
 
 def latency_figure(curve: LatencyCurve) -> Figure:
     """Return latency against load: median and 99th percentile."""
-    x = [100 * row.load_ratio for row in curve.rows]
+    x = [100 * row.conditions for row in curve.rows]
     return Figure(
         name=f"latency-{curve.series.name}-{curve.value:g}",
         title=f"Latency against load: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
@@ -200,10 +197,7 @@ def latency_figure(curve: LatencyCurve) -> Figure:
         y=Axis(title="one-way latency (us)", scale="log"),
         marks=(
             Line(
-                name="p50 simulated",
-                x=tuple(x),
-                y=tuple(1e6 * row.simulated_p50_s for row in curve.rows),
-                colour=SIMULATED,
+                name="p50 simulated", x=tuple(x), y=tuple(1e6 * row.predicted for row in curve.rows), colour=SIMULATED
             ),
             Line(
                 name="p99 simulated",
@@ -212,7 +206,7 @@ def latency_figure(curve: LatencyCurve) -> Figure:
                 colour=SIMULATED,
                 dashed=True,
             ),
-            _points("p50 measured", x, [row.p50_s for row in curve.rows], 1e6, filled=True),
+            _points("p50 measured", x, [row.repeats for row in curve.rows], 1e6, filled=True),
             _points("p99 measured", x, [row.p99_s for row in curve.rows], 1e6, filled=True, square=True),
         ),
     )
