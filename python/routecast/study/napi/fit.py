@@ -21,6 +21,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.power.form import PUBLISHED_FORM
+from routecast.quantity.comparison import ComparedRow
 from routecast.quantity.schema import field, value
 from routecast.router.model import PollDiscipline, RandomTime, RouterModel
 from routecast.study.napi.document import ClockPart, FormPart, IdleCurve
@@ -181,19 +182,24 @@ def fit_alternative(
 Pairs = tuple[tuple[float, float], ...]
 
 
-@value
-class IdlePoint:
-    """One measured idle share, 0..1, beside what three costs say of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleRow(ComparedRow[float]):
+    """The measured idle share, 0..1, at an offered load, frames per second, beside what three costs say of it.
 
-    offered_pps: float
-    measured: float
-    simulated: float = field("With the costs fitted to all points, Poisson arrivals")
-    closed_form: float = field("The same in closed form")
-    left_out: float = field("Closed form with costs fitted to all other points; NaN where these are too few")
-    from_half: float = field(
-        "Closed form with costs fitted to every other point, the first among them; NaN for those points"
+    Predicted is the simulator's share with the costs fitted to all points, Poisson arrivals, ``closed_form`` the same
+    in closed form. ``left_out``: with costs fitted to all other points; ``from_half``: to every other point, the first
+    among them; NaN where these are too few, and for the points that are fitted.
+    """
+
+    SUMMARY: ClassVar = (
+        *("offered_pps=conditions", "measured", "simulated=predicted", "closed_form", "left_out", "from_half"),
+        "interrupts_per_packet",
     )
-    interrupts_per_packet: float = field("Of the simulator")
+
+    closed_form: float
+    left_out: float
+    from_half: float
+    interrupts_per_packet: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,18 +219,19 @@ class IdleResult:
     curve: IdleCurve
     fitted: FittedActivation
     half: FittedActivation | None
-    points: tuple[IdlePoint, ...]
-    alternatives: tuple[Alternative, ...]
+    points: tuple[IdleRow, ...]
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
-    def telling(self) -> tuple[IdlePoint, ...]:
-        """The points that the errors count."""
-        return telling(self.points)
+    def telling(self) -> tuple[IdleRow, ...]:
+        """The points that the errors count: those with idle time and the first one without."""
+        busy = next((number for number, point in enumerate(self.points) if point.measured <= 0.0), len(self.points))
+        return self.points[: busy + 1]
 
     @property
     def rmse(self) -> float:
         """Error of the simulated idle share."""
-        return root_mean_square(point.simulated - point.measured for point in self.telling)
+        return root_mean_square(point.predicted - point.measured for point in self.telling)
 
     @property
     def closed_form_rmse(self) -> float:
@@ -249,21 +256,13 @@ class IdleResult:
         return self.fitted.costs.maximum_pps / self.curve.maximum - 1.0
 
 
-def telling(points: tuple[IdlePoint, ...]) -> tuple[IdlePoint, ...]:
-    """Return the points with idle time and the first one without."""
-    busy = next((number for number, point in enumerate(points) if point.measured <= 0.0), len(points))
-    return points[: busy + 1]
-
-
 def root_mean_square(errors: Iterable[float]) -> float:
     """Return the root mean square of the errors that are known; NaN if none is."""
     known = [error for error in errors if not math.isnan(error)]
     return math.sqrt(math.fsum(error**2 for error in known) / len(known)) if known else math.nan
 
 
-def explain_idle(
-    curve: IdleCurve, pairs: Pairs, *, frames: int, seed: int, alternatives: tuple[Alternative, ...] = ()
-) -> IdleResult:
+def explain_idle(curve: IdleCurve, pairs: Pairs, *, frames: int, seed: int) -> IdleResult:
     """Fit three costs to a curve, simulate each of its points with them, and predict points that were left out.
 
     Raises FitProblem: the curve cannot be fitted; the error says why.
@@ -276,17 +275,17 @@ def explain_idle(
         seen = observe(fitted.costs.router(), rate, arrivals="poisson", frames=frames, seed=seed)
         others = _refit(loaded[:number] + loaded[number + 1 :])
         points.append(
-            IdlePoint(
-                offered_pps=rate,
+            IdleRow(
+                conditions=rate,
                 measured=measured,
-                simulated=seen.idle_ratio,
+                predicted=seen.idle_ratio,
                 closed_form=fitted.costs.idle_ratio(rate),
                 left_out=others.costs.idle_ratio(rate) if others else math.nan,
                 from_half=half.costs.idle_ratio(rate) if half and number % 2 else math.nan,
                 interrupts_per_packet=seen.interrupts_per_packet,
             )
         )
-    return IdleResult(curve=curve, fitted=fitted, half=half, points=tuple(points), alternatives=alternatives)
+    return IdleResult(curve=curve, fitted=fitted, half=half, points=tuple(points))
 
 
 def _refit(pairs: list[tuple[float, float]]) -> FittedActivation | None:

@@ -29,13 +29,13 @@ EXHAUSTIVE = "#4aa36a"
 
 def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
     """Return idle time against load, each curve measured, simulated and in closed form."""
-    least = min(point.offered_pps for each in idle for point in each.points)
-    most = max(point.offered_pps for each in idle for point in each.points)
+    least = min(point.conditions for each in idle for point in each.points)
+    most = max(point.conditions for each in idle for point in each.points)
     grid = [least * (most / least) ** (step / STEPS) for step in range(STEPS + 1)]
     marks: list[Mark] = []
     for each, colour in zip(idle, palette(len(idle), ordered=False), strict=True):
         costs = each.fitted.costs
-        x = tuple(point.offered_pps / 1e6 for point in each.points)
+        x = tuple(point.conditions / 1e6 for point in each.points)
         marks += [
             Line(
                 name=f"{each.curve.title}: three costs",
@@ -46,7 +46,7 @@ def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
             Points(
                 name="simulated",
                 x=x,
-                y=tuple(100.0 * point.simulated for point in each.points),
+                y=tuple(100.0 * point.predicted for point in each.points),
                 colour=colour,
                 filled=False,
                 size_px=12,

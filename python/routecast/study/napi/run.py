@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from routecast.errors import FileProblem, FitProblem, Problem
@@ -20,6 +20,7 @@ from routecast.study.napi.fit import (
     FormCurve,
     FormResult,
     IdleResult,
+    Pairs,
     explain_clock,
     explain_form,
     explain_idle,
@@ -79,9 +80,6 @@ def criteria(study: NapiStudy, idle: tuple[IdleResult, ...], form: FormResult | 
         idle_ratio = form.best.at_saturation.idle_ratio
         limits.append(("idle share just above the rate of saturation", bounds.saturated_idle, idle_ratio))
     return criteria_of(*limits)
-
-
-Pairs = tuple[tuple[float, float], ...]
 
 
 def read_idle(path: Path, series: str = "") -> Pairs:
@@ -177,16 +175,12 @@ def answer(run: StudyRun[NapiStudy]) -> NapiResult:
     for curve, pairs in curves:
         run.step(f"{curve.name}: three costs")
         first = explain_idle(curve, pairs, frames=frames, seed=seed)
-        observations = tuple((point.offered_pps, point.measured) for point in first.telling)
+        observations = tuple((point.conditions, point.measured) for point in first.telling)
         others = []
         for dynamics in compared:
             run.step(f"{curve.name}: {dynamics.words}")
             others.append(fit_alternative(dynamics, observations, first.fitted.costs, frames=frames, seed=seed))
-        idle.append(
-            IdleResult(
-                curve=curve, fitted=first.fitted, half=first.half, points=first.points, alternatives=tuple(others)
-            )
-        )
+        idle.append(replace(first, alternatives=tuple(others)))
     form = explain_form(study.form, frames=frames, seed=seed, tell=run.step) if study.form else None
     clock = None
     if study.clock and form:

@@ -36,16 +36,17 @@ _kpps = scaled(1e-3, ".0f")
 
 def idle_table(each: IdleResult) -> Table:
     """Return an idle curve: measured, simulated with the fitted costs, and predicted from other points."""
-    telling = each.points[: len(each.telling)]
     return Table.of(
         each.points,
-        Column("Load", "Mpps", scaled(1e-6, ".4g"), "offered_pps"),
+        Column("Load", "Mpps", scaled(1e-6, ".4g"), "conditions"),
         Column("Measured", "%", _points, "measured"),
-        Column("Simulated", "%", _points, "simulated", group="three costs"),
-        Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row.simulated - row.measured, group="three costs"),
+        Column("Simulated", "%", _points, "predicted", group="three costs"),
+        Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row.predicted - row.measured, group="three costs"),
         Column("Closed form", "%", _points, "closed_form", group="three costs", wide=True),
-        Column("Left out", "%", _points, lambda row: row.left_out if row in telling else None, group="predicted"),
-        Column("From half", "%", _points, lambda row: row.from_half if row in telling else None, group="predicted"),
+        Column("Left out", "%", _points, lambda row: row.left_out if row in each.telling else None, group="predicted"),
+        Column(
+            "From half", "%", _points, lambda row: row.from_half if row in each.telling else None, group="predicted"
+        ),
         Column("IRQs", "per packet", ".3f", "interrupts_per_packet"),
         name=f"idle-{each.curve.name}",
         title=f"{each.curve.title}: idle time of one core",
