@@ -16,8 +16,8 @@ from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.load.popularity import Popularity
-from routecast.testbed import _in_memory as in_memory
-from routecast.testbed._in_memory import InMemory
+from routecast.testbed import function_run
+from routecast.testbed.function_run import InMemory
 
 CORE_HZ = 2e9
 CYCLES = 200.0
@@ -62,7 +62,7 @@ class KnownCore:
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> KnownCore:
     known = KnownCore()
-    monkeypatch.setattr(in_memory, "native", known)
+    monkeypatch.setattr(function_run, "native", known)
     return known
 
 
@@ -87,7 +87,7 @@ def test_what_is_beyond_the_capacity_is_lost_and_frames_are_conserved(core: Know
 
 def test_saturated_it_tells_the_capacity_of_its_cores(core: KnownCore) -> None:
     evaluator = InMemory(function="l2_switch", cores=(0, 1))
-    trial = evaluator.capacity(OfferedLoad(rate_pps=1.0), 0.1)
+    trial = replace(evaluator, saturate=True).trial(OfferedLoad(rate_pps=1.0), 0.1)
     assert trial.forwarded_pps == pytest.approx(2 * CORE_PPS)
     assert trial.loss_ratio == 0.0
     assert trial.latency is None
@@ -164,7 +164,7 @@ class TestForReal:
 
     @pytest.mark.slow
     def test_saturated_it_loses_nothing(self) -> None:
-        trial = InMemory(function="ipv4_router", tables={"fib": 1000}, cores=_one_core()).capacity(
+        trial = InMemory(function="ipv4_router", tables={"fib": 1000}, cores=_one_core(), saturate=True).trial(
             OfferedLoad(rate_pps=1.0), 0.02
         )
         assert trial.loss_ratio == 0.0

@@ -19,7 +19,7 @@ from routecast.testbed import _napi as napi
 from routecast.testbed import make_bed, netns, state
 from routecast.testbed.bed import SHARE_CORES
 from routecast.testbed.dut_host import Missing, run_command
-from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
+from routecast.testbed.state import change_file, change_link, change_offload, get_offload
 
 pytestmark = pytest.mark.wire
 

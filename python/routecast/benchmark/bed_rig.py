@@ -30,8 +30,7 @@ from routecast.testbed.devices import make_device
 from routecast.testbed.document import Cores, NamespacesFile
 from routecast.testbed.management import ManagementQueries, is_answered
 from routecast.testbed.measure import Measure, Phases
-from routecast.testbed.meters.meter import tried
-from routecast.testbed.meters.of_file import meter_for
+from routecast.testbed.meters import checked_meter, meter_for
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.selftest import BackToBack, Wire
@@ -260,7 +259,7 @@ class BedRig:
             return
         meter, no_power = meter_for(self._file.power, self._power)
         if meter is not None:
-            tried(meter)
+            checked_meter(meter)
         elif no_power:
             self._on_remark(no_power)
 

@@ -22,13 +22,13 @@ _LOOK_S = 0.25
 def meters(*, as_json: AsJson = False) -> None:
     """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
     from routecast.evaluate.plain import plain
-    from routecast.testbed.meters import find_meters, no_power
+    from routecast.testbed.meters import describe_no_power, find_meters
     from routecast.testbed.views import meters_table
 
     found_meters = find_meters()
     is_any = any(meter.is_readable for meter in found_meters)
     if as_json:
-        print_json({"meters": plain(found_meters), "no_power": None if is_any else no_power(found_meters)})
+        print_json({"meters": plain(found_meters), "no_power": None if is_any else describe_no_power(found_meters)})
         return
     print_table(data(), meters_table(found_meters))
     if not is_any:

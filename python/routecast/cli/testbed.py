@@ -82,7 +82,7 @@ def list_beds(*, as_json: AsJson = False) -> None:
     from routecast.testbed import state
     from routecast.testbed.views import beds_table
 
-    beds = [state.described(name) for name in state.beds()]
+    beds = [state.describe_bed(name) for name in state.beds()]
     if as_json:
         print_json(beds)
         return

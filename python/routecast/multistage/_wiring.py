@@ -13,7 +13,7 @@ from routecast.multistage._layout import Layout, Wire
 from routecast.testbed.devices.nftables import rule_set
 from routecast.testbed.dut_host import run_command
 from routecast.testbed.netns import inside
-from routecast.testbed.settings import set_offload
+from routecast.testbed.state import set_offload
 
 _OFFLOADS = ("rx", "tx", "tso", "gso")
 

@@ -25,8 +25,7 @@ from routecast.power.table import FoundThroughput, PowerTable, PowerTableSetting
 from routecast.quantity import format_duration, format_ratio
 from routecast.testbed.document import MeterTable
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters import PowerMeter, tried
-from routecast.testbed.meters.of_file import meter_for
+from routecast.testbed.meters import PowerMeter, checked_meter, meter_for
 from routecast.testbed.opening import open_testbed
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import TimedMeasure, silent_trial
@@ -308,7 +307,7 @@ def _meter(table: MeterTable | None, power: str | None) -> PowerMeter:
     """Return the meter of the command line or of the file, if it can be read."""
     meter, no_power = meter_for(table, power)
     if meter is not None:
-        return tried(meter)
+        return checked_meter(meter)
     if no_power:
         raise EnvironmentProblem(no_power)
     text = "a real router needs a power meter: give --power METER (`routecast power meters` lists them)"

@@ -16,8 +16,7 @@ from routecast.testbed.checks import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.netns import FOLDER
-from routecast.testbed.settings import change_link
-from routecast.testbed.state import BedState
+from routecast.testbed.state import BedState, change_link
 
 OVERRIDE = "--i-own-this-network"
 """The option with which a user takes the responsibility."""

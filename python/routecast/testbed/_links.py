@@ -1,7 +1,4 @@
-"""Interfaces as the kernel sees them: state and counters, read fast enough to stand around every trial.
-
-What the queues of an interface dropped, each by itself, from the counters of its driver (``ethtool -S``).
-"""
+"""State and counters of interfaces, read from the kernel fast enough for every trial; drops by queue (ethtool -S)."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _SIOCETHTOOL = 0x8946
 _GET_STRINGS, _GET_COUNTS, _GET_SIZE = 0x1B, 0x1D, 0x37
 _STRING_SET = 1
 _NAME_BYTES = 32
-# Such as rx_queue_0_drops (veth, virtio_net), rx0_dropped, rx3_missed. What an XDP program drops on purpose is no loss.
+# Such as rx_queue_0_drops (veth, virtio_net), rx0_dropped, rx3_missed; without drops by XDP programs, on purpose.
 _DROPS = re.compile(r"rx[_-]?(?:queue[_-])?(\d+)[._-](?!xdp)\w*(?:drop|discard|miss|no_buf)\w*")
 
 
@@ -36,13 +33,13 @@ class Socket(Protocol):
 
 
 def queue_drops(socket: Socket, interface: str) -> Mapping[int, int]:
-    """Return the frames that each receive queue dropped since the interface was made; empty where it does not say."""
+    """Return the drops of each receive queue since the interface exists; empty if the driver does not count them."""
     drops: dict[int, int] = {}
     with suppress(OSError):
         names = _names(socket, interface)
         if not any(map(_DROPS.fullmatch, names)):
             return {}
-        answer = _asked(socket, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
+        answer = _ethtool(socket, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
         for name, count in zip(names, struct.unpack_from(f"={len(names)}Q", answer, 8), strict=True):
             if match := _DROPS.fullmatch(name):
                 drops[int(match[1])] = drops.get(int(match[1]), 0) + count
@@ -50,18 +47,18 @@ def queue_drops(socket: Socket, interface: str) -> Mapping[int, int]:
 
 
 def _names(socket: Socket, interface: str) -> list[str]:
-    size = _asked(socket, interface, struct.pack("=IIQ", _GET_SIZE, 0, 1 << _STRING_SET), 4)
+    size = _ethtool(socket, interface, struct.pack("=IIQ", _GET_SIZE, 0, 1 << _STRING_SET), 4)
     mask, count = struct.unpack_from("=QI", size, 8)
     if not mask:
         return []
-    answer = _asked(socket, interface, struct.pack("=III", _GET_STRINGS, _STRING_SET, count), _NAME_BYTES * count)
-    texts = (answer[12 + _NAME_BYTES * place :][:_NAME_BYTES] for place in range(count))
+    answer = _ethtool(socket, interface, struct.pack("=III", _GET_STRINGS, _STRING_SET, count), _NAME_BYTES * count)
+    texts = (answer[12 + _NAME_BYTES * position :][:_NAME_BYTES] for position in range(count))
     return [text.partition(b"\0")[0].decode(errors="replace") for text in texts]
 
 
-def _asked(socket: Socket, interface: str, question: bytes, room: int) -> bytes:
-    """Return the kernel's answer, which begins as the question does (linux/ethtool.h)."""
-    data = array.array("B", question + bytes(room))
+def _ethtool(socket: Socket, interface: str, command: bytes, room: int) -> bytes:
+    """Return the kernel's answer, which begins as the command does (linux/ethtool.h)."""
+    data = array.array("B", command + bytes(room))
     request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
     fcntl.ioctl(socket.fileno(), _SIOCETHTOOL, request)
     return data.tobytes()
@@ -70,12 +67,12 @@ def _asked(socket: Socket, interface: str, question: bytes, room: int) -> bytes:
 _GET_LINK, _NEW_LINK = 18, 16
 _ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
 _IFF_UP = 1
-_LOOK_S = 2e-3
+_POLL_S = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkState:
-    """One interface at one instant; counts are the kernel's, since the interface was made."""
+    """An interface at an instant; the kernel counts since the interface exists."""
 
     name: str
     mac: str
@@ -105,14 +102,11 @@ class LinkReader:
     def read(self) -> dict[str, LinkState]:
         """Return all interfaces of the namespace by name."""
         self._socket.send(message(_GET_LINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), REQUEST | DUMP))
-        counters = {}
-        for body in answers(self._socket, _NEW_LINK):
-            link = _link(body)
-            counters[link.name] = link
-        return counters
+        links = map(_link, answers(self._socket, _NEW_LINK))
+        return {link.name: link for link in links}
 
     def queue_drops(self, interface: str) -> Mapping[int, int]:
-        """Return the frames that each receive queue of an interface dropped; empty where it does not say."""
+        """Return the drops of each receive queue of an interface; empty if the driver does not count them."""
         return queue_drops(self._socket, interface)
 
     def close(self) -> None:
@@ -132,7 +126,7 @@ def wait_for_frames(netns: str | None, interface: str, done: threading.Event, *,
     """Return when an interface has sent so many frames, or is gone, or ``done`` is set."""
     with LinkReader(netns) as reader:
         before = reader.read().get(interface)
-        while before is not None and not done.wait(_LOOK_S):
+        while before is not None and not done.wait(_POLL_S):
             now = reader.read().get(interface)
             if now is None or now.tx_frames >= before.tx_frames + frames:
                 return

@@ -1,8 +1,8 @@
-"""NAPI threads: the work of receiving on an interface as a kernel thread that can be bound to a core.
+"""Netlink, and NAPI threads: kernel threads that receive on an interface and can be bound to a core.
 
-A veth port has a NAPI instance once it has an XDP program or GRO. With ``threaded`` on, the instance is polled by the
-kernel thread ``napi/IFACE-ID`` instead of in the softirq of whoever sends. Another XDP program makes another thread: it
-must be bound again.
+A veth port has a NAPI instance while it has an XDP program or GRO. With ``threaded`` on, the kernel thread
+``napi/IFACE-ID`` polls the instance instead of the sender's softirq. A new XDP program makes a new thread, which must
+be bound again.
 """
 
 from __future__ import annotations
@@ -14,16 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.testbed.dut_host import run_command
-from routecast.testbed.netns import inside
+from routecast.testbed.netns import command_inside, inside
 
-ROUTE = 0
-"""NETLINK_ROUTE."""
-
-GENERIC = 16
-"""NETLINK_GENERIC."""
-
-REQUEST = 0x1
-DUMP = 0x300
+ROUTE, GENERIC = 0, 16  # NETLINK_ROUTE, NETLINK_GENERIC
+REQUEST, DUMP = 0x1, 0x300
 
 _ERROR, _DONE = 2, 3
 _NESTED_AND_ORDER_BITS = 0x3FFF
@@ -50,32 +44,32 @@ def message(kind: int, body: bytes, flags: int) -> bytes:
 
 
 def answers(handle: socket.socket, kind: int, *, is_single: bool = False) -> Iterator[bytes]:
-    """Yield the bodies of the answers of a kind: the first datagram's, or all until the kernel says that it is done."""
+    """Yield the bodies of the answers of a kind, of the first datagram or until the kernel has no more."""
     while True:
         data = handle.recv(_RECEIVE_BYTES)
-        place = 0
-        while place + 16 <= len(data):
-            length, got = struct.unpack_from("IH", data, place)
+        offset = 0
+        while offset + 16 <= len(data):
+            length, got = struct.unpack_from("IH", data, offset)
             if got in {_ERROR, _DONE}:
                 return
             if got == kind:
-                yield data[place + 16 : place + length]
-            place += (length + 3) & ~3
+                yield data[offset + 16 : offset + length]
+            offset += (length + 3) & ~3
         if is_single:
             return
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Split attributes by their kind."""
-    attributes_ = {}
-    place = 0
-    while place + 4 <= len(data):
-        length, kind = struct.unpack_from("HH", data, place)
+    """Return the attributes of a message by kind."""
+    by_kind = {}
+    offset = 0
+    while offset + 4 <= len(data):
+        length, kind = struct.unpack_from("HH", data, offset)
         if length < 4:
             break
-        attributes_[kind & _NESTED_AND_ORDER_BITS] = data[place + 4 : place + length]
-        place += (length + 3) & ~3
-    return attributes_
+        by_kind[kind & _NESTED_AND_ORDER_BITS] = data[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return by_kind
 
 
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
@@ -88,26 +82,26 @@ def make_threaded(netns: str, interface: str) -> bool:
     An interface that is down, or a veth port with neither GRO nor an XDP program, has none.
     """
     command = f"echo 1 > /sys/class/net/{interface}/threaded"
-    run_command(["ip", "netns", "exec", netns, "sh", "-c", command], check=False)
+    run_command(command_inside(netns, "sh", "-c", command), check=False)
     return bool(threads(netns, interface))
 
 
 def threads(netns: str | None, interface: str) -> tuple[int, ...]:
     """Return the kernel threads that poll an interface, by netlink's ``netdev`` family.
 
-    Before Linux 6.8, which brought the family, the newest thread with the interface's name: other namespaces may have
-    interfaces of the same name, so that only one test bed at a time is safe there.
+    Before Linux 6.8, which has no such family, it is the newest thread with the interface's name. Other namespaces may
+    have an interface of the same name, so that only one test bed at a time is safe there.
     """
 
-    def look() -> list[int]:
-        answer = _asked(interface)
-        return _named(interface) if answer is None else answer
+    def pids() -> list[int]:
+        pids = _pids_by_netlink(interface)
+        return _pids_by_name(interface) if pids is None else pids
 
-    return tuple(dict.fromkeys(inside(netns, look)))
+    return tuple(dict.fromkeys(inside(netns, pids)))
 
 
 def visible(pid: int) -> bool:
-    """Whether a number that the kernel gave is a NAPI thread here; in a container it may be another process."""
+    """Whether a number from the kernel is a NAPI thread here; in a container it may be another process."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("napi/")
     except OSError:
@@ -115,9 +109,9 @@ def visible(pid: int) -> bool:
 
 
 def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
-    """Bind an interface's NAPI threads to a core and give them real-time priority.
+    """Bind the NAPI threads of an interface to a core with real-time priority and return those bound.
 
-    Returns the threads that are bound; those that this process cannot see, or may not bind, are not.
+    Threads that this process cannot see or may not bind are left out.
     """
     bound = []
     for pid in filter(visible, threads(netns, interface)):
@@ -132,8 +126,8 @@ def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -
     return tuple(bound)
 
 
-def _asked(interface: str) -> list[int] | None:
-    """Return the threads that the kernel names; None where it knows no such question."""
+def _pids_by_netlink(interface: str) -> list[int] | None:
+    """Return the threads that the kernel lists; None if it has no ``netdev`` family."""
     try:
         index = socket.if_nametoindex(interface)
     except OSError:
@@ -151,7 +145,7 @@ def _asked(interface: str) -> list[int] | None:
         return [value for pid in pids if (value := struct.unpack("I", pid)[0])]
 
 
-def _named(interface: str) -> list[int]:
+def _pids_by_name(interface: str) -> list[int]:
     names = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

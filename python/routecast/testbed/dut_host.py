@@ -1,4 +1,4 @@
-"""Where a device under test runs, and what every device under test offers to the test bed.
+"""The site of a device under test, and the protocol of devices.
 
 A test bed makes a :class:`DeviceSite` and hands it to a :class:`Device`, which configures and starts itself there::
 
@@ -17,44 +17,42 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from routecast.errors import EnvironmentProblem
 from routecast.quantity.schema import field, value
+from routecast.testbed.netns import FOLDER as NETNS_FOLDER
+from routecast.testbed.netns import command_inside
 
 __all__ = ["Device", "DevicePort", "DeviceSite", "Missing", "run_command"]
 
-_NETNS_FOLDER = Path("/run/netns")
 _LONGEST_COMMAND_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """What a device needs and that is not there: a program and the package that brings it, or why no package does."""
+    """A program that a device lacks, with the package that brings it or the reason why none does."""
 
     program: str
     package: str = ""
     why: str = ""
 
     def __str__(self) -> str:
-        """Return what to install, or why that would not do: ``ovs-vswitchd: apt install openvswitch-switch``."""
+        """Return what to install, or why nothing helps: ``ovs-vswitchd: apt install openvswitch-switch``."""
         return f"{Path(self.program).name}: {self.why or f'apt install {self.package}'}"
 
 
 @value
 class DevicePort:
-    """One port of the device under test, and the port of the tester that it is joined to."""
+    """One port of the device under test, and the tester's port at the other end of its wire."""
 
     interface: str = field("Name of the device's interface, in the device's namespace")
     mac: str = field("Its MAC address")
-    # Its addresses with their prefix lengths: ``"198.18.1.1/24"``, ``"2001:2:0:1::1/64"``. The test bed does not set
-    # them: a router does it, a bridge does not.
-    ipv4: str
-    ipv6: str = field("Its addresses with their prefix lengths")
-    # It answers no ARP and no neighbour solicitation: a device that needs them sets static neighbours.
-    neighbour_mac: str = field("MAC address of the tester's port at the other end")
+    ipv4: str = field('Its IPv4 address: ``"198.18.1.1/24"``; a router sets it itself, a bridge has none')
+    ipv6: str = field('Its IPv6 address: ``"2001:2:0:1::1/64"``')
+    neighbour_mac: str = field(
+        "MAC address of the tester's port, which answers no ARP and no neighbour solicitation: set it statically"
+    )
     neighbour_ipv4: str = field("Its IPv4 address without prefix length")
     neighbour_ipv6: str = field("Its IPv6 address without prefix length")
-    networks_ipv4: tuple[str, ...] = field(
-        "Further IPv4 networks behind the neighbour, to be routed by it (RFC 2544 sec. 12)", default=()
-    )
-    networks_ipv6: tuple[str, ...] = field("Further IPv6 networks behind the neighbour, to be routed by it", default=())
+    networks_ipv4: tuple[str, ...] = field("Further IPv4 networks behind the neighbour (RFC 2544 sec. 12)", default=())
+    networks_ipv6: tuple[str, ...] = field("Further IPv6 networks behind the neighbour", default=())
     neighbour_netns: str | None = field(
         "Namespace of the tester's port, where a routing neighbour may run", default=None
     )
@@ -67,7 +65,7 @@ class DevicePort:
 
 
 def _forget(process: int, command: str) -> None:
-    """Record nothing: for sites that no test bed made."""
+    """Record nothing."""
 
 
 @value
@@ -78,19 +76,19 @@ class DeviceSite:
         "Name of the network namespace below ``/run/netns``; None is the namespace of this process"
     )
     ports: tuple[DevicePort, ...] = field("In the order in which loads number them")
-    cpu: int | None = field("The core of the device's work; None where it may not be chosen")
-    more_cpus: tuple[int, ...] = field("Further cores, of a device that has several", default=())
-    priority: int = field("SCHED_FIFO priority for the threads that forward; 0 leaves them at the ordinary scheduler")
-    folder: Path = field("Scratch files of the device; it is removed with the test bed")
-    # Whether the generator works on ``cpu`` too, while no thread of the device does: one that polls always does.
-    shares_core: bool = False
-    # Told the process id and the command of each process that is spawned, so that a leftover is found and ended.
-    on_spawn: Callable[[int, str], None] = _forget
+    cpu: int | None = field("The device's core; None if routecast may not choose it")
+    more_cpus: tuple[int, ...] = field("Further cores of the device", default=())
+    priority: int = field("SCHED_FIFO priority of the forwarding threads; 0 for ordinary scheduling")
+    folder: Path = field("Scratch folder of the device, removed with the test bed")
+    shares_core: bool = field("Whether the generator works on ``cpu`` too", default=False)
+    on_spawn: Callable[[int, str], None] = field(
+        "Gets the id and the command of each spawned process, so that a leftover can be ended", default=_forget
+    )
 
     @property
     def netns_path(self) -> str | None:
-        """Path of the namespace, as the compiled core wants it."""
-        return None if self.netns is None else str(_NETNS_FOLDER / self.netns)
+        """Path of the namespace, for the compiled core."""
+        return None if self.netns is None else str(NETNS_FOLDER / self.netns)
 
     def run(
         self,
@@ -100,16 +98,16 @@ class DeviceSite:
         timeout_s: float = _LONGEST_COMMAND_S,
         environment: Mapping[str, str] | None = None,
     ) -> str:
-        """Run a command in the namespace to its end and return what it printed on stdout.
+        """Run a command in the namespace to its end and return its stdout.
 
         Raises
         ------
         routecast.errors.EnvironmentProblem
-            The program is not there, takes longer than ``timeout_s``, or (with ``check``) leaves with another code
+            The program is missing, takes longer than ``timeout_s``, or (with ``check``) exits with another code
             than 0.
         """
         return run_command(
-            self._inside(command),
+            command_inside(self.netns, *command),
             check=check,
             stdin=stdin,
             timeout_s=timeout_s,
@@ -140,21 +138,18 @@ class DeviceSite:
         try:
             with path.open("ab") as output:
                 process = subprocess.Popen(
-                    self._inside(command),
+                    command_inside(self.netns, *command),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     cwd=self.folder,
                     env=_environment(environment),
-                    start_new_session=True,  # Ctrl-C is for routecast, which ends the device in its order
+                    start_new_session=True,  # Ctrl-C reaches routecast alone, which ends the device in order
                 )
         except OSError as problem:
             raise EnvironmentProblem(f"{command[0]}: cannot be started: {problem.strerror}") from problem
         self.on_spawn(process.pid, " ".join(command))
         return process
-
-    def _inside(self, command: Sequence[str]) -> list[str]:
-        return list(command) if self.netns is None else ["ip", "netns", "exec", self.netns, *command]
 
 
 def run_command(
@@ -203,9 +198,9 @@ class Device(Protocol):
     Attributes
     ----------
     name : str
-        How files and options call it: ``"linux"``, ``"bridge"``.
+        Its name in files and options: ``"linux"``, ``"bridge"``.
     title : str
-        How reports call it: ``"Linux IP forwarding"``.
+        Its name in reports: ``"Linux IP forwarding"``.
     layer : {2, 3}
         2: frames keep their MAC addresses, and the tester addresses its own port at the far side. 3: the tester
         addresses the router's port.
@@ -228,7 +223,7 @@ class Device(Protocol):
     reset_kinds: tuple[str, ...]
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return the programs that are not there."""
+        """Return the missing programs."""
         ...
 
     def start(self, site: DeviceSite) -> None:
@@ -240,7 +235,7 @@ class Device(Protocol):
         ...
 
     def restart(self, kind: str) -> None:
-        """Reset the device (RFC 6201) and return when it is on its way; ``kind`` is one of ``reset_kinds``."""
+        """Reset the device (RFC 6201) and return when the reset is under way; ``kind`` is one of ``reset_kinds``."""
         ...
 
     def facts(self) -> Mapping[str, object]:
@@ -248,5 +243,5 @@ class Device(Protocol):
         ...
 
     def counters(self) -> Mapping[str, int]:
-        """Return cumulative counts of frames by name, such as ``rx``, ``tx``, ``drop``; drops by their place."""
+        """Return cumulative counts of frames by name: ``rx``, ``tx``, ``drop``, and drops by place."""
         ...

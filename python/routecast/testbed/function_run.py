@@ -1,27 +1,312 @@
-"""Run a real network function on this host, or count its instructions, beside the estimate of the same case."""
+"""A real network function over frames in memory on this host: its trials and its counted instructions.
+
+There is no wire and no network card, only the function itself::
+
+    ring of frames ─► batches of 32 ─► the function's stages ─► forwarded, or dropped with a reason
+         ▲                │
+         └── refilled ────┘   between two passes over the ring; the clock stands still
+
+Paced (the default), frames arrive in that clock's time at the load's rate and wait in a queue in front of the
+function; a frame that finds it full is lost. Saturated, the function takes the next batch at once, and its rate is the
+capacity of its cores.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-from routecast.evaluate.trial import Trial
+from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.function.case import Case
 from routecast.function.catalogue import FUNCTIONS
 from routecast.function.estimate import Estimate, operations_without_cost
 from routecast.hardware.model import Hardware, MeasuredFunction
+from routecast.hardware.probe_facts import host_facts, native
 from routecast.load.frames import FrameMix
-from routecast.load.offered import OfferedLoad
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.load.popularity import Popularity
 from routecast.quantity.schema import field, value
-from routecast.testbed._in_memory import InMemory
-from routecast.testbed._instruction_counts import PacketCounts, count_instructions
+from routecast.testbed.cachegrind import CACHES, cachegrind_sums, refuse_no_valgrind
 
 __all__ = ["FunctionCounts", "FunctionRun", "count_function", "run_function"]
+
+_FULL_RATIO = 0.95
+_IDLE_RATIO = 0.5
+_SHORT_RATIO = 0.01
+_SCATTER_RATIO = 0.25
+_QUEUE = "queue"
+"""Reason of a drop: the frame found no room in front of the function."""
+
+_QUANTILES = ("min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
+
+
+@value
+class InMemory:
+    """The evaluator of a function of ``crates/probe`` on this host."""
+
+    function: str = field("Its name in ``crates/probe``: ``NetworkFunction.runs_as``")
+    direction: str = "forward"
+    tables: Mapping[str, int] = field("Entries by table; the others have the function's own size", default_factory=dict)
+    popularity: Popularity | None = field(
+        "Which entry a frame looks up; None: each flow of the load has its own", default=None
+    )
+    cores: tuple[int, ...] = field("Processors, each with a ring and tables of its own", default=(0,))
+    saturate: bool = field("Trials measure the capacity, whatever the load's rate", default=False)
+    pages: Literal["huge", "normal"] = field("Memory pages of tables and frames", default="huge")
+    queue_frames: int = field("Length of the queue in front of each core", default=4096)
+    frames_in_flight: int = field("Buffers of each ring", default=4096)
+    seed: int = 1
+    progress: Callable[[float], object] | None = field("Gets the finished share of each trial, 0..1", default=None)
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Run the function at ``load`` for ``duration_s`` seconds of its clock.
+
+        Raises ModelProblem: the load has steps or uneven arrivals, or the function cannot take its frames;
+        EnvironmentProblem: memory or processors are missing, or the run does not conserve frames (S12).
+        """
+        return self.trial_of(load, duration_s, self.run(load, duration_s))
+
+    def run(
+        self, load: OfferedLoad, duration_s: float, *, packets: int | None = None, hand_loop: bool = False
+    ) -> dict[str, Any]:
+        """Run the function and return the core's outcome as plain data.
+
+        ``packets`` ends the run after exactly so many frames; ``hand_loop`` also times the best loop by hand over the
+        function's lookup.
+        """
+        self._check(load)
+        return native("run_function", self.request(load, duration_s, packets, hand_loop), self.progress)
+
+    def trial_of(self, load: OfferedLoad, duration_s: float, outcome: Mapping[str, Any]) -> Trial:
+        """Return the trial of an outcome of :meth:`run`; a saturated run offers what the function takes in.
+
+        Raises EnvironmentProblem: the outcome does not conserve frames (S12).
+        """
+        if not self.saturate:
+            offered_pps, forwarded_pps = outcome["offered"] / duration_s, outcome["forwarded"] / duration_s
+            return self._trial(load, duration_s, load.rate_pps, offered_pps, forwarded_pps, outcome)
+        pps = float(outcome["pps"])
+        share = outcome["forwarded"] / outcome["offered"] if outcome["offered"] else math.nan
+        measured_s = outcome["offered"] / pps if pps > 0.0 else math.nan
+        return self._trial(load, measured_s, pps, pps, pps * share, outcome)
+
+    def request(
+        self, load: OfferedLoad, duration_s: float, packets: int | None = None, hand_loop: bool = False
+    ) -> dict[str, object]:
+        """Return the request to the core as plain data."""
+        flows = self.popularity or Popularity(flows=len(load.flows.flows))
+        shares = load.frames.share_by_bytes
+        count = len(load.frames.sequence_bytes)
+        mix = [[size, round(share * count)] for size, share in shares.items()]
+        return {
+            "function": self.function,
+            "direction": self.direction,
+            "frame_bytes": mix[0][0],
+            "mix": None if load.frames.is_fixed else mix,
+            "tables": dict(self.tables),
+            "flows": flows.flows,
+            "popularity": flows.kind,
+            "exponent": flows.exponent,
+            "cores": list(self.cores),
+            "duration_s": duration_s,
+            "offered_pps": None if self.saturate or packets else load.rate_pps,
+            "frames_in_flight": self.frames_in_flight,
+            "pages": self.pages,
+            "seed": self.seed,
+            "packets": packets,
+            "queue_frames": self.queue_frames,
+            "hand_loop": hand_loop,
+        }
+
+    def facts(self) -> Mapping[str, object]:
+        """Return the facts of function and host for a report."""
+        return {
+            "evaluator": "measure",
+            "device": {
+                "name": f"{self.function} in memory",
+                "direction": self.direction,
+                "tables": dict(self.tables),
+                "popularity": "the load's flows" if self.popularity is None else str(self.popularity),
+                "cores": list(self.cores),
+                "pages": self.pages,
+                "queue_frames": self.queue_frames,
+                "frames_in_flight": self.frames_in_flight,
+            },
+            "host": dict(host_facts(self.cores[0] if self.cores else 0)),
+            "tester": {"name": "none: frames are made in memory"},
+        }
+
+    def _check(self, load: OfferedLoad) -> None:
+        problems = []
+        if load.steps:
+            problems.append(Problem("steps", "a function in memory is run at one rate: leave the steps out"))
+        if load.arrivals.kind != "cbr" and not self.saturate:
+            what = f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator knows others"
+            problems.append(Problem("arrivals", what))
+        if problems:
+            raise ModelProblem("offered load", problems)
+        if not self.cores:
+            raise ModelProblem(f"function {self.function!r} in memory", [Problem("cores", "name at least one")])
+
+    def _trial(
+        self,
+        load: OfferedLoad,
+        duration_s: float,
+        intended_pps: float,
+        offered_pps: float,
+        forwarded_pps: float,
+        outcome: Mapping[str, Any],
+    ) -> Trial:
+        offered, forwarded = int(outcome["offered"]), int(outcome["forwarded"])
+        drops = {str(reason): int(count) for reason, count in outcome["dropped"].items()}
+        dropped = sum(drops.values())
+        in_flight = offered - forwarded - dropped
+        queued = self.queue_frames * len(self.cores)
+        if not 0 <= in_flight <= queued:
+            what = f"{offered} frames in, {forwarded} out, {dropped} dropped, room for {queued}"
+            raise EnvironmentProblem(f"function {self.function!r} in memory does not conserve frames: {what}")
+        if not all(core["cycles_per_packet"] > 0.0 for core in outcome["per_core"]):
+            what = f"got {duration_s:g} s at {intended_pps:g} frames/s: a core got no frame; run longer or offer more"
+            raise ModelProblem(f"function {self.function!r} in memory", [Problem("duration", what)])
+        resources = self._resources(forwarded_pps, outcome)
+        busy_ratio = resources[0].utilisation_ratio
+        is_starved = bool(drops.get(_QUEUE)) and busy_ratio < _IDLE_RATIO
+        is_full = busy_ratio > _FULL_RATIO or (bool(drops.get(_QUEUE)) and not is_starved)
+        core_s = math.fsum(_packet_s(core) for core in outcome["per_core"]) / len(self.cores)
+        l2_bps = 8.0 * load.frames.mean_bytes * forwarded_pps
+        invalid = []
+        if offered_pps < (1.0 - _SHORT_RATIO) * intended_pps:
+            invalid.append(f"{offered_pps:,.0f} of {intended_pps:,.0f} frames/s were offered")
+        if is_starved:
+            what = f"frames were lost while the fullest core worked {busy_ratio:.0%} of the time"
+            invalid.append(f"{what}: something else ran on it")
+        return Trial(
+            evaluator="measure",
+            duration_s=duration_s,
+            measured_s=duration_s,
+            intended_pps=intended_pps,
+            offered_pps=offered_pps,
+            forwarded_pps=forwarded_pps,
+            loss_ratio=dropped / offered if offered else math.nan,
+            l1_bps=l2_bps + 8.0 * WIRE_OVERHEAD_BYTES * forwarded_pps,
+            l2_bps=l2_bps,
+            bottleneck=Bottleneck(
+                name=resources[0].name if is_full else "load",
+                kind="pool" if is_full else "load",
+                reason=f"takes {1e9 * core_s:,.1f} ns per frame"
+                if is_full
+                else f"leaves the cores room: a frame takes {1e9 * core_s:,.1f} ns of one",
+            ),
+            resources=resources,
+            offered_frames=offered,
+            forwarded_frames=forwarded,
+            dropped_frames=dropped,
+            in_flight_frames=in_flight,
+            drops_pps={reason: count / duration_s for reason, count in drops.items() if count},
+            latency=None if self.saturate else _latency(outcome.get("latency")),
+            invalid=tuple(invalid),
+            notes=self._notes(outcome),
+        )
+
+    def _resources(self, forwarded_pps: float, outcome: Mapping[str, Any]) -> tuple[Resource, ...]:
+        """Return the cores, the fullest first; each takes an equal part of the frames."""
+        capacities_pps = [1.0 / _packet_s(core) for core in outcome["per_core"]]
+        resources = (
+            Resource(
+                name=f"core {core}",
+                kind="pool",
+                utilisation_ratio=1.0 if self.saturate else min(forwarded_pps / len(capacities_pps) / pps, 1.0),
+                capacity_pps=pps * len(capacities_pps),
+                margin_ratio=pps / min(capacities_pps) - 1.0,
+            )
+            for core, pps in zip(self.cores, capacities_pps, strict=True)
+        )
+        return tuple(sorted(resources, key=lambda resource: resource.margin_ratio))
+
+    def _notes(self, outcome: Mapping[str, Any]) -> tuple[str, ...]:
+        notes = ["frames are made in memory: no wire, no network card, no interrupts"]
+        times = outcome["pass_s"]
+        if times["median"] and (times["p75"] - times["p25"]) > _SCATTER_RATIO * times["median"]:
+            wide = (times["p75"] - times["p25"]) / times["median"]
+            notes.append(f"noisy: the middle half of the passes scatters over {wide:.0%} of their median")
+        notes.extend(str(note) for note in outcome.get("notes", ()))
+        return tuple(dict.fromkeys(notes))
+
+
+def _packet_s(core: Mapping[str, Any]) -> float:
+    """Return the seconds of work of a core per frame."""
+    return float(core["cycles_per_packet"]) / float(core["core_hz"])
+
+
+def _latency(latency: Mapping[str, Any] | None) -> Delay | None:
+    if not latency or not latency.get("count", 1):
+        return None
+    return Delay(
+        mean_s=float(latency["mean_s"]),
+        **{name: float(latency[name]) for name in _QUANTILES if latency.get(name) is not None},
+        method="HDR histogram, from the frame's turn to arrive to the end of its batch",
+        hdr_base64=str(latency.get("hdr_base64") or ""),
+    )
+
+
+FEW_PACKETS = 1024
+MANY_PACKETS = 4096
+_CHILD = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
+
+
+@value
+class PacketCounts:
+    """Means per packet, as valgrind's cachegrind counts them."""
+
+    instructions: float = field("Executed instructions")
+    reads: float = field("Executed instructions that read memory")
+    writes: float = field("Executed instructions that write memory")
+    packets: int = field("Packets of the mean")
+
+
+def count_instructions(
+    function: InMemory, load: OfferedLoad, *, progress: Callable[[float], object] | None = None
+) -> PacketCounts:
+    """Count instructions and accesses per packet of ``load``, by two runs under cachegrind, some fifty times slower.
+
+    Network functions are described so by PacketBench (Ramaswamy & Wolf 2003) and CommBench (Wolf & Franklin 2000). A
+    count of a whole process holds the interpreter, the tables and the filling of rings; two runs that differ only in
+    the number of packets differ by the packets alone::
+
+        per packet = (count(many) − count(few)) / (many − few)
+
+    An instruction that reads and writes back one address counts as one read (cachegrind's manual, "Dr").
+
+    Raises EnvironmentProblem: valgrind is missing, or it fails.
+    """
+    refuse_no_valgrind()
+    few = _counts(function.request(load, 1.0, FEW_PACKETS))
+    if progress is not None:
+        progress(0.5)
+    many = _counts(function.request(load, 1.0, MANY_PACKETS))
+    if progress is not None:
+        progress(1.0)
+    packets = MANY_PACKETS - FEW_PACKETS
+    return PacketCounts(
+        instructions=(many["Ir"] - few["Ir"]) / packets,
+        reads=(many["Dr"] - few["Dr"]) / packets,
+        writes=(many["Dw"] - few["Dw"]) / packets,
+        packets=packets,
+    )
+
+
+def _counts(request: Mapping[str, object]) -> dict[str, int]:
+    """Return cachegrind's sums of a run, by event."""
+    command = [sys.executable, "-c", _CHILD, json.dumps(request, allow_nan=False)]
+    return cachegrind_sums(command, "--cache-sim=yes", *CACHES)
+
 
 _DURATION_S = 1.0
 _ANY_RATE_PPS = 1e6
@@ -36,11 +321,11 @@ class FunctionRun:
 
     direction: str
     frames: FrameMix
-    estimate: Estimate | None = field("None where the hardware has no cost of one of the operations")
-    without_cost: tuple[str, ...] = field("Operations that the hardware has no cost of")
-    alone_s: float = field("What the lines of tables take one after the other, per packet")
+    estimate: Estimate | None = field("None where an operation has no cost in the hardware")
+    without_cost: tuple[str, ...] = field("Operations without a cost in the hardware")
+    alone_s: float = field("Time per packet if the lines of tables are fetched one after the other")
     trial: Trial
-    outcome: Mapping[str, Any] = field("What the core reports of the run")
+    outcome: Mapping[str, Any] = field("The core's outcome of the run")
 
     @property
     def estimated_pps(self) -> float:
@@ -67,7 +352,7 @@ class FunctionRun:
         return float(hand["ns_per_packet"]) if hand else math.nan
 
     def measured(self, case: Case) -> MeasuredFunction:
-        """Return the run of a case as a hardware file records it."""
+        """Return the run as the hardware file of the case records it."""
         kind, flows, pass_s = case.popularity.kind, case.popularity.flows, self.outcome["pass_s"]
         law = kind if kind == "uniform" else f"zipf {case.popularity.exponent:g}"
         return MeasuredFunction(
@@ -75,14 +360,14 @@ class FunctionRun:
             direction=self.direction,
             frame_bytes=self.frames.sequence_bytes[0],
             traffic=law if flows is None else f"{flows} {law}",
-            # In the clock that the file counts by, so that seconds agree.
+            # In the file's clock, so that seconds agree.
             cycles=1e-9 * self.run_ns * case.hardware.cpu.frequency_hz,
             tables=dict(case.tables),
             spread_ratio=(pass_s["p75"] - pass_s["p25"]) / (_QUARTILES_SD * pass_s["median"]),
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data; a value that is not known is null."""
+        """Return plain data; unknown values are null."""
         return {
             "direction": self.direction,
             "frames": self.frames.name,
@@ -120,8 +405,8 @@ class FunctionCounts:
 def run_function(case: Case, on_progress: Callable[[float], object]) -> tuple[FunctionRun, ...]:
     """Run the real function for every direction and frame size; ``on_progress`` gets the finished share, 0..1.
 
-    Raises ModelProblem: the function does not run for real, or not like that; EnvironmentProblem: the host lacks the
-    memory or the cores.
+    Raises ModelProblem: the function does not run for real, or not with this case; EnvironmentProblem: the host lacks
+    memory or cores.
     """
     return tuple(_run(case, *part) for part in _parts(case, on_progress))
 
@@ -129,8 +414,8 @@ def run_function(case: Case, on_progress: Callable[[float], object]) -> tuple[Fu
 def count_function(case: Case, on_progress: Callable[[float], object]) -> tuple[FunctionCounts, ...]:
     """Count instructions and memory accesses per packet for every direction and frame size.
 
-    Raises EnvironmentProblem: valgrind is missing: the message names its package; ModelProblem: the function does not
-    run for real, or not like that.
+    Raises EnvironmentProblem: valgrind is missing; ModelProblem: the function does not run for real, or not with this
+    case.
     """
     counted = []
     for direction, frames, on_part in _parts(case, on_progress):
@@ -140,18 +425,17 @@ def count_function(case: Case, on_progress: Callable[[float], object]) -> tuple[
     return tuple(counted)
 
 
-_Part = tuple[str, FrameMix, Callable[[float], object]]
-
-
-def _parts(case: Case, on_progress: Callable[[float], object]) -> Iterator[_Part]:
-    """Yield each direction and frame size with a receiver of its own finished share."""
+def _parts(
+    case: Case, on_progress: Callable[[float], object]
+) -> Iterator[tuple[str, FrameMix, Callable[[float], object]]]:
+    """Yield each direction and frame size with the progress callback of its part."""
     pairs = [(direction, frames) for direction in case.directions for frames in case.frames]
+
+    def report(done: int, share: float) -> object:
+        return on_progress((done + share) / len(pairs))
+
     for number, (direction, frames) in enumerate(pairs):
-        yield direction, frames, partial(_report_part, on_progress, number, len(pairs))
-
-
-def _report_part(on_progress: Callable[[float], object], done: int, parts: int, share: float) -> None:
-    on_progress((done + share) / parts)
+        yield direction, frames, partial(report, number)
 
 
 def _run(case: Case, direction: str, frames: FrameMix, on_progress: Callable[[float], object]) -> FunctionRun:
@@ -173,11 +457,11 @@ def _run(case: Case, direction: str, frames: FrameMix, on_progress: Callable[[fl
 
 
 def _evaluator(case: Case, direction: str) -> InMemory:
-    """Return what runs a direction of the function on the first processors of this process."""
+    """Return the evaluator of a direction on the first processors of this process."""
     function = case.function
     if not function.runs_as:
-        real = ", ".join(function.name for function in FUNCTIONS.all() if function.runs_as)
-        what = f"is an estimate only; those that run for real are {real}"
+        runnable = ", ".join(function.name for function in FUNCTIONS.all() if function.runs_as)
+        what = f"is an estimate only; those that run for real are {runnable}"
         raise ModelProblem(f"function {function.name!r}", [Problem("runs_as", what)])
     processors = sorted(os.sched_getaffinity(0))
     if case.cores > len(processors):
@@ -195,14 +479,14 @@ def _evaluator(case: Case, direction: str) -> InMemory:
 
 
 def _load(case: Case, direction: str, frames: FrameMix) -> OfferedLoad:
-    """Return the offered load; frames too short for the direction's headers get the length that these need."""
+    """Return the offered load; frames too short for the direction's headers are lengthened."""
     least = next(way.smallest_frame_bytes for way in case.function.directions if way.name == direction)
     frames = replace(frames, sequence_bytes=tuple(max(size, least) for size in frames.sequence_bytes))
     return OfferedLoad(rate_pps=case.rate.pps(frames) if case.rate else _ANY_RATE_PPS, frames=frames)
 
 
 def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
-    """Return the seconds that the lines of tables take one after the other: the bound that memory's latency sets."""
+    """Return the time per packet if lines of tables are fetched one after the other: the bound of memory latency."""
     hz = hardware.cpu.frequency_hz
     cost_s = {level.name: level.line_cycles("dependent", hz) / hz for level in hardware.levels}
     return math.fsum(

@@ -25,8 +25,7 @@ from routecast.testbed._watch import MachineSnapshot, Watch
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import BEFORE_THE_RESET, Limits, Seen, stream_ports
 from routecast.testbed.conditions import Condition, RoutingDevice, during
-from routecast.testbed.meters._attaching import MeteredTrial
-from routecast.testbed.meters.meter import PowerMeter
+from routecast.testbed.meters.meter import MeteredTrial, PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
 
@@ -528,7 +527,7 @@ class Measure:
         notes = [*self._sender.notes(), *self.bed.notes_for({stream["port"] for stream in streams.streams})]
         if len(pieces) > 1:
             notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
-        trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))
+        trial = metered.add_power(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))
         if streams.beside:
             trial = _with_broadcast(trial, slices)
         if self._condition is not None:

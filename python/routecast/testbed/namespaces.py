@@ -21,8 +21,7 @@ from routecast.testbed.checks import FOR_NAMESPACES, require
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.netns import inside
-from routecast.testbed.settings import set_offload
-from routecast.testbed.state import BedState
+from routecast.testbed.state import BedState, set_offload
 
 __all__ = ["End", "Namespaces"]
 

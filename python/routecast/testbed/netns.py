@@ -1,8 +1,7 @@
-"""Inside a network namespace: a function runs in a thread of its own that has entered the namespace.
+"""Network namespaces: a function runs inside one in a thread of its own, a command with ``ip netns exec``.
 
-Files of ``/proc/net`` and ``/proc/sys/net`` and sockets belong to the namespace in which they were opened, and go on
-belonging to it when the thread that opened them has ended. Files of ``/sys/class/net`` do not: they need a mount of
-their own, which ``ip netns exec`` makes.
+Files of ``/proc/net`` and ``/proc/sys/net`` and sockets belong to the namespace in which they were opened, even after
+their thread has ended. Files of ``/sys/class/net`` need a mount of their own, which ``ip netns exec`` makes.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import TypeVar
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["FOLDER", "inside", "named", "process_ids"]
+__all__ = ["FOLDER", "command_inside", "inside", "named", "process_ids"]
 
 FOLDER = Path("/run/netns")
-"""Where iproute2 keeps names of namespaces."""
+"""Folder of the namespaces that iproute2 knows."""
 
 _CLONE_NEWNET = 0x4000_0000
 
@@ -27,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def inside(netns: str | None, work: Callable[[], _T]) -> _T:
-    """Run ``work`` in a network namespace and return what it returns; None is the namespace of this process.
+    """Return ``work()`` of a network namespace; None is the namespace of this process.
 
     Raises EnvironmentProblem: there is no such namespace, or it may not be entered.
     """
@@ -40,7 +39,7 @@ def inside(netns: str | None, work: Callable[[], _T]) -> _T:
         try:
             _enter(netns)
             results.append(work())
-        except BaseException as problem:  # it is raised again in the thread that asked
+        except BaseException as problem:  # raised again in the calling thread
             errors.append(problem)
 
     thread = threading.Thread(target=enter, name=f"in {netns}")
@@ -58,12 +57,17 @@ def _enter(netns: str) -> None:
         raise EnvironmentProblem(f"network namespace {netns}: {problem.strerror}") from problem
     try:
         libc = ctypes.CDLL(None, use_errno=True)
-        # os.setns came with Python 3.12.
+        # os.setns exists since Python 3.12.
         if libc.setns(descriptor, _CLONE_NEWNET) != 0:
             reason = os.strerror(ctypes.get_errno())
             raise EnvironmentProblem(f"network namespace {netns} cannot be entered: {reason}; run as root")
     finally:
         os.close(descriptor)
+
+
+def command_inside(netns: str | None, *command: str) -> list[str]:
+    """Return a command that runs in a network namespace."""
+    return list(command) if netns is None else ["ip", "netns", "exec", netns, *command]
 
 
 def named() -> tuple[str, ...]:
@@ -72,7 +76,7 @@ def named() -> tuple[str, ...]:
 
 
 def process_ids(netns: str) -> tuple[int, ...]:
-    """Return the processes that are in a network namespace; none where there is no such namespace."""
+    """Return the processes in a network namespace; none if it does not exist."""
     try:
         wanted = (FOLDER / netns).stat()
     except OSError:
@@ -82,9 +86,9 @@ def process_ids(netns: str) -> tuple[int, ...]:
         if not folder.name.isdigit():
             continue
         try:
-            there = (folder / "ns" / "net").stat()
+            process_netns = (folder / "ns" / "net").stat()
         except OSError:
-            continue  # it has just ended, or is another user's
-        if (there.st_dev, there.st_ino) == (wanted.st_dev, wanted.st_ino):
+            continue  # it has ended, or is another user's
+        if (process_netns.st_dev, process_netns.st_ino) == (wanted.st_dev, wanted.st_ino):
             ids.append(int(folder.name))
     return tuple(ids)

@@ -13,7 +13,7 @@ from routecast.testbed.bed import Bed
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters.of_file import meter_for
+from routecast.testbed.meters import meter_for
 from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import measure_of

@@ -1,25 +1,30 @@
-"""What a running test bed has changed on this machine, on disk, so that the next run can mend what a killed one left.
+"""What a test bed has changed on this machine: noted on disk before the change, undone from the note.
 
 ::
 
-    /run/routecast/BED.lock   held (flock) while the bed is in use; the kernel lets go of it when the owner dies
+    /run/routecast/BED.lock   held (flock) while the bed is in use; the kernel releases it when the owner dies
     /run/routecast/BED.json   namespaces, processes, settings with their old values, XDP pins, scratch folder
 
-A thing is written down before it is made, so that a kill in between leaves at worst a note of something that is not
-there.
+A note comes before its change, so that a kill in between leaves at worst a note of something that does not exist, and
+the next run can undo what a killed one left. Settings outside the bed's own namespaces have three kinds: ``file`` (of
+``/proc/sys`` or ``/sys``), ``offload`` and ``link`` (a flag), both of an interface.
 """
 
 from __future__ import annotations
 
+import array
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import shutil
 import signal
+import socket
+import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,19 +33,27 @@ from typing import IO, Any
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns
 from routecast.testbed.dut_host import run_command
+from routecast.testbed.netns import inside
 
 __all__ = [
     "BESIDE",
     "ENDING",
     "FOLDER",
+    "OFFLOADS",
     "PINS",
     "BedLock",
     "BedState",
     "beds",
+    "change_file",
+    "change_link",
+    "change_offload",
     "clean",
     "clean_dead",
-    "described",
+    "describe_bed",
+    "get_offload",
     "remove",
+    "restore",
+    "set_offload",
     "signals_ignored",
     "start_ticks",
 ]
@@ -48,28 +61,44 @@ __all__ = [
 FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals, besides Ctrl-C, that end a process which does not listen to them."""
+"""Signals, besides Ctrl-C, that end a process by default."""
 
 BESIDE = "a second bed beside it needs a name and cores of its own (name and [cores] of its file)"
-"""What a message about a bed in use advises: a name alone would put both on the same cores."""
+"""Advice about a bed in use; with a new name alone, both beds would use the same cores."""
+
+_SIOCETHTOOL = 0x8946
+_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
+_FLAGS = {"up": 0x1, "promiscuous": 0x100}
+
+OFFLOADS: Mapping[str, tuple[int, int]] = {
+    "rx": (0x14, 0x15),
+    "tx": (0x16, 0x17),
+    "sg": (0x18, 0x19),
+    "tso": (0x1E, 0x1F),
+    "gso": (0x23, 0x24),
+    "gro": (0x2B, 0x2C),
+    "flags": (0x25, 0x26),
+}
+"""Offloads as ethtool calls them, with the commands that get and set them (linux/ethtool.h).
+
+``flags`` switches several at once: VLAN tags beside the frame (rxvlan, txvlan), LRO, n-tuple filters, hash.
+"""
 
 _END_WITHIN_S = 2.0
 _TRIES = 100
-_LOOKS_AGAIN_AFTER_S = 0.01
+_RETRY_S = 0.01
 
 
 @dataclass(slots=True, kw_only=True)
 class BedState:
-    """What a bed has made and changed. It is data on disk: every change is written at once.
+    """What a bed has made and changed; every change is written to disk at once.
 
-    ``pid`` and ``pid_start_ticks``: the owner and the instant of its start in clock ticks since boot (field 22 of
-    ``/proc/PID/stat``), which together name a process even when its number is used again; ``is_kept``: the bed is to
-    stay without an owner (``routecast testbed up``); ``cores``: cores that the bed works on; ``beside``: name of the
-    bed to which this one belongs: the two take turns on the same cores; ``measuring_since_s``: since when trials are
-    sent over the bed, in seconds since 1970; 0 for a bed that only stands; ``since_s``: when the bed was made, in
-    seconds since 1970; 0 where that is not known; ``mounts``: file systems of the bed's own; ``processes``: ``pid``,
-    ``start_ticks``, ``command``; ``settings``: ``kind``, ``netns``, ``interface``, ``name``, ``old``: in the order in
-    which they were changed; ``folder``: scratch folder.
+    ``pid`` and ``pid_start_ticks`` (field 22 of ``/proc/PID/stat``) identify the owner even if its number is reused.
+    ``is_kept`` beds stay without an owner (``routecast testbed up``). ``beside`` names a bed that takes turns with this
+    one on the same ``cores``. ``since_s`` (0: unknown) and ``measuring_since_s`` (0: no trial yet) are seconds since
+    1970. ``processes`` have ``pid``, ``start_ticks`` and ``command``; ``settings``, in order of change, ``kind``,
+    ``netns``, ``interface``, ``name`` and ``old``. ``mounts`` are the bed's own file systems, ``folder`` is for scratch
+    files.
     """
 
     bed: str
@@ -93,7 +122,7 @@ class BedState:
         return FOLDER / f"{self.bed}.json"
 
     def write(self) -> None:
-        """Put the state on disk, whole or not at all.
+        """Write the state to disk atomically.
 
         Raises EnvironmentProblem: it cannot be written.
         """
@@ -107,7 +136,7 @@ class BedState:
             raise EnvironmentProblem(f"{self.path}: {reason}") from problem
 
     def is_in_use(self) -> bool:
-        """Whether the process that made the bed is there."""
+        """Whether the process that made the bed is alive."""
         return not self.is_kept and self.pid_start_ticks != 0 and start_ticks(self.pid) == self.pid_start_ticks
 
     def is_measuring(self) -> bool:
@@ -116,7 +145,7 @@ class BedState:
 
     @property
     def hold(self) -> str:
-        """Which cores the bed holds, and since when: ``"cores 0, 1 since 2026-11-27 06:12:04 UTC"``."""
+        """Cores that the bed holds, and since when: ``"cores 0, 1 since 2026-11-27 06:12:04 UTC"``."""
         cores = f"core{'s' if len(self.cores) > 1 else ''} {', '.join(map(str, self.cores))}" if self.cores else ""
         since = f"since {datetime.fromtimestamp(self.since_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if self.since_s else ""
         return " ".join(filter(None, (cores, since)))
@@ -128,7 +157,7 @@ class BedState:
 
     @classmethod
     def read(cls, bed: str) -> BedState | None:
-        """Return the state on disk; None where there is none. One that cannot be understood counts as empty."""
+        """Return the state on disk, or None; a state that cannot be read counts as empty."""
         state = cls(bed=bed)
         try:
             data = json.loads(state.path.read_text(encoding="utf-8"))
@@ -148,7 +177,7 @@ class BedLock:
     def __init__(self, bed: str) -> None:
         self.bed = bed
         self._path = FOLDER / f"{bed}.lock"
-        # A command that a killed owner had begun may hold its lock until that command is under way.
+        # A command that a killed owner was starting may hold its lock for a moment.
         deadline_s = time.monotonic() + _END_WITHIN_S
         while True:
             file = self._open()
@@ -157,12 +186,12 @@ class BedLock:
             except OSError as problem:
                 file.close()
                 if time.monotonic() < deadline_s and _owner_is_dead(bed):
-                    time.sleep(_LOOKS_AGAIN_AFTER_S)
+                    time.sleep(_RETRY_S)
                     continue
                 raise EnvironmentProblem(
                     f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, or end it; {BESIDE}"
                 ) from problem
-            # Whoever had it before may have removed the file between our opening and our locking it.
+            # The previous owner may have removed the file between open and lock.
             with contextlib.suppress(FileNotFoundError):
                 if self._path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                     break
@@ -170,11 +199,11 @@ class BedLock:
         self._file = file
 
     def release(self) -> None:
-        """Give the bed to others."""
+        """Release the lock."""
         self._path.unlink(missing_ok=True)
         self._file.close()
         with contextlib.suppress(OSError):
-            FOLDER.rmdir()  # only when no bed is left
+            FOLDER.rmdir()  # succeeds when no bed is left
 
     def _open(self) -> IO[bytes]:
         for _ in range(_TRIES):
@@ -182,7 +211,7 @@ class BedLock:
                 FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
                 return self._path.open("a+b")
             except FileNotFoundError:
-                continue  # somebody removed the folder that we had just made
+                continue  # another process removed the folder in between
             except OSError as problem:
                 raise EnvironmentProblem(
                     f"{self._path}: {problem.strerror}: a test bed notes there what it changes; run it as root (sudo)"
@@ -205,10 +234,9 @@ def beds() -> tuple[str, ...]:
 
 
 def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list[str]:
-    """Remove what dead owners left behind; return the names of the beds that were removed.
+    """Remove what dead owners left behind; return the names of the removed beds.
 
-    ``on_remark``: told a line for each bed that is removed; ``every``: remove all beds that are not in use, those that
-    were put up to stay as well.
+    ``on_remark`` gets a line for each of them; ``every`` also removes beds that were put up to stay.
     """
     removed = []
     for bed in beds():
@@ -224,9 +252,9 @@ def clean_dead(*, on_remark: Callable[[str], None], every: bool = False) -> list
 
 
 def remove(bed: str) -> None:
-    """Take a bed down that nobody is using.
+    """Take down a bed that is not in use.
 
-    Raises EnvironmentProblem: somebody is using it, or something of it cannot be removed.
+    Raises EnvironmentProblem: it is in use, or a part of it cannot be removed.
     """
     with _held(bed):
         state = BedState.read(bed)
@@ -234,8 +262,8 @@ def remove(bed: str) -> None:
             clean(state)
 
 
-def described(bed: str) -> dict[str, Any]:
-    """Return what a bed is: its name, whether it is in use, kept or left, its process and its namespaces."""
+def describe_bed(bed: str) -> dict[str, Any]:
+    """Return name, state (in use, kept or left), process and namespaces of a bed as plain data."""
     state = BedState.read(bed) or BedState(bed=bed)
     condition = "put up to stay" if state.is_kept else "left by a process that ended"
     if state.is_in_use():
@@ -254,9 +282,9 @@ def _held(bed: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_ignored() -> Iterator[None]:
-    """Let no second Ctrl-C break off what undoes: it is short and must come to its end.
+    """Ignore further signals while a bed is undone, which is short and must finish.
 
-    Commands that are started meanwhile ignore the signals too: a terminal sends Ctrl-C to all processes of a job.
+    Commands started meanwhile ignore them too: a terminal sends Ctrl-C to all processes of a job.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -270,14 +298,12 @@ def signals_ignored() -> Iterator[None]:
 
 
 def clean(state: BedState) -> None:
-    """Undo what a bed has done: processes, settings, namespaces, pins, scratch files; then forget it.
+    """Undo what a bed has done: processes, settings, namespaces, pins, scratch files; then remove its state.
 
-    What is not there any more is no fault. The state stays on disk when something cannot be undone.
+    Things that are gone already are no problem. The state stays on disk if something cannot be undone.
 
-    Raises EnvironmentProblem: something is still there, or could not be set back.
+    Raises EnvironmentProblem: something still exists, or cannot be restored.
     """
-    from routecast.testbed.settings import restore
-
     problems = []
     _end([int(process["pid"]) for process in state.processes if _is_same(process)])
     for name in state.namespaces:
@@ -319,7 +345,7 @@ def _is_same(process: dict[str, Any]) -> bool:
 
 
 def _end(pids: list[int]) -> None:
-    """Ask processes to end, then make them."""
+    """Terminate processes, then kill them."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in pids:
             if pid != os.getpid():
@@ -333,7 +359,7 @@ def _end(pids: list[int]) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process is there and no zombie; children of ours are reaped on the way."""
+    """Whether a process exists and is no zombie; own children are reaped on the way."""
     if pid == os.getpid():
         return False
     with contextlib.suppress(ChildProcessError, OSError):
@@ -360,3 +386,97 @@ def _owner(bed: str) -> str:
         command = ""
     held = f", which holds {state.hold}" if state.hold else ""
     return f"process {state.pid}" + (f" ({command[:80]})" if command else "") + held
+
+
+def set_offload(netns: str | None, interface: str, offload: str, *, on: bool) -> None:
+    """Switch an offload of an interface if its driver has it.
+
+    Raises EnvironmentProblem: the interface does not exist, or may not be changed.
+    """
+    _ethtool(netns, interface, OFFLOADS[offload][1], int(on))
+
+
+def get_offload(netns: str | None, interface: str, offload: str) -> bool:
+    """Return whether an offload is on; False if the driver has none."""
+    return bool(_ethtool(netns, interface, OFFLOADS[offload][0], 0))
+
+
+def change_offload(state: BedState, netns: str | None, interface: str, offload: str, *, on: bool) -> None:
+    """Switch an offload with a note of its old value."""
+    old = get_offload(netns, interface, offload)
+    if old != on:
+        _note(state, kind="offload", netns=netns, interface=interface, name=offload, old=old)
+        set_offload(netns, interface, offload, on=on)
+
+
+def change_file(state: BedState, path: str, value: str, *, netns: str | None = None) -> None:
+    """Write a file of ``/proc/sys`` or ``/sys`` with a note of its old value."""
+    old = inside(netns, lambda: Path(path).read_text(encoding="utf-8").strip())
+    if old != value:
+        _note(state, kind="file", netns=netns, interface="", name=path, old=old)
+        inside(netns, lambda: Path(path).write_text(value, encoding="utf-8"))
+
+
+def change_link(state: BedState, netns: str | None, interface: str, flag: str, *, on: bool) -> None:
+    """Set a flag of an interface, ``"up"`` or ``"promiscuous"``, with a note of its old value."""
+    old = bool(_flags(netns, interface) & _FLAGS[flag])
+    if old != on:
+        _note(state, kind="link", netns=netns, interface=interface, name=flag, old=old)
+        _set_flag(netns, interface, flag, on=on)
+
+
+def restore(setting: Mapping[str, Any]) -> None:
+    """Restore the setting of a note, unless its interface or namespace is gone."""
+    netns, interface = setting["netns"], setting["interface"]
+    with contextlib.suppress(_GoneError, FileNotFoundError):
+        if setting["kind"] == "file":
+            inside(netns, lambda: Path(setting["name"]).write_text(str(setting["old"]), encoding="utf-8"))
+        elif setting["kind"] == "offload":
+            set_offload(netns, interface, setting["name"], on=bool(setting["old"]))
+        elif setting["kind"] == "link":
+            _set_flag(netns, interface, setting["name"], on=bool(setting["old"]))
+
+
+def _note(state: BedState, **setting: object) -> None:
+    state.settings.append(dict(setting))
+    state.write()
+
+
+class _GoneError(EnvironmentProblem):
+    """The interface does not exist."""
+
+
+def _ethtool(netns: str | None, interface: str, command: int, value: int) -> int:
+    data = array.array("I", [command, value])
+    request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
+    try:
+        _ioctl(netns, interface, _SIOCETHTOOL, request)
+    except OSError as problem:
+        if problem.errno in {errno.EOPNOTSUPP, errno.EINVAL}:
+            return 0
+        raise EnvironmentProblem(f"{interface}: its offloads cannot be set: {problem.strerror}") from problem
+    return int(data[1])
+
+
+def _flags(netns: str | None, interface: str) -> int:
+    answer = _ioctl(netns, interface, _SIOCGIFFLAGS, struct.pack("16sH22x", interface.encode(), 0))
+    return int(struct.unpack_from("16sH", answer)[1])
+
+
+def _set_flag(netns: str | None, interface: str, flag: str, *, on: bool) -> None:
+    flags = _flags(netns, interface)
+    wanted = flags | _FLAGS[flag] if on else flags & ~_FLAGS[flag]
+    _ioctl(netns, interface, _SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), wanted))
+
+
+def _ioctl(netns: str | None, interface: str, number: int, request: bytes) -> bytes:
+    def call() -> bytes:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+            return fcntl.ioctl(handle, number, request)
+
+    try:
+        return inside(netns, call)
+    except OSError as problem:
+        if problem.errno == errno.ENODEV:
+            raise _GoneError(f"interface {interface} is not there") from problem
+        raise

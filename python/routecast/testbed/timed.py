@@ -20,7 +20,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.testbed.bed import Bed
 from routecast.testbed.devices.self_timed import SelfTimed
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters._attaching import MeteredTrial
+from routecast.testbed.meters.meter import MeteredTrial
 from routecast.testbed.streams import Addressing
 
 __all__ = ["TimedMeasure", "measure_of", "silent_trial"]
@@ -57,7 +57,7 @@ def silent_trial(measure: Measure, duration_s: float) -> Trial:
         dropped_frames=0,
         in_flight_frames=0,
     )
-    return metered.onto(trial, [(begin_s, end_s)])
+    return metered.add_power(trial, [(begin_s, end_s)])
 
 
 def measure_of(bed: Bed) -> type[Measure]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from routecast.testbed.catalogue import DeviceEntry
     from routecast.testbed.doctor import Finding
     from routecast.testbed.meters import PowerReading
-    from routecast.testbed.meters._finding import FoundMeter
+    from routecast.testbed.meters._finding import MeterEntry
     from routecast.testbed.selftest import SelfTest, SelfTestCheck
     from routecast.testbed.tester import BackEnd
 
@@ -179,10 +179,10 @@ def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
     )
 
 
-def meters_table(meters: Sequence[FoundMeter]) -> Table:
+def meters_table(meters: Sequence[MeterEntry]) -> Table:
     """Return the power meters: what each covers, and whether it can be read here."""
 
-    def readable(meter: FoundMeter) -> str:
+    def readable(meter: MeterEntry) -> str:
         return "yes" if meter.is_readable else "if told where" if meter.needs_address else "no"
 
     return Table.of(

@@ -15,8 +15,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.cli.run import run
 from routecast.function.catalogue import function_names, read_function
 from routecast.hardware.catalogue import read_hardware, write_hardware
-from routecast.testbed import _in_memory as in_memory
-from routecast.testbed import _instruction_counts as instruction_counts
+from routecast.testbed import function_run
 
 CORE_HZ = 2e9
 CYCLES = 400.0
@@ -49,7 +48,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, 
             "notes": [],
         }
 
-    monkeypatch.setattr(in_memory, "native", known)
+    monkeypatch.setattr(function_run, "native", known)
     monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "none.hardware.toml"))
     return seen
 
@@ -187,7 +186,7 @@ def test_counts_are_differences_of_two_runs(
         return {"Ir": 1_000_000 + 85 * packets, "Dr": 300_000 + 20 * packets, "Dw": 100_000 + 7 * packets}
 
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(instruction_counts, "_counts", counted)
+    monkeypatch.setattr(function_run, "_counts", counted)
     assert run(["function", "l2_switch", "--counts", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["counts"]
     assert (row["instructions"], row["reads"], row["writes"]) == (85.0, 20.0, 7.0)

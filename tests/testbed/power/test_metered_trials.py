@@ -23,8 +23,7 @@ from routecast.testbed import parse_testbed
 from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.checks import Limits
 from routecast.testbed.measure import Measure
-from routecast.testbed.meters import MeteredTrial, Zone, with_power
-from routecast.testbed.meters.of_file import meter_for
+from routecast.testbed.meters import MeteredTrial, Zone, meter_for, with_power
 from routecast.testbed.timed import TimedMeasure
 
 LOAD = OfferedLoad(rate_pps=1e5, flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)), frames=FrameMix.fixed(512))
@@ -116,7 +115,7 @@ def test_a_meter_that_saw_a_part_of_the_trial_stands_for_the_whole_with_a_note()
 def test_a_meter_that_saw_nothing_of_the_trial_leaves_a_note_and_no_power() -> None:
     found = trial(FakeMeter(((5.0, 6.0, 30.0),), notes=("it slept",)))
     assert found.power is None
-    assert any("told nothing: it slept" in note for note in found.notes)
+    assert any("gave no figure: it slept" in note for note in found.notes)
     assert found.is_valid
 
 

@@ -25,10 +25,10 @@ from routecast.testbed.meters import (
     PowerReading,
     SampledMeter,
     choose_meter,
+    describe_no_power,
     find_meters,
     meter_of,
     metering,
-    no_power,
 )
 from routecast.testbed.meters._ipmi import parse_dcmi
 from routecast.testbed.meters._perf import cores_of_mask, energy_events, open_event
@@ -297,7 +297,7 @@ def test_where_there_is_none_each_absent_meter_says_why(tmp_path: Path) -> None:
     (tmp_path / "proc/cpuinfo").write_text("flags\t: hypervisor\n")
     chosen, why = choose_meter("auto", root=tmp_path)
     assert chosen is None
-    assert why == no_power(find_meters(tmp_path))
+    assert why == describe_no_power(find_meters(tmp_path))
     assert why.startswith("no power here, because: rapl: this is a virtual machine")
     assert "perf: this is a virtual machine" in why
     assert "ipmi:" in why

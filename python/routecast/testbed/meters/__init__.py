@@ -2,16 +2,15 @@
 
 ::
 
-    find_meters() ─► what is here, and of the rest why not
+    find_meters() ─► which meters can be read here, and why the others cannot
     meter_of("rapl") ─► PowerMeter ─► metering(meter): … ─► PowerReading ─► with_power(trial, reading)
 
-Every figure says what it covers, its scope: ``rapl:package`` sees the processor alone, ``bmc`` what the power supplies
-deliver or draw, ``pdu`` and ``wall`` everything.
+Every figure has a scope: ``rapl:package`` covers the processor alone, ``bmc`` what the power supplies deliver or draw,
+``pdu`` and ``wall`` everything.
 """
 
-from routecast.testbed.meters._attaching import MeteredTrial, with_power
 from routecast.testbed.meters._csv_log import CsvMeter
-from routecast.testbed.meters._finding import FoundMeter, choose_meter, find_meters, no_power
+from routecast.testbed.meters._finding import MeterEntry, choose_meter, describe_no_power, find_meters, meter_for
 from routecast.testbed.meters._http_watts import HttpSource
 from routecast.testbed.meters._ipmi import IpmiSource
 from routecast.testbed.meters._naming import AUTO, MeterSettings, meter_of
@@ -20,22 +19,24 @@ from routecast.testbed.meters._rapl import RaplSource
 from routecast.testbed.meters._redfish import RedfishSource
 from routecast.testbed.meters._sampled import Sample, SampledMeter, Source
 from routecast.testbed.meters.meter import (
+    MeteredTrial,
     Metering,
     PowerMeter,
     PowerReading,
     PowerSpan,
     Zone,
     ZonePower,
+    checked_meter,
     metering,
-    tried,
+    with_power,
 )
 
 __all__ = [
     "AUTO",
     "CsvMeter",
-    "FoundMeter",
     "HttpSource",
     "IpmiSource",
+    "MeterEntry",
     "MeterSettings",
     "MeteredTrial",
     "Metering",
@@ -50,11 +51,12 @@ __all__ = [
     "Source",
     "Zone",
     "ZonePower",
+    "checked_meter",
     "choose_meter",
+    "describe_no_power",
     "find_meters",
+    "meter_for",
     "meter_of",
     "metering",
-    "no_power",
-    "tried",
     "with_power",
 ]

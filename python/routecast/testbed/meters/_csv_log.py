@@ -1,11 +1,11 @@
-"""A file that another program appends to: the log of a power strip or of a wall meter.
+"""A log of watts that another program appends to: of a power strip or a wall meter.
 
-Two columns are read, the time and the watts, by the names in the first line or, without names, the first two::
+The columns of time and watts are found by the names in the first line; without names they are the first two::
 
     time,watts
-    2026-03-01T12:00:00Z,182.4          ISO 8601, UTC if it says no zone
+    2026-03-01T12:00:00Z,182.4          ISO 8601, UTC if it names no zone
     1772366401.0,183.1                  or seconds since 1970
-    17.5,183.0                          or seconds of any clock: the newest row is then taken as of now
+    17.5,183.0                          or seconds of any clock: the newest row then counts as of now
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from routecast.testbed.meters.meter import PowerReading, PowerSpan, Zone, readin
 _TIME: Final = ("time_s", "time", "timestamp", "at_s", "date", "datetime", "unixtime")
 _WATTS: Final = ("power_w", "watts", "watt", "power", "w", "active_power_w", "active_power")
 _SINCE_1970_S = 1e8
-"""Smaller times are of a clock of their own."""
+"""Smaller times are of another clock."""
 
 _HEAD_BYTES = 4096
 
@@ -36,9 +36,9 @@ _HEAD_BYTES = 4096
 class CsvMeter:
     """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a log that grows.
 
-    ``scope``: what the figures cover: ``pdu``, ``wall``; ``interval_s``: how often the file is looked at; infinite: at
-    the end only; ``wait_s``: how long the end of an interval waits for a row that covers it; ``clock`` and
-    ``wall_clock``: tell the time of trials and the time since 1970, in seconds. Raises ModelProblem: a time is none.
+    ``scope`` is what the figures cover: ``pdu``, ``wall``. ``interval_s`` is the time between looks at the file
+    (infinite: at the end only), ``wait_s`` the longest wait at the end of an interval for a row after it. ``clock`` and
+    ``wall_clock`` return the time of trials and the time since 1970 in seconds. Raises ModelProblem: a time is not > 0.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class CsvMeter:
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._forget()
+        self._reset()
 
     def start(self) -> None:
         """Note where the file ends now.
 
         Raises EnvironmentProblem: the file cannot be read, or it has no columns of time and watts.
         """
-        self._forget()
+        self._reset()
         try:
             with open_file(self._path, kind="log of watts") as file:
                 head = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
@@ -80,7 +80,7 @@ class CsvMeter:
         except FileProblem as problem:
             raise EnvironmentProblem(f"power meter {self.name}: {problem.problems[0].message}") from problem
         self._find_columns(head)
-        # The last row before the interval says what the power was at its beginning.
+        # The last row before the interval is the power at its beginning.
         lines = tail.split("\n")
         self._offset = size - len(lines[-1].encode())
         for line in reversed(lines[:-1]):
@@ -95,7 +95,7 @@ class CsvMeter:
             self._thread.start()
 
     def stop(self) -> PowerReading:
-        """Read what was appended meanwhile and return its mean."""
+        """Read the rows appended meanwhile and return their reading."""
         end_s = self._clock()
         self._done.set()
         if self._thread is not None:
@@ -108,27 +108,10 @@ class CsvMeter:
             self._look()
         rows = self._rows
         within = [row for row in rows if self._begin_s <= row[0] <= end_s]
-        spans = [
-            PowerSpan(
-                from_s=a[0],
-                to_s=b[0],
-                zones_w={self.scope: 0.5 * (a[1] + b[1])},
-                low_w=min(a[1], b[1]),
-                high_w=max(a[1], b[1]),
-            )
-            for a, b in pairwise(rows)
-        ]
+        spans = [self._span(before[0], after[0], before[1], after[1]) for before, after in pairwise(rows)]
         if rows and rows[-1][0] < end_s and within:
-            # Nothing newer is known: the last row stands until the end.
-            spans.append(
-                PowerSpan(
-                    from_s=rows[-1][0],
-                    to_s=end_s,
-                    zones_w={self.scope: rows[-1][1]},
-                    low_w=rows[-1][1],
-                    high_w=rows[-1][1],
-                )
-            )
+            # Nothing newer is known: the last row holds until the end.
+            spans.append(self._span(rows[-1][0], end_s, rows[-1][1], rows[-1][1]))
         if not within:
             spans = spans if rows and rows[0][0] < self._begin_s and rows[-1][0] > end_s else []
             age = f"its newest row is {end_s - rows[-1][0]:.3g} s old" if rows else "it has no row"
@@ -146,12 +129,17 @@ class CsvMeter:
             notes=tuple(dict.fromkeys(self._notes)),
         )
 
+    def _span(self, from_s: float, to_s: float, first_w: float, last_w: float) -> PowerSpan:
+        low_w, high_w = sorted((first_w, last_w))
+        zones_w = {self.scope: 0.5 * (first_w + last_w)}
+        return PowerSpan(from_s=from_s, to_s=to_s, zones_w=zones_w, low_w=low_w, high_w=high_w)
+
     def latest_w(self) -> float:
         """Return the newest row's watts."""
         with self._lock:
             return self._rows[-1][1] if self._rows else math.nan
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._rows: list[tuple[float, float]] = []
         self._notes: list[str] = []
         self._bad = 0
@@ -167,7 +155,7 @@ class CsvMeter:
             self._look()
 
     def _look(self) -> None:
-        """Read the whole lines that were appended since the last look."""
+        """Read the complete lines appended since the last look."""
         try:
             with open_file(self._path, kind="log of watts") as file:
                 if file.seek(0, 2) < self._offset:
@@ -178,10 +166,10 @@ class CsvMeter:
         except FileProblem as problem:
             self._notes.append(f"{self._path} could not be read any more: {problem.problems[0].message}")
             return
-        whole = text[: text.rfind(b"\n") + 1]
-        self._offset += len(whole)
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
         rows = []
-        for line in whole.decode("utf-8", errors="replace").splitlines():
+        for line in complete.decode("utf-8", errors="replace").splitlines():
             row = self._row(line)
             if row is not None:
                 rows.append(row)
@@ -190,7 +178,7 @@ class CsvMeter:
         self._keep(rows)
 
     def _keep(self, rows: list[tuple[float, float]]) -> None:
-        """Put rows on the clock of the trials; a row that is older than the one before it is bad."""
+        """Move rows to the clock of trials; a row older than the previous one is bad."""
         if not rows:
             return
         if self._own_clock_s is None and rows[-1][0] < _SINCE_1970_S:
@@ -213,10 +201,10 @@ class CsvMeter:
                 self._refuse(first)
             return
         names = [cell.strip().lower() for cell in _cells(first, self._delimiter)]
-        places = [next((names.index(name) for name in wanted if name in names), -1) for wanted in (_TIME, _WATTS)]
-        if min(places) < 0:
+        positions = [next((names.index(name) for name in wanted if name in names), -1) for wanted in (_TIME, _WATTS)]
+        if min(positions) < 0:
             self._refuse(first)
-        self._columns = (places[0], places[1])
+        self._columns = (positions[0], positions[1])
 
     def _refuse(self, line: str) -> None:
         raise EnvironmentProblem(
@@ -241,12 +229,12 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _is_head(line: str) -> bool:
-    """Whether a first line holds names: a time in ISO 8601 has one letter or two at a place."""
+    """Whether a first line holds names: a time in ISO 8601 has at most two letters in a row."""
     return re.search(r"[A-Za-z]{3}", line) is not None
 
 
 def _instant_s(text: str) -> float:
-    """Return seconds since 1970, or of a clock of its own; NaN for what is no time."""
+    """Return seconds since 1970, or of another clock; NaN for text that is no time."""
     text = text.strip()
     try:
         return float(text)

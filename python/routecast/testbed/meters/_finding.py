@@ -1,9 +1,10 @@
-"""Which meters are here, in the order in which one would choose, and of each that is not, why."""
+"""The power meters of this machine in the order of preference, why others cannot be read, and the meter of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from routecast.errors import EnvironmentProblem
 from routecast.quantity.schema import field, value
@@ -14,19 +15,24 @@ from routecast.testbed.meters._rapl import RaplSource, read_text
 from routecast.testbed.meters._sampled import Source
 from routecast.testbed.meters.meter import PowerMeter
 
+if TYPE_CHECKING:
+    from routecast.testbed.document import MeterTable
+
+__all__ = ["meter_for", "settings_of"]
+
 _PREFIX = "power meter "
 
 
 @value
-class FoundMeter:
-    """A kind of meter, and how it stands with it on this machine."""
+class MeterEntry:
+    """A kind of meter on this machine."""
 
-    name: str = field("As one names it")
+    name: str = field("As meter_of reads it")
     title: str = field("What it is")
     scope: str = field("What its figures cover")
     is_readable: bool
-    why_not: str = field("Why it cannot be read, with what to do; empty if it can", default="")
-    needs_address: bool = field("It is elsewhere: nobody can find it without being told where", default=False)
+    why_not: str = field("Why it cannot be read and what to do; empty if it can", default="")
+    needs_address: bool = field("It is on another host or in a file, and needs an address", default=False)
 
 
 def find_meters(
@@ -35,33 +41,34 @@ def find_meters(
     read: Callable[[Path], str] = read_text,
     opener: Callable[[int, int, int], int] = open_event,
     run: Run | None = None,
-) -> tuple[FoundMeter, ...]:
-    """Return every kind of meter, those first that one would choose first.
+) -> tuple[MeterEntry, ...]:
+    """Return every kind of meter, the preferred ones first.
 
-    Counters of the processor go first: they are exact over any interval. Then the server's controller, which sees
-    more and is slow. What needs an address comes last.
+    Counters of the processor go first: they are exact over any interval. The server's controller follows, which covers
+    more and is slow; meters that need an address come last.
 
-    ``root``: where the machine's files are; ``/`` for this machine; ``read``, ``opener`` and ``run``: read a file of
-    the tree, open a counter, run a program. Programs are run on this machine only.
+    ``root`` is the folder of the machine's files, ``/`` for this machine. ``read`` reads a file, ``opener`` opens a
+    counter, ``run`` runs a program, by default on this machine only.
     """
     if run is None:
-        run = run_program if root == Path("/") else _recorded
+        run = run_program if root == Path("/") else _refuse_to_run
     return (
-        _tried("RAPL through powercap", RaplSource(root, read=read)),
-        _tried("RAPL through the kernel's energy events", PerfSource(root, opener=opener)),
-        _tried("the server's controller over IPMI", IpmiSource(run=run)),
+        _entry("RAPL through powercap", RaplSource(root, read=read)),
+        _entry("RAPL through the kernel's energy events", PerfSource(root, opener=opener)),
+        _entry("the server's controller over IPMI", IpmiSource(run=run)),
         _elsewhere("redfish:URL", "a server's controller over Redfish", "bmc", "redfish:https://CONTROLLER"),
         _elsewhere("csv:FILE", "a log that a meter's program appends to", "pdu", "csv:FILE (time, watts)"),
         _elsewhere("http:URL", "a power strip, plug or exporter", "pdu", "http://HOST/…#/json/pointer or #metric"),
     )
 
 
-def no_power(meters: Sequence[FoundMeter]) -> str:
-    """Return in one text why there is no power here.
+def describe_no_power(meters: Sequence[MeterEntry]) -> str:
+    """Return why no meter of this machine can be read.
 
     Examples
     --------
-    >>> no_power([FoundMeter(name="ipmi", title="", scope="bmc", is_readable=False, why_not="ipmitool is not there")])
+    >>> ipmi = MeterEntry(name="ipmi", title="", scope="bmc", is_readable=False, why_not="ipmitool is not there")
+    >>> describe_no_power([ipmi])
     'no power here, because: ipmi: ipmitool is not there'
     """
     reasons = [
@@ -73,21 +80,21 @@ def no_power(meters: Sequence[FoundMeter]) -> str:
 def choose_meter(
     text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")
 ) -> tuple[PowerMeter | None, str]:
-    """Return the meter that is asked for, and why there is none.
+    """Return the meter of a name, or None and the reason.
 
-    ``"auto"`` takes the first that can be read; where there is none, runs go on without, and the second value says
-    why. A meter that is asked for by name is returned whether it can be read or not: starting it says what is wrong.
+    ``"auto"`` takes the first meter that can be read; without one, runs go on, and the second value says why. A named
+    meter is returned whether it can be read or not: starting it says what is wrong.
 
     Raises FileProblem: there is no meter of this name.
     """
     if text != AUTO:
         return meter_of(text, settings, root=root), ""
     meters = find_meters(root)
-    chosen = next((meter for meter in meters if meter.is_readable), None)
-    return (None, no_power(meters)) if chosen is None else (meter_of(chosen.name, settings, root=root), "")
+    readable = next((meter for meter in meters if meter.is_readable), None)
+    return (None, describe_no_power(meters)) if readable is None else (meter_of(readable.name, settings, root=root), "")
 
 
-def _tried(title: str, source: Source) -> FoundMeter:
+def _entry(title: str, source: Source) -> MeterEntry:
     try:
         source.open()
         try:
@@ -96,16 +103,38 @@ def _tried(title: str, source: Source) -> FoundMeter:
             source.close()
     except EnvironmentProblem as problem:
         why = str(problem).removeprefix(f"{_PREFIX}{source.name}: ").removeprefix(_PREFIX)
-        return FoundMeter(name=source.name, title=title, scope=source.scope, is_readable=False, why_not=why)
-    return FoundMeter(name=source.name, title=title, scope=source.scope, is_readable=True)
+        return MeterEntry(name=source.name, title=title, scope=source.scope, is_readable=False, why_not=why)
+    return MeterEntry(name=source.name, title=title, scope=source.scope, is_readable=True)
 
 
-def _elsewhere(name: str, title: str, scope: str, form: str) -> FoundMeter:
-    return FoundMeter(
+def _elsewhere(name: str, title: str, scope: str, form: str) -> MeterEntry:
+    return MeterEntry(
         name=name, title=title, scope=scope, is_readable=False, why_not=f"needs an address: {form}", needs_address=True
     )
 
 
-def _recorded(command: Sequence[str], environment: object) -> str:
+def _refuse_to_run(command: Sequence[str], environment: object) -> str:
     del environment
     raise EnvironmentProblem(f"{_PREFIX}ipmi: {command[0]} is not run for files of another machine")
+
+
+def settings_of(table: MeterTable) -> MeterSettings:
+    """Return the settings of ``[power]`` in a test bed's file."""
+    return MeterSettings(
+        interval_s=table.interval, scope=table.scope, verify_tls=table.verify_tls, timeout_s=table.timeout
+    )
+
+
+def meter_for(table: MeterTable | None, option: str | None) -> tuple[PowerMeter | None, str]:
+    """Return the meter of a run, or None and the reason if one is wanted.
+
+    ``table`` is ``[power]`` of the file; ``option``, of the command line, goes first and uses the file's settings if it
+    names the file's meter. ``"none"`` switches the file's meter off.
+
+    Raises FileProblem: there is no meter of this name.
+    """
+    name = option or (table.meter if table is not None else "none")
+    if name == "none":
+        return None, ""
+    settings = settings_of(table) if table is not None and name == table.meter else MeterSettings()
+    return choose_meter(name, settings)

@@ -1,12 +1,12 @@
-"""Whatever answers a GET with watts: power strips, smart plugs, Kepler, Scaphandre.
+"""Watts from a web address: power strips, smart plugs, Kepler, Scaphandre.
 
-The part of the address after ``#`` says where in the answer they stand::
+The fragment of the address, after ``#``, names the value in the answer::
 
     http://plug/status                                       the answer is a number: 23.5
     http://plug/status#/meters/0/power                       JSON, by a pointer (RFC 6901)
     http://node:9100/metrics#pdu_outlet_watts{outlet="3"}    Prometheus text, by the metric and its labels
 
-A metric is watts, unless its name says otherwise, as Prometheus names do: ``…_milliwatts``, ``…_microwatts``, and
+A metric counts watts, unless its name ends otherwise, as Prometheus names do: ``…_milliwatts``, ``…_microwatts``, and
 ``…_joules`` or ``…_joules_total`` for counters of energy.
 """
 
@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.meters._sampled import Sample, watts_of
+from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters._web import Credentials, Web, masked
 from routecast.testbed.meters.meter import Zone
 
@@ -35,15 +35,14 @@ _WANTED = re.compile(r"(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?")
 _EXPORTERS: Final = ("kepler_", "scaph_")
 """Prefixes of exporters that read RAPL."""
 
-_SHOWN = 4
+_MOST_LISTED = 4
 
 
-class HttpSource:
+class HttpSource(Source):
     """Watts, or a counter of joules, from a web address.
 
-    ``url``: with a fragment that says where in the answer they stand; ``credentials``: a token is sent as
-    ``Authorization: Bearer``; ``scope``: what the figure covers; ``pdu`` if not told, ``rapl`` for exporters that read
-    RAPL; ``timeout_s``: for each answer.
+    The fragment of ``url`` names the value in the answer. A token goes as ``Authorization: Bearer``. ``scope`` is
+    ``pdu`` by default, ``rapl`` for exporters that read RAPL; ``timeout_s`` limits each answer.
     """
 
     def __init__(
@@ -55,10 +54,10 @@ class HttpSource:
         timeout_s: float = 5.0,
         verify_tls: bool = True,
     ) -> None:
-        self._where = urllib.parse.unquote(url.partition("#")[2])
+        self._fragment = urllib.parse.unquote(url.partition("#")[2])
         self.name = masked(url)
         self._web = Web(url, meter=self.name, credentials=credentials, timeout_s=timeout_s, verify_tls=verify_tls)
-        metric = "" if self._where.startswith("/") else self._where.partition("{")[0]
+        metric = "" if self._fragment.startswith("/") else self._fragment.partition("{")[0]
         self._is_exporter = metric.startswith(_EXPORTERS)
         self.scope = scope or ("rapl" if self._is_exporter else "pdu")
         base = metric.removesuffix("_total")
@@ -66,29 +65,21 @@ class HttpSource:
         self._scale = next((scale for end, scale in _SCALES.items() if base.endswith(end)), 1.0)
         self.zones: tuple[Zone, ...] = (Zone(name=_ZONE, scope=self.scope),)
 
-    @property
-    def quantum_j(self) -> float:
-        """Return NaN: it is not told."""
-        return math.nan
-
-    def open(self) -> None:
-        """Need nothing: the first reading connects."""
-
     def read(self) -> Mapping[str, float]:
-        """Return the figure.
+        """Return the value.
 
-        Raises EnvironmentProblem: the host does not answer, or there is no number where it should stand.
+        Raises EnvironmentProblem: the host does not answer, or there is no number at the fragment.
         """
         body = self._web.get(self._web.path)
         text = body.decode("utf-8", errors="replace")
         try:
-            if self._where.startswith("/") or not self._where:
-                value = json_number(json.loads(text), self._where)
+            if self._fragment.startswith("/") or not self._fragment:
+                value = json_number(json.loads(text), self._fragment)
             else:
-                value = metric_value(text, self._where)
+                value = metric_value(text, self._fragment)
         except ValueError as problem:
             what = "the answer is no number" if isinstance(problem, json.JSONDecodeError) else str(problem)
-            hint = "" if self._where else "; say where it stands with #/json/pointer or #metric_name"
+            hint = "" if self._fragment else "; say where it stands with #/json/pointer or #metric_name"
             raise EnvironmentProblem(f"power meter {self.name}: {what}{hint}") from problem
         if not (math.isfinite(value) and value >= 0.0):
             raise EnvironmentProblem(f"power meter {self.name}: got {value:g}, which is no power")
@@ -97,17 +88,17 @@ class HttpSource:
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:
         """Return the mean of two samples, or the energy between them over their time."""
         if not self._is_counter:
-            return watts_of(before, after, zone)
+            return super().power_w(zone, before, after)
         rise_j = after.values[zone] - before.values[zone]
-        # A counter that falls was started anew at 0, as Prometheus' rate() takes it.
+        # A counter that falls was restarted at 0, as Prometheus' rate() assumes.
         return (rise_j if rise_j >= 0.0 else after.values[zone]) / (after.at_s - before.at_s)
 
     def is_gauge(self) -> bool:
-        """Whether it tells watts."""
+        """Whether the value is watts and not energy."""
         return not self._is_counter
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Say when a counter was started anew, and what an exporter leaves open."""
+        """Return notes on restarts of a counter and on the zones of an exporter."""
         notes = []
         values = [sample.values[_ZONE] for sample in samples]
         restarts = sum(after < before for before, after in pairwise(values))
@@ -125,7 +116,7 @@ class HttpSource:
 def json_number(document: Any, pointer: str) -> float:
     """Return the number at a JSON pointer (RFC 6901).
 
-    Raises ValueError: there is none; says how far the pointer leads.
+    Raises ValueError: there is none; the message says how far the pointer leads.
 
     Examples
     --------
@@ -159,35 +150,32 @@ def metric_value(text: str, wanted: str) -> float:
 
     Series are never added: zones that exporters give as labels lie within one another.
 
-    Raises
-    ------
-    ValueError
-        There is none of this name, or several that the given labels do not tell apart.
+    Raises ValueError: no metric has this name, or several series match its labels.
 
     Examples
     --------
     >>> metric_value('watts{outlet="1"} 20\nwatts{outlet="2"} 31.5\n', 'watts{outlet="2"}')
     31.5
     """
-    asked_match = _WANTED.fullmatch(wanted.strip())
-    if asked_match is None:
+    wanted_match = _WANTED.fullmatch(wanted.strip())
+    if wanted_match is None:
         raise ValueError(f'{wanted!r} is no name of a metric: write #name or #name{{label="value"}}')
-    labels = _labels(asked_match["labels"])
+    labels = _labels(wanted_match["labels"])
     values, names = [], set()
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is None or line.startswith("#"):
             continue
         names.add(match["name"])
-        if match["name"] == asked_match["name"] and labels.items() <= _labels(match["labels"]).items():
+        if match["name"] == wanted_match["name"] and labels.items() <= _labels(match["labels"]).items():
             values.append((match["labels"] or "", match["value"]))
     if len(values) == 1:
         try:
             return float(values[0][1])
         except ValueError:
-            raise ValueError(f"{asked_match['name']} is {values[0][1][:40]!r}, not a number") from None
+            raise ValueError(f"{wanted_match['name']} is {values[0][1][:40]!r}, not a number") from None
     if values:
-        several = ", ".join(f"{{{series}}}" for series, _ in values[:_SHOWN])
+        several = ", ".join(f"{{{series}}}" for series, _ in values[:_MOST_LISTED])
         raise ValueError(f"{len(values)} series match {wanted}, which are not added: name one by its labels: {several}")
     like = sorted(name for name in names if "watt" in name or "joule" in name or "power" in name)
     there = f"; there are {', '.join(like[:8])}" if like else ""

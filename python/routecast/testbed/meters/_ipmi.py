@@ -1,6 +1,6 @@
-"""The server's own controller, asked by ``ipmitool dcmi power reading`` (IPMI DCMI 1.5, sec. 6.6.1).
+"""The server's controller over ``ipmitool dcmi power reading`` (IPMI DCMI 1.5, sec. 6.6.1).
 
-It tells what the whole server draws, network cards and fans included, in whole watts, renewed when it likes.
+It reports the power of the whole server, network cards and fans included, in whole watts and at intervals of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.meters._sampled import Sample, watts_of
+from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters._web import Credentials
 from routecast.testbed.meters.meter import Zone
 
@@ -28,7 +28,7 @@ Run = Callable[[Sequence[str], Mapping[str, str]], str]
 def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run a program and return what it prints, errors after output.
 
-    Raises EnvironmentProblem: it is not there, or it does not end.
+    Raises EnvironmentProblem: it is missing, or it does not end.
     """
     try:
         done = subprocess.run(
@@ -53,7 +53,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
 def parse_dcmi(text: str) -> float:
     """Read the watts from what ``ipmitool dcmi power reading`` prints.
 
-    Raises EnvironmentProblem: it prints no power, or none that is true.
+    Raises EnvironmentProblem: it prints no power, or a power that cannot be true.
     """
     power = _POWER.search(text)
     state = _STATE.search(text)
@@ -77,59 +77,31 @@ def parse_dcmi(text: str) -> float:
     return float(power[1])
 
 
-class IpmiSource:
-    """Watts of a server as its controller tells them.
+class IpmiSource(Source):
+    """Watts of a server as its controller reports them.
 
-    ``host``: address of the controller; empty for that of this machine; ``credentials``: for a controller on the
-    network; ``run``: runs a program.
+    ``host`` is the address of the controller, empty for this machine's; ``credentials`` are for a controller on the
+    network; ``run`` runs a program.
     """
 
     def __init__(self, host: str = "", *, credentials: Credentials | None = None, run: Run = run_program) -> None:
         self._host = host
         self._credentials = credentials
         self._run = run
-        self.zones: tuple[Zone, ...] = (Zone(name="server", scope="bmc"),)
-
-    @property
-    def name(self) -> str:
-        """The meter as it is named: ``ipmi``, ``ipmi:HOST``."""
-        return f"ipmi:{self._host}" if self._host else "ipmi"
-
-    @property
-    def scope(self) -> str:
-        """Return ``bmc``."""
-        return "bmc"
-
-    @property
-    def quantum_j(self) -> float:
-        """Return NaN: DCMI tells whole watts, and how they are rounded is the controller's secret."""
-        return float("nan")
-
-    def open(self) -> None:
-        """Need nothing: each reading is a run of its own."""
+        self.name = f"ipmi:{host}" if host else "ipmi"
+        self.scope = "bmc"
+        self.zones = (Zone(name="server", scope="bmc"),)
 
     def read(self) -> Mapping[str, float]:
         """Return the watts.
 
-        Raises EnvironmentProblem: ipmitool is missing, or the controller does not tell.
+        Raises EnvironmentProblem: ipmitool is missing, or the controller reports no power.
         """
         return {"server": parse_dcmi(self._run(*self._command()))}
 
-    def power_w(self, zone: str, before: Sample, after: Sample) -> float:
-        """Return the mean of two samples."""
-        return watts_of(before, after, zone)
-
-    def is_gauge(self) -> bool:
-        """Return True: values are watts."""
-        return True
-
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Say that short intervals are not seen."""
-        del samples
+        """Return the note that short intervals are not seen."""
         return ("DCMI tells whole watts, renewed when the controller likes: only long trials are seen well",)
-
-    def close(self) -> None:
-        """Keep nothing open."""
 
     def _command(self) -> tuple[Sequence[str], Mapping[str, str]]:
         if not self._host:

@@ -1,4 +1,4 @@
-"""From what people write to a meter: ``rapl``, ``perf``, ``ipmi``, ``redfish:URL``, ``csv:FILE``, ``http://…``."""
+"""Meters by name: ``rapl``, ``perf``, ``ipmi``, ``redfish:URL``, ``csv:FILE``, ``http://…``."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from routecast.testbed.meters._web import Credentials, credentials_for
 from routecast.testbed.meters.meter import PowerMeter
 
 AUTO: Final = "auto"
-"""What people write for the first meter that can be read here."""
+"""Name of the first meter that can be read here."""
 
 KINDS: Final = ("rapl", "perf", "ipmi", "redfish", "csv", "http")
 
-_INTERVALS_S: Final = {"rapl": RAPL_INTERVAL_S, "perf": RAPL_INTERVAL_S}
-_OTHERS_S = 1.0
+_INTERVAL_S = 1.0
 
 
 @value
 class MeterSettings:
-    """How a meter is asked."""
+    """How a meter is read."""
 
     interval_s: float | None = field(
-        "Time between samples; None: 0.1 s for counters of the processor, 1 s for all others", default=None
+        "Time between samples; None: 0.1 s for counters of the processor, 1 s for other meters", default=None
     )
     scope: str | None = field(
         "What the figures of a file or a web address cover: ``pdu`` (default), ``wall``", default=None
@@ -45,12 +44,12 @@ class MeterSettings:
 def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = Path("/")) -> PowerMeter:
     """Return the meter of a name; nothing is read yet.
 
-    ``text``: ``rapl``, ``rapl:psys``, ``rapl:dram``, ``rapl:package+dram``, the same with ``perf``, ``ipmi``,
-    ``ipmi:HOST``, ``redfish:URL``, ``csv:FILE``, ``http:URL`` or the address alone; ``root``: where the machine's files
-    are. Raises FileProblem: there is no such meter, or its address is none; EnvironmentProblem: credentials are missing
-    a half, or would go over the network in the clear.
+    ``text`` is ``rapl``, ``rapl:psys``, ``rapl:dram``, ``rapl:package+dram``, the same with ``perf``, ``ipmi``,
+    ``ipmi:HOST``, ``redfish:URL``, ``csv:FILE``, ``http:URL`` or the address alone; ``root`` is the folder of the
+    machine's files. Raises FileProblem: there is no such meter, or its address is malformed; EnvironmentProblem:
+    credentials are incomplete, or would go over the network in the clear.
     """
-    chosen = settings or MeterSettings()
+    options = settings or MeterSettings()
     kind, _, rest = text.strip().partition(":")
     if kind in {"http", "https"} and rest.startswith("//"):
         kind, rest = "http", text.strip()
@@ -59,15 +58,15 @@ def meter_of(text: str, settings: MeterSettings | None = None, *, root: Path = P
     if kind in {"redfish", "csv", "http"} and not rest:
         wanted = {"csv": "csv:FILE"}.get(kind, f"{kind}:https://HOST/…")
         raise _refused(f"got {text!r}: write {wanted}")
-    if chosen.scope is not None and kind not in {"csv", "http"}:
-        raise _refused(f"scope {chosen.scope!r} is given for {kind}, which knows its own: leave it out")
-    interval_s = chosen.interval_s or _INTERVALS_S.get(kind, _OTHERS_S)
+    if options.scope is not None and kind not in {"csv", "http"}:
+        raise _refused(f"scope {options.scope!r} is given for {kind}, which knows its own: leave it out")
+    interval_s = options.interval_s or (RAPL_INTERVAL_S if kind in {"rapl", "perf"} else _INTERVAL_S)
     if kind == "csv":
-        return CsvMeter(Path(rest).expanduser(), scope=chosen.scope or "pdu", interval_s=interval_s)
-    return SampledMeter(_source(kind, rest, chosen, root), interval_s=interval_s)
+        return CsvMeter(Path(rest).expanduser(), scope=options.scope or "pdu", interval_s=interval_s)
+    return SampledMeter(_source(kind, rest, options, root), interval_s=interval_s)
 
 
-def _source(kind: str, rest: str, chosen: MeterSettings, root: Path) -> Source:
+def _source(kind: str, rest: str, options: MeterSettings, root: Path) -> Source:
     if kind == "rapl":
         return RaplSource(root, covers=rest or "package")
     if kind == "perf":
@@ -75,9 +74,9 @@ def _source(kind: str, rest: str, chosen: MeterSettings, root: Path) -> Source:
     if kind == "ipmi":
         return IpmiSource(rest, credentials=credentials_for(rest) if rest else None)
     if kind == "redfish":
-        return RedfishSource(rest, credentials=_login(rest), timeout_s=chosen.timeout_s, verify_tls=chosen.verify_tls)
+        return RedfishSource(rest, credentials=_login(rest), timeout_s=options.timeout_s, verify_tls=options.verify_tls)
     return HttpSource(
-        rest, credentials=_login(rest), scope=chosen.scope, timeout_s=chosen.timeout_s, verify_tls=chosen.verify_tls
+        rest, credentials=_login(rest), scope=options.scope, timeout_s=options.timeout_s, verify_tls=options.verify_tls
     )
 
 

@@ -1,26 +1,24 @@
-"""The kernel's energy events: RAPL once more, through ``perf_event_open(2)``.
+"""The kernel's energy events: RAPL through ``perf_event_open(2)``.
 
-They are there where powercap is not (a container that hides it), need CAP_PERFMON in place of root, and the kernel
-itself undoes the wraps: its counters have 64 bits. The system call is used rather than the program ``perf``: no program
-has to be there, nothing is parsed, and a counter can be read at any instant.
+They exist where powercap does not (a container that hides it), need CAP_PERFMON instead of root, and do not wrap: the
+kernel's counters have 64 bits. The system call needs no program ``perf`` and reads a counter at any instant.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 import os
 import platform
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.meters._rapl import RaplCover, is_virtual
-from routecast.testbed.meters._sampled import Sample
+from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters.meter import Zone
 
 PMU: Final = "sys/bus/event_source/devices/power"
@@ -40,9 +38,9 @@ _ATTRIBUTE_BYTES = 64
 
 
 def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
-    """Return the energy events of a machine: number, and joules of one count; empty where there are none.
+    """Return the number and the joules per count of each energy event of a machine; empty if it has none.
 
-    Raises EnvironmentProblem: an event is described in a way that is not known here.
+    Raises EnvironmentProblem: the kernel describes an event in an unknown way.
     """
     folder = root / PMU / "events"
     events = {}
@@ -63,7 +61,7 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
 
 
 def open_event(kind: int, number: int, cpu: int) -> int:
-    """Open a counter of all that a CPU does; returns a file descriptor, 8 bytes of which are the count.
+    """Open a counter over all work of a CPU; return a file descriptor that yields the count in 8 bytes.
 
     Raises OSError: the kernel refuses.
     """
@@ -88,11 +86,11 @@ def open_event(kind: int, number: int, cpu: int) -> int:
     return int(handle)
 
 
-class PerfSource:
+class PerfSource(Source):
     """Energy events of the PMU ``power``.
 
-    ``root``: where the machine's files are; ``covers``: as for RAPL: ``package``, ``psys``, ``dram``, ``package+dram``;
-    ``opener``: opens a counter: :func:`open_event`. Raises FileProblem: there is no such scope.
+    ``root`` is the folder of the machine's files, ``covers`` one of RAPL_SCOPES, ``opener`` opens a counter as
+    :func:`open_event` does. Raises FileProblem: there is no such scope.
     """
 
     def __init__(
@@ -100,24 +98,10 @@ class PerfSource:
     ) -> None:
         self._root = root
         self._covers = RaplCover(meter="perf", covers=covers)
+        self.name, self.scope = self._covers.name, self._covers.scope
         self._opener = opener
         self._handles: dict[str, tuple[int, float]] = {}
         self.zones: tuple[Zone, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The meter as it is named: ``perf``, ``perf:psys``."""
-        return self._covers.name
-
-    @property
-    def scope(self) -> str:
-        """What the sum covers."""
-        return self._covers.scope
-
-    @property
-    def quantum_j(self) -> float:
-        """Return NaN: counts are finer than what the processor updates."""
-        return math.nan
 
     def open(self) -> None:
         """Open the counters on a CPU of each package.
@@ -142,7 +126,7 @@ class PerfSource:
         zones = []
         try:
             for event, (number, joules) in events.items():
-                # The platform is one: each package's counter of it would count it again.
+                # There is one platform: every package's counter of it counts the same energy.
                 for cpu in cpus[:1] if event == "energy-psys" else cpus:
                     name = f"{event} of cpu {cpu}"
                     self._handles[name] = (self._opener(kind, number, cpu), joules)
@@ -168,13 +152,8 @@ class PerfSource:
         return (after.values[zone] - before.values[zone]) / (after.at_s - before.at_s)
 
     def is_gauge(self) -> bool:
-        """Return False: it counts energy."""
+        """Return False: values are energy."""
         return False
-
-    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Say nothing: the kernel undoes the wraps."""
-        del samples
-        return ()
 
     def close(self) -> None:
         """Close the counters."""
@@ -185,7 +164,7 @@ class PerfSource:
 
 
 def cores_of_mask(text: str) -> tuple[int, ...]:
-    """Read the CPUs of a PMU: ``"0,18"`` for the first of each of two packages."""
+    """Read the CPUs of a PMU: ``"0,18"`` for the first CPU of each of two packages."""
     cores: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")

@@ -14,16 +14,16 @@ from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.schema import field, value
-from routecast.testbed.meters._sampled import Sample
+from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters.meter import Zone
 
 RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
-"""What the sum may cover; ``package`` if not told."""
+"""What the sum may cover; ``package`` by default."""
 
 
 @value
 class RaplCover:
-    """A meter of RAPL's counters and what it adds up.
+    """The counters that a RAPL meter adds up.
 
     Raises FileProblem: there is no such scope.
     """
@@ -33,13 +33,13 @@ class RaplCover:
 
     def __post_init__(self) -> None:
         if self.covers not in RAPL_SCOPES:
-            allowed = ", ".join(f"{self.meter}:{rapl_scope}" for rapl_scope in RAPL_SCOPES)
+            allowed = ", ".join(f"{self.meter}:{scope}" for scope in RAPL_SCOPES)
             what = f"got {self.meter}:{self.covers}: allowed are {allowed}"
             raise FileProblem("power meter", [Problem("", what)])
 
     @property
     def name(self) -> str:
-        """The meter as it is named: ``rapl``, ``perf:psys``."""
+        """Name of the meter: ``rapl``, ``perf:psys``."""
         return self.meter if self.covers == "package" else f"{self.meter}:{self.covers}"
 
     @property
@@ -49,7 +49,7 @@ class RaplCover:
 
     @property
     def zone_scopes(self) -> frozenset[str]:
-        """Scopes of the zones that are added up."""
+        """Scopes of the zones in the sum."""
         return frozenset(f"rapl:{part}" for part in self.covers.split("+"))
 
 
@@ -64,14 +64,12 @@ _SCOPES: Final = (
     (re.compile(r"uncore"), "rapl:uncore"),
 )
 _COUNTER_STEPS = 2**32 - 1
-"""RAPL counters have 32 bits (Intel SDM vol. 3B, 15.10.1), so the range is so many steps."""
+"""RAPL counters have 32 bits (Intel SDM vol. 3B, 15.10.1): their range has so many steps."""
 
 
 @value
 class RaplZone:
-    """A zone that counts energy.
-
-    The tree of RAPL zones under ``/sys/class/powercap``, and what lies within what.
+    """A zone with a counter of energy, in the tree under ``/sys/class/powercap``.
 
     ::
 
@@ -79,20 +77,19 @@ class RaplZone:
                package-1 ⊃ …                     packages stand side by side and add up
                dram                              listed below its package, but its watts are its own
 
-    In sysfs, psys stands beside the packages that it contains, and dram below a package that does not contain it, so
-    the tree of folders says nothing about sums: the names do (Documentation/power/powercap/powercap.rst and
+    In sysfs, psys stands beside the packages that it contains, and dram below a package that does not contain it. So
+    the names decide about sums, not the folders (Documentation/power/powercap/powercap.rst and
     drivers/powercap/intel_rapl_common.c of Linux). AMD's processors have the same tree.
     """
 
     folder: Path
-    name: str = field('Its name, with that of its package before it where it lies below one: ``"package-0/dram"``')
+    name: str = field('Its name, after that of its package if it lies below one: ``"package-0/dram"``')
     scope: str
-    # The largest value that the counter shows; 0 where the kernel does not tell, so that wraps cannot be undone.
-    range_uj: int
+    range_uj: int = field("Largest value of the counter; 0 if the kernel does not say, so that wraps cannot be undone")
 
     @property
     def counter(self) -> Path:
-        """The file that counts, in microjoules."""
+        """The file of the counter, in microjoules."""
         return self.folder / "energy_uj"
 
 
@@ -102,10 +99,7 @@ def read_text(path: Path) -> str:
 
 
 def rapl_zones(root: Path = Path("/"), *, read: Callable[[Path], str] = read_text) -> tuple[RaplZone, ...]:
-    """Return the zones of a machine, each once: what the memory-mapped interface shows as well is dropped.
-
-    ``root``: where the machine's files are; ``read``: reads a file.
-    """
+    """Return each zone of a machine once; duplicates of the memory-mapped interface are left out."""
     folders = sorted(_folders(root / POWERCAP), key=_order)
     named: dict[Path, str] = {}
     for folder in folders:
@@ -114,7 +108,7 @@ def rapl_zones(root: Path = Path("/"), *, read: Callable[[Path], str] = read_tex
         except OSError:
             continue
     zones: dict[str, RaplZone] = {}
-    # Those of the model-specific registers first: of two with one name the memory-mapped one is the duplicate.
+    # Model-specific registers go first: of two zones with one name the memory-mapped one is the duplicate.
     for folder in sorted(named, key=lambda folder: folder.name.startswith("intel-rapl-mmio")):
         above = named.get(folder.with_name(folder.name.rpartition(":")[0]))
         name = f"{above}/{named[folder]}" if above else named[folder]
@@ -140,10 +134,9 @@ def energy_step_uj(range_uj: int) -> float:
 
 
 def wrapped_difference(before_uj: int, after_uj: int, range_uj: int) -> float:
-    """Return how far a counter went, in microjoules, if it wrapped once at most.
+    """Return the increase of a counter in microjoules, if it wrapped at most once.
 
-    After its largest value the counter goes on at 0 with its next step, so that it starts anew every
-    ``range + step``.
+    The step after its largest value leads to 0, so that the counter wraps every ``range + step``.
 
     Examples
     --------
@@ -166,11 +159,9 @@ def _order(folder: Path) -> tuple[str, tuple[int, ...]]:
 
 
 def why_no_zone(root: Path) -> str:
-    """Return in words why a machine has no RAPL zone, as far as its files tell."""
-    if not (root / "sys/class/powercap").is_dir():
-        what = "there is no /sys/class/powercap"
-    else:
-        what = "powercap has no RAPL zone"
+    """Return why a machine has no RAPL zone, as far as its files show."""
+    is_there = (root / POWERCAP).is_dir()
+    what = "powercap has no RAPL zone" if is_there else f"there is no /{POWERCAP}"
     kinds = [
         kind
         for kind, holds in (
@@ -196,11 +187,11 @@ def _is_container(root: Path) -> bool:
 
 
 RAPL_INTERVAL_S: Final = 0.1
-"""Between samples: far below a minute, in which a counter of 32 bits can wrap, and above the 50 ms below which the
-jitter of the counter's updates shows."""
+"""Time between samples: far below a minute, in which a 32-bit counter can wrap, and above 50 ms, below which the jitter
+of its updates shows."""
 
 _SUSPICIOUS_RATIO = 0.5
-"""A counter that is read in time goes by a small share of its range: 0.1 s of 500 W are 0.02 % of the usual one."""
+"""A counter read in time uses a small share of its range: 0.1 s at 500 W is 0.02 % of the usual range."""
 
 READ_RECIPE: Final = (
     "echo 'z /sys/devices/virtual/powercap/intel-rapl/intel-rapl:*/energy_uj 0440 root power' "
@@ -209,15 +200,14 @@ READ_RECIPE: Final = (
     ">> /etc/tmpfiles.d/rapl.conf; "
     'groupadd -f power; usermod -aG power "$USER"; systemd-tmpfiles --create rapl.conf'
 )
-"""Lets a group read the counters, now and after each start. Not everybody: CVE-2020-8694 reads keys with them."""
+"""Lets a group read the counters, now and after each boot; not everybody: CVE-2020-8694 reads keys with them."""
 
 
-class RaplSource:
+class RaplSource(Source):
     """Counters of the RAPL zones of a machine.
 
-    ``root``: where the machine's files are; ``covers``: one of :data:`~routecast.testbed.meters._rapl.RAPL_SCOPES`:
-    which zones make the sum. The others are read and reported, but not added; ``read``: reads a file. Raises
-    FileProblem: there is no such scope.
+    ``root`` is the folder of the machine's files. ``covers``, one of RAPL_SCOPES, names the zones of the sum; the other
+    zones are read and reported, but not added. Raises FileProblem: there is no such scope.
     """
 
     def __init__(
@@ -225,26 +215,11 @@ class RaplSource:
     ) -> None:
         self._root = root
         self._covers = RaplCover(meter="rapl", covers=covers)
+        self.name, self.scope = self._covers.name, self._covers.scope
         self._read = read
         self._zones: Mapping[str, RaplZone] = {}
         self._unread: tuple[str, ...] = ()
         self.zones: tuple[Zone, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The meter as it is named: ``rapl``, ``rapl:psys``."""
-        return self._covers.name
-
-    @property
-    def scope(self) -> str:
-        """What the sum covers."""
-        return self._covers.scope
-
-    @property
-    def quantum_j(self) -> float:
-        """Least step of the sum: that of its coarsest counter."""
-        steps = [energy_step_uj(self._zones[zone.name].range_uj) for zone in self.zones if zone.is_counted]
-        return 1e-6 * max(steps, default=math.nan)
 
     def open(self) -> None:
         """Find the zones that can be read.
@@ -283,7 +258,7 @@ class RaplSource:
             f"{zone.name}{' (the sum lacks it)' if zone.scope in wanted else ''}" for zone in (*denied, *broken)
         )
         first_psys = next((zone.name for zone in readable if zone.scope == "rapl:psys"), "")
-        # psys is the whole platform: where each socket shows one, adding them could count it twice.
+        # psys is the whole platform: if each socket shows one, adding them could count it twice.
         self.zones = tuple(
             Zone(
                 name=zone.name,
@@ -292,9 +267,11 @@ class RaplSource:
             )
             for zone in readable
         )
+        steps_uj = [energy_step_uj(self._zones[zone.name].range_uj) for zone in self.zones if zone.is_counted]
+        self.quantum_j = 1e-6 * max(steps_uj, default=math.nan)  # that of the coarsest counter
 
     def read(self) -> Mapping[str, float]:
-        """Return each zone's counter in microjoules; a zone that went away is not in it."""
+        """Return each zone's counter in microjoules; zones that went away are left out."""
         values = {}
         for name, zone in self._zones.items():
             try:
@@ -311,11 +288,11 @@ class RaplSource:
         return 1e-6 * difference_uj / (after.at_s - before.at_s)
 
     def is_gauge(self) -> bool:
-        """Return False: it counts energy."""
+        """Return False: values are energy."""
         return False
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Say which counters stand still, and which cannot be read."""
+        """Return notes on counters that stand still, jump or cannot be read."""
         notes = []
         for zone in self.zones:
             seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
@@ -332,11 +309,8 @@ class RaplSource:
             notes.append(f"zones that cannot be read: {', '.join(self._unread)}")
         return notes
 
-    def close(self) -> None:
-        """Keep nothing open."""
-
     def _farthest(self, zone: str, samples: Sequence[Sample]) -> float:
-        """Return the largest share of its range that a counter went between two samples, if it is suspicious."""
+        """Return the largest step of a counter between two samples as a share of its range, if it is suspicious."""
         range_uj = self._zones[zone].range_uj
         seen = [int(sample.values[zone]) for sample in samples if zone in sample.values]
         shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(seen)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.meters._sampled import Sample, watts_of
+from routecast.testbed.meters._sampled import Sample, Source
 from routecast.testbed.meters._web import Credentials, NotThere, Web, masked
 from routecast.testbed.meters.meter import Zone
 
@@ -20,15 +20,16 @@ _PARTS: Final = ("cpu", "memory", "fan", "gpu", "accelerator", "storage", "netwo
 """``PhysicalContext`` or words in the name of entries of ``PowerControl`` that are a part of the chassis."""
 
 
-class RedfishSource:
-    """Watts of one chassis or several, as a controller tells them.
+class RedfishSource(Source):
+    """Watts of the chassis of a controller.
 
-    ``url``: ``https://CONTROLLER``, or the address of one chassis: ``https://CONTROLLER/redfish/v1/Chassis/1``;
-    ``timeout_s``: for each answer; ``verify_tls``: whether the controller's certificate must be good.
+    ``url`` is ``https://CONTROLLER``, or the address of one chassis: ``https://CONTROLLER/redfish/v1/Chassis/1``;
+    ``timeout_s`` limits each answer; ``verify_tls`` requires a valid certificate.
     """
 
     def __init__(self, url: str, *, credentials: Credentials, timeout_s: float = 5.0, verify_tls: bool = True) -> None:
         self.name = f"redfish:{masked(url)}"
+        self.scope = "bmc"
         self._web = Web(
             url,
             meter=self.name,
@@ -41,20 +42,10 @@ class RedfishSource:
         self._energy_kwh: dict[str, list[float]] = {}
         self.zones: tuple[Zone, ...] = ()
 
-    @property
-    def scope(self) -> str:
-        """Return ``bmc``."""
-        return "bmc"
-
-    @property
-    def quantum_j(self) -> float:
-        """Return NaN: Redfish does not say."""
-        return math.nan
-
     def open(self) -> None:
-        """Find the chassis that tell their power.
+        """Find the chassis that report their power.
 
-        Raises EnvironmentProblem: the controller does not answer, or no chassis tells its power.
+        Raises EnvironmentProblem: the controller does not answer, or no chassis reports its power.
         """
         try:
             self._find()
@@ -65,7 +56,7 @@ class RedfishSource:
     def read(self) -> Mapping[str, float]:
         """Return the watts of each chassis.
 
-        Raises EnvironmentProblem: the controller does not answer, or does not tell the power any more.
+        Raises EnvironmentProblem: the controller does not answer, or no longer reports the power.
         """
         values = {}
         for chassis, path in self._paths.items():
@@ -81,16 +72,8 @@ class RedfishSource:
                 self._energy_kwh.setdefault(_name(chassis), []).append(energy)
         return values
 
-    def power_w(self, zone: str, before: Sample, after: Sample) -> float:
-        """Return the mean of two samples."""
-        return watts_of(before, after, zone)
-
-    def is_gauge(self) -> bool:
-        """Return True: values are watts."""
-        return True
-
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Say how far the controller's own counters of energy went, and if its power never changed."""
+        """Return notes on the controller's own counters of energy and on a power that never changed."""
         notes = []
         for zone in self.zones:
             seen = [sample.values[zone.name] for sample in samples if zone.name in sample.values]
@@ -117,8 +100,8 @@ class RedfishSource:
         silent = []
         for chassis in listed:
             document = self._document(chassis)
-            if place := self._power_of(document):
-                self._paths[chassis] = place
+            if path := self._power_path(document):
+                self._paths[chassis] = path
                 within[chassis] = _link(document.get("Links", {}), "ContainedBy").rstrip("/")
             else:
                 silent.append(str(document.get("Id") or chassis))
@@ -141,8 +124,8 @@ class RedfishSource:
             raise EnvironmentProblem(f"power meter {self.name}: {_ROOT}/Chassis lists no Members: is this Redfish?")
         return [path.rstrip("/") for member in members if (path := _link({"it": member}, "it"))]
 
-    def _power_of(self, chassis: Mapping[str, Any]) -> str:
-        """Return the path of the document that tells the power of a chassis; empty if none does."""
+    def _power_path(self, chassis: Mapping[str, Any]) -> str:
+        """Return the path of the document with the power of a chassis; empty if there is none."""
         for name, watts in (("EnvironmentMetrics", watts_of_environment), ("Power", watts_of_power)):
             if path := _link(chassis, name):
                 try:
@@ -174,7 +157,7 @@ def watts_of_environment(document: Mapping[str, Any]) -> float:
 def watts_of_power(document: Mapping[str, Any]) -> float:
     """Return the power of the whole chassis from a ``Power`` document; NaN where there is none.
 
-    ``PowerControl`` lists the whole first and on some machines parts of it after that, so entries are never added.
+    ``PowerControl`` lists the whole chassis first and on some machines its parts after it, so entries are never added.
 
     Examples
     --------
@@ -199,7 +182,7 @@ def _reading(excerpt: object) -> float:
 
 
 def _number(value: object) -> float:
-    """Return a number >= 0; some controllers write it as a text. NaN for anything else."""
+    """Return a number >= 0, which some controllers write as text; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:

@@ -1,7 +1,7 @@
-"""A meter that asks its source again and again, from a thread of its own.
+"""A meter that samples its source in a thread of its own.
 
-A counter of energy has to be read before it wraps, a sensor of power often enough to follow it. What the source says is
-either, and each kind makes mean power of two samples of it::
+A counter of energy must be read before it wraps, a sensor of power often enough to follow it. Each kind of source turns
+two samples into mean power::
 
     counter   E0 ───── E1 ───── E2        power of a span = (E1 − E0) / (t1 − t0), exact
     watts     P0 ───── P1 ───── P2        power of a span = (P0 + P1) / 2, a straight line between samples
@@ -25,71 +25,51 @@ _SHOWN_FAILURES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a source said at an instant, by zone; a zone that could not be read is not in it."""
+    """Values of a source at an instant by zone, without the zones that could not be read."""
 
     at_s: float
     values: Mapping[str, float]
 
 
 class Source(Protocol):
-    """What a sampled meter asks."""
+    """The values behind a sampled meter; a gauge of watts unless a class says otherwise."""
 
-    @property
-    def name(self) -> str:
-        """As the meter is named."""
-        ...
-
-    @property
-    def scope(self) -> str:
-        """What the sum of the counted zones covers."""
-        ...
-
-    @property
-    def zones(self) -> Sequence[Zone]:
-        """The zones, once it is open."""
-        ...
-
-    @property
-    def quantum_j(self) -> float:
-        """Least step of the energy of the sum, NaN if unknown."""
-        ...
+    name: str
+    scope: str
+    """What the sum of the counted zones covers."""
+    zones: Sequence[Zone]
+    """The zones; known once the source is open."""
+    quantum_j: float = math.nan
+    """Least step of the energy of the sum; NaN if unknown."""
 
     def open(self) -> None:
-        """Get ready; raises EnvironmentProblem where there is nothing to be read."""
-        ...
+        """Get ready; raises EnvironmentProblem where nothing can be read."""
 
     def read(self) -> Mapping[str, float]:
-        """Return a value by zone; raises EnvironmentProblem where it cannot."""
+        """Return the value of each zone; raises EnvironmentProblem where it cannot."""
         ...
 
     def power_w(self, zone: str, before: Sample, after: Sample) -> float:
-        """Return the mean power of a zone between two samples."""
-        ...
+        """Return the mean power of a zone between two samples; of a gauge, the mean of a straight line."""
+        return 0.5 * (before.values[zone] + after.values[zone])
 
     def is_gauge(self) -> bool:
-        """Whether values are watts, so that they are the least and most that was seen."""
-        ...
+        """Whether values are watts, so that their extremes are the least and greatest power."""
+        return True
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Return what the reader must know."""
-        ...
+        """Return what the reader of a reading must know."""
+        return ()
 
     def close(self) -> None:
-        """Let go."""
-        ...
-
-
-def watts_of(before: Sample, after: Sample, zone: str) -> float:
-    """Return the mean of a straight line between two samples of power."""
-    return 0.5 * (before.values[zone] + after.values[zone])
+        """Release what :meth:`open` took."""
 
 
 class SampledMeter:
     """A :class:`~routecast.testbed.meters.meter.PowerMeter` over a source.
 
-    ``interval_s``: time between samples. Infinite: at the start and the end only, and when :meth:`sample` is called;
-    ``clock``: tells the time in seconds; that of the trials is ``time.monotonic``. Raises ModelProblem: the interval is
-    no time > 0.
+    ``interval_s`` is the time between samples; if infinite, only :meth:`start`, :meth:`sample` and :meth:`stop`
+    take samples. ``clock`` returns seconds; trials use ``time.monotonic``. Raises ModelProblem: it is not > 0.
     """
 
     def __init__(self, source: Source, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -106,7 +86,7 @@ class SampledMeter:
 
     @property
     def name(self) -> str:
-        """The meter as it is named on the command line."""
+        """Name of the meter on the command line."""
         return self.source.name
 
     @property
@@ -115,7 +95,7 @@ class SampledMeter:
         return self.source.scope
 
     def start(self) -> None:
-        """Take the first sample and go on in the background.
+        """Take the first sample and continue in the background.
 
         Raises EnvironmentProblem: the source cannot be read.
         """
@@ -134,7 +114,7 @@ class SampledMeter:
             self._thread.start()
 
     def sample(self) -> None:
-        """Take a sample now; a failure is remembered for the notes."""
+        """Take a sample now; a failure goes into the notes."""
         try:
             self._take()
         except EnvironmentProblem as problem:
@@ -142,14 +122,14 @@ class SampledMeter:
                 self._failures.append(str(problem))
 
     def stop(self) -> PowerReading:
-        """Take the last sample and return what was metered."""
+        """Take the last sample and return the reading."""
         self._done.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         failures = len(self._failures)
         self.sample()
-        # Taking the first and the last sample is no part of what is metered, unless the last one failed.
+        # The interval ends with the last sample, or now if that failed.
         end_s = self._clock() if len(self._failures) > failures else self._samples[-1].at_s
         self.source.close()
         spans, notes = self._spans()
@@ -164,7 +144,7 @@ class SampledMeter:
         )
 
     def latest_w(self) -> float:
-        """Return the power between the two newest samples; of one sample, if it is watts, that."""
+        """Return the power between the two newest samples; a gauge needs only one."""
         with self._lock:
             samples = self._samples[-2:]
         counted = [zone.name for zone in self.source.zones if zone.is_counted]
@@ -181,7 +161,7 @@ class SampledMeter:
     def _take(self) -> None:
         began_s = self._clock()
         values = self.source.read()
-        # A slow answer was true at some time between the question and the answer.
+        # A slow answer was true at some time between request and answer.
         at_s = 0.5 * (began_s + self._clock())
         with self._lock:
             if not self._samples or at_s > self._samples[-1].at_s:
@@ -190,9 +170,9 @@ class SampledMeter:
     def _spans(self) -> tuple[list[PowerSpan], list[str]]:
         names = [zone.name for zone in self.source.zones]
         counted = [zone.name for zone in self.source.zones if zone.is_counted]
-        whole = [sample for sample in self._samples if all(name in sample.values for name in counted)]
+        complete = [sample for sample in self._samples if all(name in sample.values for name in counted)]
         spans = []
-        for before, after in pairwise(whole):
+        for before, after in pairwise(complete):
             zones_w = {
                 name: self.source.power_w(name, before, after)
                 for name in names
@@ -207,7 +187,7 @@ class SampledMeter:
             spans.append(
                 PowerSpan(from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(ends), high_w=max(ends))
             )
-        return spans, [*self.source.notes(self._samples), *self._vanished(), *self._failed(whole)]
+        return spans, [*self.source.notes(self._samples), *self._vanished(), *self._failed(complete)]
 
     def _vanished(self) -> list[str]:
         notes = []
@@ -220,10 +200,10 @@ class SampledMeter:
             notes.append(f"{what}: the figures end there" if zone.is_counted else what)
         return notes
 
-    def _failed(self, whole: Sequence[Sample]) -> list[str]:
+    def _failed(self, complete: Sequence[Sample]) -> list[str]:
         if not self._failures:
             return []
         total = len(self._failures) + len(self._samples)
         reasons = list(dict.fromkeys(self._failures))[:_SHOWN_FAILURES]
         note = f"{len(self._failures)} of {total} readings failed: {'; '.join(reasons)}"
-        return [note] if len(whole) > 1 else [f"{note}; what is left is too little for a mean power"]
+        return [note] if len(complete) > 1 else [f"{note}; what is left is too little for a mean power"]

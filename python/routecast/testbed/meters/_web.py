@@ -1,7 +1,7 @@
-"""One GET after the other from one host: with a time limit, with its certificate checked, without following redirects.
+"""GET requests to one host: bounded in time and size, with its certificate checked, without redirects and proxies.
 
-A redirect could carry a password elsewhere, and a proxy has no business between a machine and its controller, so both
-are left out.
+A redirect could carry a password elsewhere, and no proxy belongs between a machine and its controller. The standard
+library does it: an HTTP client package has no limit for a whole answer and its errors hide the system's reason.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import Any, Literal
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 
 ENVIRONMENT = ("ROUTECAST_POWER_USER", "ROUTECAST_POWER_PASSWORD", "ROUTECAST_POWER_TOKEN")
-"""User, password and token of a power meter."""
+"""Variables with user, password and token of a power meter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """A user with a password, or a token; neither is shown when this is printed."""
+    """A user with a password, or a token; repr() shows neither."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -44,22 +44,22 @@ class Credentials:
 def credentials_for(
     host: str, *, environment: Mapping[str, str] | None = None, home: Path | None = None
 ) -> Credentials:
-    """Return what to log in with at a host; nothing where nobody said.
+    """Return the credentials for a host; empty if there are none.
 
     The variables ``ROUTECAST_POWER_TOKEN``, or ``ROUTECAST_POWER_USER`` and ``ROUTECAST_POWER_PASSWORD``, go first;
     then the line of ``$NETRC`` or ``~/.netrc`` for the host: ``machine HOST login USER password PASSWORD``.
 
-    Raises EnvironmentProblem: a user without a password; a netrc file that others may read, or that is none.
+    Raises EnvironmentProblem: a user without a password; a netrc file that others may read or that is malformed.
     """
-    given = os.environ if environment is None else environment
-    user, password, token = (given.get(name, "") for name in ENVIRONMENT)
+    variables = os.environ if environment is None else environment
+    user, password, token = (variables.get(name, "") for name in ENVIRONMENT)
     if token:
         return Credentials(token=token)
     if user or password:
         if not (user and password):
             raise EnvironmentProblem(f"give both {ENVIRONMENT[0]} and {ENVIRONMENT[1]}, or neither")
         return Credentials(user=user, password=password)
-    path = Path(given["NETRC"]) if given.get("NETRC") else (home or Path.home()) / ".netrc"
+    path = Path(variables["NETRC"]) if variables.get("NETRC") else (home or Path.home()) / ".netrc"
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -67,7 +67,7 @@ def credentials_for(
     try:
         entry = netrc.netrc(str(path)).hosts.get(host)
     except (netrc.NetrcParseError, UnicodeDecodeError, OSError) as problem:
-        # The parser's message holds the word it stumbled over, which may be the password.
+        # The parser's message quotes the wrong word, which may be the password.
         line = f" in line {problem.lineno}" if isinstance(problem, netrc.NetrcParseError) else ""
         raise EnvironmentProblem(f"{path}: cannot be read as a netrc file{line}") from None
     if entry is None:
@@ -82,16 +82,16 @@ _CHUNK_BYTES = 65_536
 
 
 class NotThere(EnvironmentProblem):
-    """The host answers, and has nothing at that path (404)."""
+    """The host has nothing at a path (404)."""
 
 
 class Web:
     """A connection to the host of an address.
 
-    ``url``: ``http://…`` or ``https://…``, without user and password; ``meter``: name of the meter, for messages;
-    ``timeout_s``: for a whole answer; ``verify_tls``: whether the certificate must be good; ``token_as``: how a token
-    is sent: ``X-Auth-Token`` or ``Authorization: Bearer``. Raises FileProblem: the address is none, or holds a
-    password; EnvironmentProblem: a password would go over the network in the clear.
+    ``url`` is ``http://…`` or ``https://…`` without user and password, ``meter`` the name of the meter for messages;
+    ``timeout_s`` limits each answer; ``verify_tls`` requires a valid certificate; ``token_as`` sends a token as
+    ``X-Auth-Token`` or ``Authorization: Bearer``. Raises FileProblem: the address is malformed, or holds a password;
+    EnvironmentProblem: a password would go over the network in the clear.
     """
 
     def __init__(
@@ -126,15 +126,15 @@ class Web:
         return f"{self._parts.path or '/'}{query}"
 
     def get(self, path: str) -> bytes:
-        """Return what stands at a path of the host.
+        """Return the body at a path of the host.
 
-        Raises EnvironmentProblem: the host does not answer in time, or answers with an error; says what to do.
+        Raises EnvironmentProblem: the host does not answer in time, or answers with an error.
         """
         until_s = time.monotonic() + self._timeout_s
         try:
             return self._get(path, until_s)
         except (http.client.HTTPException, ConnectionError) as problem:
-            # A host may end an idle connection at any time: once more on a new one.
+            # A host may end an idle connection at any time: try once more on a new one.
             self.close()
             try:
                 return self._get(path, until_s)
@@ -156,7 +156,7 @@ class Web:
             raise self._failed(path, f"cannot be reached: {problem.strerror or problem}") from problem
 
     def get_json(self, path: str) -> Any:
-        """Return the JSON document at a path; raises EnvironmentProblem as :meth:`get`, or where there is none."""
+        """Return the JSON document at a path; raises EnvironmentProblem as :meth:`get` does, or if it is no JSON."""
         try:
             return json.loads(self.get(path))
         except ValueError as problem:
@@ -181,7 +181,7 @@ class Web:
             if len(body) > _MOST_BYTES:
                 self.close()
                 raise self._failed(path, f"answers with more than {_MOST_BYTES:,} bytes")
-        answer.read()  # nothing more comes, but only this frees the connection for the next question
+        answer.read()  # at the end of the body, this frees the connection for the next request
         if answer.status != http.client.OK:
             kind = NotThere if answer.status == http.client.NOT_FOUND else EnvironmentProblem
             what = f"answers {answer.status} {answer.reason}{_advice(answer, self._headers)}"
@@ -202,12 +202,12 @@ class Web:
         return self._connection
 
     def _failed(self, path: str, what: str, kind: type[EnvironmentProblem] = EnvironmentProblem) -> EnvironmentProblem:
-        place = masked(f"{self._parts.scheme}://{self._parts.netloc}{path}")
-        return kind(f"power meter {self.meter}: {place} {what}")
+        address = masked(f"{self._parts.scheme}://{self._parts.netloc}{path}")
+        return kind(f"power meter {self.meter}: {address} {what}")
 
 
 def masked(url: str) -> str:
-    """Return an address without what may be secret: user, password and the values of its query.
+    """Return an address without its secrets: user, password and the values of its query.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def masked(url: str) -> str:
     try:
         parts = urllib.parse.urlsplit(url)
     except ValueError:
-        return "…"  # no address: nobody knows which part of it is secret
+        return "…"  # no address: any part of it may be secret
     host = parts.netloc.rpartition("@")[2]
     query = "&".join(f"{pair.partition('=')[0]}=***" for pair in parts.query.split("&") if pair)
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))

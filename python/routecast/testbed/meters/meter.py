@@ -1,4 +1,4 @@
-"""One interface for whatever tells watts: a counter of energy, a sensor, a file, a web page."""
+"""One interface for every meter of power, the reading of an interval, and its watts on a trial."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.plain import plain
+from routecast.evaluate.trial import Trial, TrialPower
 from routecast.quantity.schema import field, value
 
 __all__ = [
+    "MeteredTrial",
     "Metering",
     "PowerMeter",
     "PowerReading",
     "PowerSpan",
     "Zone",
     "ZonePower",
+    "checked_meter",
     "metering",
     "reading_of",
-    "tried",
+    "with_power",
 ]
 
-
 _EDGE_S = 1e-6
-"""Instants that are closer are the same: they come from one clock, at different moments of one call."""
+"""Closer instants are the same: they are moments of one call."""
 
 
 @value
@@ -35,8 +38,7 @@ class Zone:
 
     name: str = field('``"package-0"``, ``"chassis 1U"``')
     scope: str = field("What it covers: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …")
-    # Zones within other zones are not, or watts would count twice.
-    is_counted: bool = field("Whether it is part of the sum", default=True)
+    is_counted: bool = field("Whether it is part of the sum; zones within other zones are not", default=True)
 
 
 @value
@@ -45,7 +47,7 @@ class PowerSpan:
 
     from_s: float = field("Begin on the monotonic clock")
     to_s: float = field("End on the monotonic clock")
-    zones_w: Mapping[str, float] = field("Mean power by zone; all counted zones are there")
+    zones_w: Mapping[str, float] = field("Mean power by zone, of all counted zones at least")
     low_w: float = field("Least sum over the counted zones in the span")
     high_w: float = field("Greatest sum over the counted zones in the span")
 
@@ -65,20 +67,17 @@ class ZonePower:
 class PowerReading:
     """Power and energy of an interval."""
 
-    meter: str = field("Which meter, as it is named on the command line")
+    meter: str = field("Name of the meter on the command line")
     scope: str = field("What the figures cover")
-    # A counter of energy shows no peaks within a sampling interval.
     mean_w: float = field("Mean over the metered time")
-    min_w: float = field("Least power that was seen")
-    max_w: float = field("Greatest power that was seen")
+    min_w: float = field("Least power between samples; a counter of energy shows no shorter peaks")
+    max_w: float = field("Greatest power between samples")
     energy_j: float = field("Energy in the metered time: ``mean_w * metered_s``")
-    interval_s: float = field("Length of the interval that was asked for")
-    metered_s: float = field(
-        "Time of it for which there are figures; less than ``interval_s`` where the meter failed on the way"
-    )
-    samples: int = field("Readings that the figures are made of")
+    interval_s: float = field("Length of the interval")
+    metered_s: float = field("Part of the interval with figures; shorter if the meter failed on the way")
+    samples: int = field("Samples behind the figures")
     quantum_w: float = field("Least step that ``mean_w`` can show; NaN where the meter does not say")
-    zones: tuple[ZonePower, ...] = field("All zones, those not part of the sum included")
+    zones: tuple[ZonePower, ...] = field("All zones, counted or not")
     notes: tuple[str, ...] = field("What the reader must know", default=())
     spans: tuple[PowerSpan, ...] = field("Power over time, for :meth:`between`", default=())
 
@@ -88,9 +87,9 @@ class PowerReading:
         return self.interval_s - self.metered_s > max(_EDGE_S, 1e-6 * self.interval_s)
 
     def between(self, from_s: float, to_s: float) -> PowerReading:
-        """Return the reading of a part of the interval; power is taken as constant within a span.
+        """Return the reading of a part of the interval, if power is constant within a span.
 
-        ``from_s`` and ``to_s``: on the monotonic clock, as ``time.monotonic`` tells it.
+        ``from_s`` and ``to_s`` are times of ``time.monotonic``.
         """
         return reading_of(
             self.spans,
@@ -103,7 +102,7 @@ class PowerReading:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data: NaN becomes null, field names stay; the spans stay out."""
+        """Return plain data without the spans; NaN becomes null."""
         document = plain(replace(self, spans=()))
         assert isinstance(document, dict)
         del document["spans"]
@@ -120,10 +119,9 @@ def reading_of(
     quantum_j: float,
     notes: Sequence[str] = (),
 ) -> PowerReading:
-    """Add up what lies within a window.
+    """Return the reading of a window of the monotonic clock from spans in order and without overlap.
 
-    ``spans``: in their order, without overlap; ``window``: its begin and end on the monotonic clock; ``quantum_j``:
-    least step of the energy of the sum; NaN if unknown.
+    ``quantum_j`` is the least step of the energy of the sum; NaN if unknown.
     """
     from_s, to_s = window
     parts = [
@@ -164,11 +162,11 @@ def reading_of(
 
 @runtime_checkable
 class PowerMeter(Protocol):
-    """Tells power from :meth:`start` to :meth:`stop`; it may be started again after that."""
+    """Meters power from :meth:`start` to :meth:`stop`, and may be started again."""
 
     @property
     def name(self) -> str:
-        """The meter as it is named on the command line: ``rapl``, ``redfish:https://…``."""
+        """Name of the meter on the command line: ``rapl``, ``redfish:https://…``."""
         ...
 
     @property
@@ -184,21 +182,21 @@ class PowerMeter(Protocol):
     def start(self) -> None:
         """Begin an interval.
 
-        Raises EnvironmentProblem: the meter cannot be read; says why and what to do.
+        Raises EnvironmentProblem: the meter cannot be read; the message says why and what to do.
         """
         ...
 
     def stop(self) -> PowerReading:
-        """End the interval and return what was metered in it; what failed on the way is in the notes."""
+        """End the interval and return its reading; the notes hold failures on the way."""
         ...
 
     def latest_w(self) -> float:
-        """Return the newest power while the interval runs; NaN before there is one."""
+        """Return the newest power of the running interval; NaN before there is one."""
         ...
 
 
 class Metering:
-    """An interval that runs; ``reading`` is there when it has ended."""
+    """A running interval, which has its ``reading`` when it has ended."""
 
     def __init__(self, meter: PowerMeter) -> None:
         self.meter = meter
@@ -206,7 +204,7 @@ class Metering:
 
     @property
     def reading(self) -> PowerReading:
-        """What was metered.
+        """The reading of the interval.
 
         Raises EnvironmentProblem: the interval has not ended.
         """
@@ -219,8 +217,8 @@ class Metering:
         self._reading = self.meter.stop()
 
 
-def tried(meter: PowerMeter) -> PowerMeter:
-    """Return a meter that can be read: what it needs is better known before a test bed is up than after.
+def checked_meter(meter: PowerMeter) -> PowerMeter:
+    """Return a meter after a trial reading, so that what it lacks shows before a test bed is up.
 
     Raises EnvironmentProblem: it cannot be read.
     """
@@ -236,8 +234,107 @@ def metering(meter: PowerMeter) -> Iterator[Metering]:
     Raises EnvironmentProblem: the meter cannot be read.
     """
     meter.start()
-    running = Metering(meter)
+    interval = Metering(meter)
     try:
-        yield running
+        yield interval
     finally:
-        running.end()
+        interval.end()
+
+
+_COMPLETE_RATIO = 0.99
+"""Least metered share of a trial without a note."""
+
+
+def with_power(trial: Trial, reading: PowerReading) -> Trial:
+    """Return a trial with the reading of the interval in which its frames were sent.
+
+    ``packet_j = mean_w / forwarded_pps`` and ``bit_j = mean_w / l2_bps`` (S2): the whole power, idle power included, is
+    charged to the traffic. If the meter saw only a part of the trial, its mean stands for all of it.
+    """
+    name = f"{reading.meter} ({reading.scope})"
+    if not math.isfinite(reading.mean_w):
+        why = "; ".join(reading.notes) or "it had no two readings in the time of the trial"
+        return replace(trial, notes=(*trial.notes, f"power: {name} gave no figure: {why}"))
+    notes = [f"power, {name}: {note}" for note in reading.notes]
+    if reading.metered_s < _COMPLETE_RATIO * reading.interval_s:
+        notes.append(
+            f"power, {name}: metered for {reading.metered_s:.3g} s of {reading.interval_s:.3g} s only; its mean "
+            "stands for the whole"
+        )
+    others = [zone for zone in reading.zones if not zone.is_counted and math.isfinite(zone.mean_w)]
+    if others:
+        uncounted = ", ".join(f"{zone.name} {zone.mean_w:.4g} W" for zone in others)
+        notes.append(f"power, {name}: read as well and not added: {uncounted}")
+    power = TrialPower(
+        mean_w=reading.mean_w,
+        scope=reading.scope,
+        energy_j=reading.mean_w * trial.duration_s,
+        packet_j=reading.mean_w / trial.forwarded_pps if trial.forwarded_pps > 0.0 else math.nan,
+        bit_j=reading.mean_w / trial.l2_bps if trial.l2_bps > 0.0 else math.nan,
+        source=reading.meter,
+    )
+    return replace(trial, power=power, notes=(*trial.notes, *notes))
+
+
+class MeteredTrial:
+    """A context in which a trial's frames are sent and a meter runs; without a meter it does nothing.
+
+    ``why_none`` goes into the trial's notes: why there is no meter; empty if none is wanted.
+    """
+
+    def __init__(self, meter: PowerMeter | None, why_none: str = "") -> None:
+        self._meter = meter
+        self._why_none = why_none
+        self._reading: PowerReading | None = None
+
+    def __enter__(self) -> Self:
+        """Start the meter; raises EnvironmentProblem if it cannot be read."""
+        if self._meter is not None:
+            self._meter.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._meter is not None:
+            self._reading = self._meter.stop()
+
+    def add_power(self, trial: Trial, windows: Sequence[tuple[float, float]]) -> Trial:
+        """Return the trial with the power in the windows of the monotonic clock in which its frames were sent."""
+        if self._reading is None:
+            note = (self._why_none,) if self._why_none else ()
+            return replace(trial, notes=(*trial.notes, *note))
+        return with_power(trial, _joined([self._reading.between(*window) for window in windows]))
+
+
+def _joined(parts: Sequence[PowerReading]) -> PowerReading:
+    """Return one reading of several windows of an interval."""
+    first = parts[0]
+    metered_s = math.fsum(part.metered_s for part in parts)
+    energy_j = math.fsum(part.energy_j for part in parts)
+    known = [part for part in parts if part.metered_s]
+    zones = tuple(
+        replace(
+            zone,
+            energy_j=sum(part.zones[number].energy_j for part in parts),
+            mean_w=math.fsum(
+                part.zones[number].mean_w * part.metered_s for part in known if math.isfinite(part.zones[number].mean_w)
+            )
+            / metered_s
+            if metered_s
+            else math.nan,
+        )
+        for number, zone in enumerate(first.zones)
+    )
+    return replace(
+        first,
+        mean_w=energy_j / metered_s if metered_s else math.nan,
+        min_w=min((part.min_w for part in known), default=math.nan),
+        max_w=max((part.max_w for part in known), default=math.nan),
+        energy_j=energy_j,
+        interval_s=math.fsum(part.interval_s for part in parts),
+        metered_s=metered_s,
+        samples=sum(part.samples for part in parts),
+        zones=zones,
+        spans=(),
+    )

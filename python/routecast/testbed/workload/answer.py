@@ -3,7 +3,7 @@
 The same packets under valgrind's cachegrind: a second opinion on counts, and what a real cache and branches miss.
 
 Two runs that differ only in whether the packets are processed differ by the kernel alone; compare
-:mod:`routecast.testbed._instruction_counts`, whose counts hold the loop too. Their command lines are equally long: one
+:mod:`routecast.testbed.function_run`, whose counts hold the loop too. Their command lines are equally long: one
 more letter moves the stack and the heap, and an interpreter at other addresses starts with hundreds of other events.
 
 What a line rate asks of a processor: instructions per second, and how many there may be per packet.
