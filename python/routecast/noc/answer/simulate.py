@@ -14,7 +14,7 @@ from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, describe_cycle, layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
-from routecast.noc.simulate.design import (
+from routecast.noc.simulate._design import (
     AdaptiveRouting,
     Allocator,
     Bernoulli,
@@ -24,9 +24,9 @@ from routecast.noc.simulate.design import (
     RouterDesign,
     SimulationPhases,
 )
-from routecast.noc.simulate.fabric import Fabric, allocated, single
-from routecast.noc.simulate.result import Simulated
-from routecast.noc.simulate.simulator import simulate_all
+from routecast.noc.simulate._fabric import Fabric, allocated, single
+from routecast.noc.simulate._result import Simulated
+from routecast.noc.simulate._simulator import simulate_all
 from routecast.noc.traffic.model import Traffic
 
 __all__ = ["NocComparison", "SimulationAnswer", "SimulationRow", "compare", "fabrics_of", "simulation_answer"]

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing._mesh_paths import MeshPaths, Rule, written
+from routecast.noc.routing._mesh_paths import MeshPaths, Rule, paths_of
 from routecast.noc.routing.deadlock import layered
-from routecast.noc.routing.mesh_paths import MeshPaths, Rule, paths_of
 from routecast.noc.routing.model import LazyPaths, Path, Routes
 from routecast.noc.topology import Topology, links, shortest_hops
 from routecast.quantity.did_you_mean import did_you_mean

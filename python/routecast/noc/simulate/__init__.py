@@ -1,6 +1,6 @@
 """Simulation flit by flit: latency, throughput, energy and link loads with their intervals."""
 
-from routecast.noc.simulate.design import (
+from routecast.noc.simulate._design import (
     AdaptiveRouting,
     Allocator,
     Bernoulli,
@@ -10,8 +10,8 @@ from routecast.noc.simulate.design import (
     RouterDesign,
     SimulationPhases,
 )
-from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
-from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated
+from routecast.noc.simulate._fabric import Fabric, SimulatedPlane, allocated, single
+from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 
 __all__ = [

@@ -14,10 +14,10 @@ import math
 
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate.design import Packets, RouterDesign, SimulationPhases
-from routecast.noc.simulate.fabric import single
-from routecast.noc.simulate.result import MeanEstimate
-from routecast.noc.simulate.simulator import Progress, simulate_all
+from routecast.noc.simulate._design import Packets, RouterDesign, SimulationPhases
+from routecast.noc.simulate._fabric import single
+from routecast.noc.simulate._result import MeanEstimate
+from routecast.noc.simulate._simulator import Progress, simulate_all
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem, Problem
+from routecast.noc.routing._mesh_paths import MeshPaths
 from routecast.noc.routing.deadlock import channel_cycle, describe_cycle
-from routecast.noc.routing.mesh_paths import MeshPaths
 from routecast.noc.routing.model import Routes, hops
-from routecast.noc.simulate.design import AdaptiveRouting, Packets, RouterDesign, SimulationPhases
-from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
-from routecast.noc.simulate.result import Latency, MeanEstimate, PlaneResult, Simulated, busiest_channel, estimate
+from routecast.noc.simulate._design import AdaptiveRouting, Packets, RouterDesign, SimulationPhases
+from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
+from routecast.noc.simulate._result import Latency, MeanEstimate, PlaneResult, Simulated, busiest_channel, estimate
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic.model import Traffic
 

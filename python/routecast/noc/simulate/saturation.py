@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
-from routecast.noc.simulate.design import SimulationPhases
-from routecast.noc.simulate.fabric import Fabric
-from routecast.noc.simulate.result import MeanEstimate, Simulated, busiest_channel
-from routecast.noc.simulate.simulator import Progress, simulate, sweep
+from routecast.noc.simulate._design import SimulationPhases
+from routecast.noc.simulate._fabric import Fabric
+from routecast.noc.simulate._result import MeanEstimate, Simulated, busiest_channel
+from routecast.noc.simulate._simulator import Progress, simulate, sweep
 from routecast.quantity.schema import field, value
 
 __all__ = ["Saturation", "overload_throughput", "saturation"]

@@ -24,8 +24,8 @@ from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
 from routecast.noc.file import NocCase, noc_case, policy_name
 from routecast.noc.planes.whole_flows import whole_flow_bound
-from routecast.noc.simulate.design import SimulationPhases
-from routecast.noc.simulate.li2012 import DvfsRow, table_6_1
+from routecast.noc.simulate._design import SimulationPhases
+from routecast.noc.simulate._li2012 import DvfsRow, table_6_1
 from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, StatedPower
 from routecast.quantity.bounded_file import read_bytes
 from routecast.study.engine import StudyRun, StudyTask

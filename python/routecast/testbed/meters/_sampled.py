@@ -44,6 +44,7 @@ class Source(Protocol):
 
     def open(self) -> None:
         """Get ready; raises EnvironmentProblem where nothing can be read."""
+        return
 
     def read(self) -> Mapping[str, float]:
         """Return the value of each zone; raises EnvironmentProblem where it cannot."""
@@ -63,6 +64,7 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release what :meth:`open` took."""
+        return
 
 
 class SampledMeter:
