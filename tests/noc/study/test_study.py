@@ -26,7 +26,7 @@ from routecast.noc.study.run import (
     closed_ratio,
     compared,
     criteria,
-    own_found,
+    own_comparisons,
     points_of_matrix,
 )
 from routecast.noc.study.views import page, terminal_summary
@@ -252,7 +252,7 @@ def test_a_criterion_of_our_own_is_a_limit_and_is_not_called_stated(
     own = Own(curve="xy", relative_power=0.2, why="ours")
     one = by_hand(case.model_copy(update={"own": (own,)}), xy=(power, power))
     study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
-    judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)), own=own_found((one,)))
+    judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)), own=own_comparisons((one,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
     assert not judged.compared
     assert [table.title for table in terminal_summary(judged).tables if table.name == "own"] == ["Criteria of our own"]

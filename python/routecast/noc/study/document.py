@@ -163,12 +163,12 @@ def _of_curves(case: Case) -> Iterator[Problem]:
     for where, curve in named:
         if curve not in curves:
             yield Problem(where, f"got {curve!r}: {did_you_mean(curve, curves)}")
-    wanted = [(f"stated[{index}].load", stated.load) for index, stated in enumerate(case.stated)]
-    wanted += [(f"own[{index}].load", own.load) for index, own in enumerate(case.own)]
-    for where, wanted_load in wanted:
-        if wanted_load not in case.traffic.load:
-            loads = ", ".join(f"{load:g}" for load in case.traffic.load)
-            yield Problem(where, f"got {wanted_load:g}: a load of the case, {loads}")
+    loads = [(f"stated[{index}].load", stated.load) for index, stated in enumerate(case.stated)]
+    loads += [(f"own[{index}].load", own.load) for index, own in enumerate(case.own)]
+    for where, load in loads:
+        if load not in case.traffic.load:
+            known = ", ".join(f"{known:g}" for known in case.traffic.load)
+            yield Problem(where, f"got {load:g}: a load of the case, {known}")
     for index, stated in enumerate(case.stated):
         yield from stated.quotation_problems(f"stated[{index}]")
         if stated.at_most and stated.within is None:
@@ -203,13 +203,13 @@ def _allocations(case: Case) -> tuple[str, ...]:
 
 
 def _of_criteria(study: NocStudy) -> Iterator[Problem]:
-    wanted = study.criteria
-    if wanted.flit_ratio is not None and study.flits is None:
+    limits = study.criteria
+    if limits.flit_ratio is not None and study.flits is None:
         yield Problem("criteria.flit_ratio", "needs [flits]")
-    if wanted.gap is not None and not any(case.has_optimum for case in study.case):
+    if limits.gap is not None and not any(case.has_optimum for case in study.case):
         yield Problem("criteria.gap", "needs a case with an optimum")
     needs = {OURS, BEFORE}
-    if wanted.closed is not None and not any(
+    if limits.closed is not None and not any(
         case.has_optimum and needs <= set(_allocations(case)) for case in study.case
     ):
         what = f'needs a case with an optimum and planes.allocations "{BEFORE}" and "{OURS}"'

@@ -43,7 +43,7 @@ __all__ = [
     "compared",
     "criteria",
     "curve_name",
-    "own_found",
+    "own_comparisons",
     "points_of_matrix",
 ]
 
@@ -94,42 +94,42 @@ class PowerPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class PowerComparison:
     """A stated power and the one found, both relative to no scaling at load 1."""
 
     SUMMARY: ClassVar = (
         *("case", "curve=stated.curve", "load=stated.load", "where=stated.place"),
         *("stated_relative_power=stated.relative_power", "at_most=stated.at_most"),
-        *("relative_power=found", "error_ratio"),
+        *("relative_power", "error_ratio"),
     )
 
     case: str
     stated: StatedPower
-    found: float
+    relative_power: float
 
     @property
     def error_ratio(self) -> float:
         """What is found relative to what is stated, minus 1."""
-        return self.found / self.stated.relative_power - 1.0
+        return self.relative_power / self.stated.relative_power - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnFound:
+class OwnComparison:
     """A criterion of our own and what is found, both relative to no scaling at load 1."""
 
     SUMMARY: ClassVar = (
         *("case", "curve=own.curve", "load=own.load", "why=own.why"),
-        *("at_most_relative_power=own.relative_power", "relative_power=found", "error_ratio"),
+        *("at_most_relative_power=own.relative_power", "relative_power", "error_ratio"),
     )
 
     case: str
     own: Own
-    found: float
+    relative_power: float
 
     @property
     def error_ratio(self) -> float:
         """What is found relative to what is asked for, minus 1."""
-        return self.found / self.own.relative_power - 1.0
+        return self.relative_power / self.own.relative_power - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +186,8 @@ class NocResult(StudyResult[NocStudy]):
 
     cases: tuple[CaseResult, ...]
     dvfs_rows: tuple[DvfsRow, ...]
-    compared: tuple[Compared, ...]
-    own: tuple[OwnFound, ...] = ()
+    compared: tuple[PowerComparison, ...]
+    own: tuple[OwnComparison, ...] = ()
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
@@ -212,19 +212,19 @@ class NocResult(StudyResult[NocStudy]):
 ROUNDING = 1e-9
 
 
-def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, ...]:
+def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[PowerComparison, ...]:
     """Return every stated value of every case beside the one found."""
     return tuple(
-        Compared(case=case.case.name, stated=stated, found=case.mean(stated.curve, stated.load))
+        PowerComparison(case=case.case.name, stated=stated, relative_power=case.mean(stated.curve, stated.load))
         for case in cases
         for stated in case.case.stated
     )
 
 
-def own_found(cases: tuple[CaseResult, ...]) -> tuple[OwnFound, ...]:
+def own_comparisons(cases: tuple[CaseResult, ...]) -> tuple[OwnComparison, ...]:
     """Return every criterion of our own of every case beside what is found."""
     return tuple(
-        OwnFound(case=case.case.name, own=own, found=case.mean(own.curve, own.load))
+        OwnComparison(case=case.case.name, own=own, relative_power=case.mean(own.curve, own.load))
         for case in cases
         for own in case.case.own
     )
@@ -386,20 +386,20 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     Raises RoutecastError: a pattern does not fit its topology, or a traffic cannot be carried.
     """
     study, folder = run.study, run.folder
-    wanted = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
+    matrices = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
     drawn = [number for number, case in enumerate(study.case) if case.maps]
-    run.work = len(wanted) + len(drawn) + bool(study.flits) + 1
-    with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
+    run.work = len(matrices) + len(drawn) + bool(study.flits) + 1
+    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
         drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
         answers = run.complete(
             ledger,
-            [_task(study.case[number], matrix, folder) for number, matrix in wanted],
+            [_task(study.case[number], matrix, folder) for number, matrix in matrices],
             submit=submit,
             flush_each=True,
         )
         maps = {number: answer_of(future) for number, future in drawing.items()}
     run.done += len(drawn)
-    points = {place: _unpacked(str(row["points"])) for place, row in zip(wanted, answers, strict=True)}
+    points = {key: _unpacked(str(row["points"])) for key, row in zip(matrices, answers, strict=True)}
     cases = tuple(
         CaseResult(
             case=case,
@@ -421,7 +421,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
         cases=cases,
         dvfs_rows=rows,
         compared=compared(study, cases),
-        own=own_found(cases),
+        own=own_comparisons(cases),
         provenance=run.provenance(),
     )
     return replace(result, statements=statements(result), criteria=criteria(result))
