@@ -22,8 +22,8 @@ __all__ = ["Hops", "LazyPaths", "Path", "Routes", "hop_flow", "hops", "link_load
 class Path:
     """A path of the flow between two routers."""
 
-    source: int = field("Router")
-    target: int = field("Router")
+    source: int = field("Router that it begins at")
+    target: int = field("Router that it ends at")
     links: tuple[int, ...] = field("Numbers of its links in order")
     layers: tuple[int, ...] = field(
         "Virtual-channel class on each link; as long as ``links``. Classes free a routing from deadlock that a single "

@@ -389,7 +389,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
     matrices = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
     drawn = [number for number, case in enumerate(study.case) if case.maps]
     run.work = len(matrices) + len(drawn) + bool(study.flits) + 1
-    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
+    with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
         drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
         answers = run.complete(
             ledger,
