@@ -57,7 +57,7 @@ def test_a_trial_without_the_queries_that_were_due_is_no_result(monkeypatch: pyt
     with closing(ManagementQueries(None, "127.0.0.1")) as queries:
         queries.begin()
         queries.each_second()
-        found = queries.onto(trial, 60)
+        found = queries.annotate(trial, 60)
     assert found.invalid == ("the tester sent 1 of 60 SNMP queries",)
     assert "1 SNMP queries were sent to 127.0.0.1" in found.notes[-1]
 

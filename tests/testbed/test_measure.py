@@ -20,7 +20,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
-from routecast.testbed._watch import Core
+from routecast.testbed._watch import CoreTimes
 from routecast.testbed.checks import Limits, disturbances
 from routecast.testbed.dut_host import DeviceSite
 from routecast.testbed.measure import Measure, Phases
@@ -82,7 +82,7 @@ class Counting:
     def each_second(self) -> None:
         self.calls.append("send")
 
-    def onto(self, trial: Trial, due: int) -> Trial:
+    def annotate(self, trial: Trial, due: int) -> Trial:
         return replace(trial, notes=(*trial.notes, f"{due} due"))
 
 
@@ -501,7 +501,7 @@ def test_a_core_that_is_full_of_interrupts_is_the_bottleneck(
 ) -> None:
     def more(number: int) -> dict[str, Any]:
         parts = {"softirq_s": softirq_s * number, "irq_s": irq_s * number, "squeezes": 5 * number}
-        return {"cores": {1: Core(total_s=float(number), busy_s=float(number), steal_s=0.0, **parts)}}
+        return {"cores": {1: CoreTimes(total_s=float(number), busy_s=float(number), steal_s=0.0, **parts)}}
 
     bottleneck = lossy_trial(monkeypatch, more).bottleneck
     assert (bottleneck.name, bottleneck.kind) == ("core 1, in interrupts", "pool")
@@ -512,7 +512,7 @@ def test_a_core_that_is_full_of_interrupts_is_the_bottleneck(
 def test_a_core_whose_backlog_drops_what_is_lost_is_the_bottleneck(monkeypatch: pytest.MonkeyPatch) -> None:
     def more(number: int) -> dict[str, Any]:
         dropped = 10**9 * number
-        return {"cores": {1: Core(total_s=float(number), busy_s=0.5, steal_s=0.0, dropped_frames=dropped)}}
+        return {"cores": {1: CoreTimes(total_s=float(number), busy_s=0.5, steal_s=0.0, dropped_frames=dropped)}}
 
     bottleneck = lossy_trial(monkeypatch, more).bottleneck
     assert bottleneck.name == "backlog of core 1"

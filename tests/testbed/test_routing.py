@@ -60,7 +60,7 @@ def test_updates_alternate_between_two_states_and_say_what_arrived() -> None:
     for _ in range(3):
         condition.each_second()
     assert neighbour.states == [True, False, True]
-    trial = condition.onto(trial_of(load_of(Stream(name="one"), 64, PPS)), 3)
+    trial = condition.annotate(trial_of(load_of(Stream(name="one"), 64, PPS)), 3)
     assert (
         "3 routing updates were sent, one each second, and the device received 3; its table followed" in trial.notes[-1]
     )
@@ -73,7 +73,7 @@ def test_a_trial_without_the_updates_that_were_due_is_no_result() -> None:
     condition = RoutingUpdates(neighbour, lambda: 0, set)  # type: ignore[arg-type]  # a fake
     condition.begin()
     condition.each_second()
-    trial = condition.onto(trial_of(load_of(Stream(name="one"), 64, PPS)), 60)
+    trial = condition.annotate(trial_of(load_of(Stream(name="one"), 64, PPS)), 60)
     assert trial.invalid == ("the neighbour sent 1 of 60 routing updates",)
     assert "received 0; its table did not follow (192.0.2.0/24)" in trial.notes[-1]
 

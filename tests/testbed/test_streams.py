@@ -72,13 +72,13 @@ def test_256_networks_get_frames_each_one_host_of_its_own() -> None:
 
 def test_one_frame_in_a_hundred_is_a_broadcast_frame_that_nobody_awaits() -> None:
     found = streams_of(load(rate_pps=1e6), PORTS, Addressing(broadcast_ratio=0.01))
-    (stream,), (beside,) = found.streams, found.beside
+    (stream,), (beside,) = found.streams, found.broadcast
     assert (stream["rate_pps"], beside["rate_pps"]) == (pytest.approx(0.99e6), pytest.approx(0.01e6))
     assert found.intended_pps == (pytest.approx(0.99e6),)
     (flow,) = beside["flows"]
     assert (flow["destination_mac"], flow["destination_address"]) == ("ff:ff:ff:ff:ff:ff", "255.255.255.255")
     assert stream["flows"][0]["destination_mac"] == PORTS[0].device_mac
-    assert streams_of(load(), PORTS, Addressing()).beside == ()
+    assert streams_of(load(), PORTS, Addressing()).broadcast == ()
 
 
 def test_more_networks_than_the_bed_has_are_refused() -> None:

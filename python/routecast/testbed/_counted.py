@@ -1,4 +1,4 @@
-"""What a trial counted: the tester's outcomes added up over streams and slices."""
+"""Counts of a trial: the tester's outcomes added up over streams and slices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Any
 
 from routecast.evaluate.trial import Delay
 
+_TOTALS = (
+    *("intended_frames", "sent_frames", "received_frames", "lost_frames"),
+    *("duplicated_frames", "reordered_frames", "corrupted_frames", "received_bytes"),
+)
 _QUANTILES = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One request to the tester: what it found, when it began within the trial, and for how long it sent."""
+    """One request to the tester: its outcome, its begin within the trial, and how long it sent."""
 
     outcome: Mapping[str, Any]
     from_s: float
@@ -23,7 +27,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Sums over streams and slices; times are seconds from the start of the trial, NaN where there is nothing."""
+    """Sums over streams and slices; times are seconds from the start of the trial, NaN if there are none."""
 
     intended_frames: int
     sent_frames: int
@@ -43,7 +47,7 @@ class Counted:
 
 
 def windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
-    """Return when the counted frames of each slice were sent, on the monotonic clock."""
+    """Return begin and end of each slice on the monotonic clock."""
     begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
     return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
 
@@ -64,15 +68,8 @@ def counted(slices: Sequence[Slice]) -> Counted:
     gap, gap_at = max(gaps, default=(math.nan, math.nan))
     latency = _delay([stream["latency"] for _, stream in streams if stream.get("latency")])
     return Counted(
-        intended_frames=total("intended_frames"),
-        sent_frames=total("sent_frames"),
-        received_frames=total("received_frames"),
-        lost_frames=total("lost_frames"),
-        duplicated_frames=total("duplicated_frames"),
-        reordered_frames=total("reordered_frames"),
-        corrupted_frames=total("corrupted_frames"),
+        **{name: total(name) for name in _TOTALS},
         foreign_frames=sum(int(part.outcome["foreign_frames"]) for part in slices),
-        received_bytes=total("received_bytes"),
         first_loss_s=min(instants("first_loss_s"), default=math.nan),
         last_loss_s=max(instants("last_loss_s"), default=math.nan),
         longest_gap_s=gap,
@@ -83,7 +80,7 @@ def counted(slices: Sequence[Slice]) -> Counted:
 
 
 def _delay(parts: Sequence[Mapping[str, Any]]) -> Delay | None:
-    """Return the delay of all frames; quantiles come from the histograms added up."""
+    """Return the delay of all frames, with the quantiles of the merged histograms."""
     parts = [part for part in parts if part["count"]]
     if not parts:
         return None
@@ -108,18 +105,15 @@ def _delay(parts: Sequence[Mapping[str, Any]]) -> Delay | None:
 
 
 def _variation(latency: Delay | None) -> Delay | None:
-    """Return RFC 5481 sec. 4.2: each delay minus the least one, whose distribution is the delay's, moved."""
+    """Return the packet delay variation of RFC 5481 sec. 4.2: the delay's distribution minus its least value."""
     if latency is None:
         return None
     least = latency.min_s
     return Delay(
         mean_s=latency.mean_s - least,
         min_s=0.0,
-        # A quantile is that of a bucket, whose middle may lie below the exact least value.
-        p50_s=max(latency.p50_s - least, 0.0),
-        p90_s=max(latency.p90_s - least, 0.0),
-        p99_s=max(latency.p99_s - least, 0.0),
-        p999_s=max(latency.p999_s - least, 0.0),
+        # A quantile is the middle of a bucket, which may lie below the exact least value.
+        **{name: max(getattr(latency, name) - least, 0.0) for name in _QUANTILES},
         max_s=latency.max_s - least,
         method="latency minus its least value (RFC 5481 sec. 4.2)",
     )

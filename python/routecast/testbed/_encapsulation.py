@@ -1,4 +1,4 @@
-"""VLAN tags and tunnels: what stands between the Ethernet addresses of a test frame and its IP packet."""
+"""VLAN tags and tunnels between the Ethernet addresses of a test frame and its IP packet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALLOWED = "vlan:ID, vlan:OUTER.INNER, vxlan:VNI, gre, or tags and a tunnel join
 
 @value
 class Encapsulation:
-    """What stands between the Ethernet addresses of a test frame and its IP packet; nothing unless given."""
+    """VLAN tags and a tunnel between the Ethernet addresses of a test frame and its IP packet; none by default."""
 
     vlan_ids: tuple[int, ...] = field(
         "VLAN tags, the outer one first (IEEE 802.1Q; of two, the outer one is a service tag of 802.1ad)", default=()
@@ -32,14 +32,14 @@ class Encapsulation:
     vni: int = field("VXLAN network identifier", default=0)
 
     def __str__(self) -> str:
-        """Return the text that :func:`parse_encapsulation` reads; empty for none."""
+        """Return the text that :func:`parse_encapsulation` reads; empty for plain frames."""
         tags = [f"vlan:{'.'.join(map(str, self.vlan_ids))}"] if self.vlan_ids else []
         tunnel = {"": [], "gre": ["gre"], "vxlan": [f"vxlan:{self.vni}"]}[self.tunnel]
         return "+".join([*tags, *tunnel])
 
     @property
     def title(self) -> str:
-        """The encapsulation as reports write it: ``"VLAN 100.10, VXLAN 42"``; empty for none."""
+        """The encapsulation as reports write it: ``"VLAN 100.10, VXLAN 42"``; empty for plain frames."""
         return str(self).replace("+", ", ").replace(":", " ").upper()
 
     @property
@@ -52,7 +52,7 @@ class Encapsulation:
         return self.tags_bytes + _TUNNEL_BYTES[self.tunnel] + (_IP_BYTES[version] if self.tunnel else 0)
 
     def request(self) -> dict[str, Any]:
-        """Return it as the tester wants it."""
+        """Return the encapsulation in the form of the tester's requests."""
         vxlan = {"vni": self.vni} if self.tunnel == "vxlan" else {}
         return {"vlan_ids": list(self.vlan_ids), "tunnel": {"kind": self.tunnel, **vxlan} if self.tunnel else None}
 
@@ -60,7 +60,7 @@ class Encapsulation:
 def parse_encapsulation(text: str) -> Encapsulation:
     """Read tags and a tunnel.
 
-    Raises QuantityProblem: the text is none, or an identifier is out of range.
+    Raises QuantityProblem: the text is malformed, or an identifier is out of range.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From what the tester counted and the machine showed to a Trial."""
+"""The Trial of a measurement, from the counts of tester, device and machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from routecast.evaluate.trial import Bottleneck, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
 from routecast.testbed._counted import Slice
-from routecast.testbed._watch import Core
-from routecast.testbed.checks import Seen, notes_of, reasons_against
+from routecast.testbed._watch import CoreTimes
+from routecast.testbed.checks import TrialRecord, notes_of, reasons_against
 from routecast.testbed.streams import Streams
 
 _RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
@@ -19,64 +19,62 @@ _RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dro
 def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ...]:
     """Return the rates during equal parts of a trial.
 
-    Offered and lost frames count where they were due, forwarded ones where they arrived; what arrives after the end
-    of a slice is in no part. The parts of n equal slices are put together by n, so that a trial has as many as a slice.
-
-    ``slices``: of equal length; ``duration_s``: of the trial. Returns empty where the tester did not count by parts:
-    nobody asked, or a slice began too late.
+    Offered and lost frames count when they were due, forwarded ones when they arrived; frames that arrive after the end
+    of a slice are in no part. Of n slices of equal length, n parts make one, so that a trial has as many parts as a
+    slice. Empty if the tester did not count by parts: on request only, and not if a slice began too late.
     """
     slices_over_time = [over_time for part in slices if (over_time := part.outcome.get("over_time")) is not None]
     if not slices_over_time or len(slices_over_time) < len(slices):
         return ()
-    together = len(slices_over_time)
+    number_of_slices = len(slices_over_time)
     counts: dict[str, list[int]] = {}
     for rate, name in _RATES.items():
         parts = [int(count) for over_time in slices_over_time for count in over_time[name]]
-        counts[rate] = [sum(parts[at : at + together]) for at in range(0, len(parts), together)]
+        counts[rate] = [sum(parts[at : at + number_of_slices]) for at in range(0, len(parts), number_of_slices)]
     number = len(counts["offered_pps"])
     part_s = duration_s / number
     return tuple(
-        Moment(time_s=part_s * at, **{rate: here[at] / part_s for rate, here in counts.items()}) for at in range(number)
+        Moment(time_s=part_s * at, **{rate: parts[at] / part_s for rate, parts in counts.items()})
+        for at in range(number)
     )
 
 
 _DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
-"""Names of a device's counters that count lost frames, each by its place."""
+"""Names of a device's counters of lost frames by place."""
 
 _RX_DROPPED = "_rx_dropped"
 _FULL_RATIO = 0.9
 _AT_LINE_RATE_RATIO = 0.995
-_WORTH_A_WORD = 0.005
+_NOTABLE_RATIO = 0.005
 
 
-def trial_of(load: OfferedLoad, duration_s: float, streams: Streams, seen: Seen, *, notes: Sequence[str] = ()) -> Trial:
-    """Make the Trial of a measurement.
-
-    ``duration_s``: for how long frames were sent; ``notes``: to stand before those of the checks.
-    """
-    counts = seen.counted
-    wanted_pps = _mean_rate(load, duration_s, streams)
+def trial_of(
+    load: OfferedLoad, duration_s: float, streams: Streams, record: TrialRecord, *, notes: Sequence[str] = ()
+) -> Trial:
+    """Return the Trial of a measurement; ``notes`` go before those of the checks."""
+    counts = record.counted
+    intended_pps = _mean_rate(load, duration_s, streams)
     forwarded_pps = counts.received_frames / duration_s
     offered_pps = counts.sent_frames / duration_s
     l2_bps = 8.0 * counts.received_bytes / duration_s
-    resources = _resources(seen, duration_s, forwarded_pps)
+    resources = _resources(record, duration_s, forwarded_pps)
     return Trial(
         evaluator="measure",
         duration_s=duration_s,
         measured_s=duration_s,
-        intended_pps=wanted_pps,
+        intended_pps=intended_pps,
         offered_pps=offered_pps,
         forwarded_pps=forwarded_pps,
         loss_ratio=counts.lost_frames / counts.sent_frames if counts.sent_frames else math.nan,
         l1_bps=l2_bps + 8.0 * WIRE_OVERHEAD_BYTES * forwarded_pps,
         l2_bps=l2_bps,
-        bottleneck=_bottleneck(seen, resources, load),
+        bottleneck=_bottleneck(record, resources, load),
         resources=resources,
         offered_frames=counts.sent_frames,
         forwarded_frames=counts.received_frames,
         dropped_frames=counts.lost_frames,
         in_flight_frames=0,
-        drops_pps=_drops(seen, duration_s),
+        drops_pps=_drops(record, duration_s),
         latency=counts.latency,
         delay_variation=counts.delay_variation,
         duplicated_frames=counts.duplicated_frames,
@@ -84,9 +82,9 @@ def trial_of(load: OfferedLoad, duration_s: float, streams: Streams, seen: Seen,
         corrupted_frames=counts.corrupted_frames,
         first_loss_s=counts.first_loss_s,
         last_loss_s=counts.last_loss_s,
-        over_time=over_time_of(seen.slices, duration_s),
-        invalid=reasons_against(seen),
-        notes=tuple(dict.fromkeys((*notes, *streams.notes, *notes_of(seen)))),
+        over_time=over_time_of(record.slices, duration_s),
+        invalid=reasons_against(record),
+        notes=tuple(dict.fromkeys((*notes, *streams.notes, *notes_of(record)))),
     )
 
 
@@ -99,15 +97,15 @@ def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
     return math.fsum((end - at_s) * rate for (at_s, rate), end in zip(edges, ends, strict=True)) / duration_s
 
 
-def _drops(seen: Seen, duration_s: float) -> Mapping[str, float]:
-    """Return losses by place: what the device's own counters know of, and the rest."""
-    lost = seen.counted.lost_frames
+def _drops(record: TrialRecord, duration_s: float) -> Mapping[str, float]:
+    """Return losses by place: those that the device's counters show, and the rest."""
+    lost = record.counted.lost_frames
     drops: dict[str, float] = {}
     known = 0
-    for name in seen.after.device:
+    for name in record.after.device:
         if name == "drop" or not _DROP.search(name):
             continue  # "drop" is the sum
-        count = seen.after.device.get(name, 0) - seen.before.device.get(name, 0)
+        count = record.after.device.get(name, 0) - record.before.device.get(name, 0)
         if count > 0:
             drops[name] = count / duration_s
             known += count
@@ -116,14 +114,14 @@ def _drops(seen: Seen, duration_s: float) -> Mapping[str, float]:
     return drops
 
 
-def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Resource, ...]:
+def _resources(record: TrialRecord, duration_s: float, forwarded_pps: float) -> tuple[Resource, ...]:
     resources = []
-    core = seen.cores.get("dut")
-    if core is not None and seen.after.threads_s:
+    core = record.cores.get("dut")
+    if core is not None and record.after.threads_s:
         spent_s = sum(
-            after_s - seen.before.threads_s[pid]
-            for pid, after_s in seen.after.threads_s.items()
-            if pid in seen.before.threads_s
+            after_s - record.before.threads_s[pid]
+            for pid, after_s in record.after.threads_s.items()
+            if pid in record.before.threads_s
         )
         busy = min(max(spent_s / duration_s, 0.0), 1.0)
         resources.append(
@@ -134,13 +132,13 @@ def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Res
                 capacity_pps=forwarded_pps if busy > _FULL_RATIO else math.nan,
             )
         )
-    for role, core in seen.cores.items():
-        before, after = seen.before.cores.get(core), seen.after.cores.get(core)
+    for role, core in record.cores.items():
+        before, after = record.before.cores.get(core), record.after.cores.get(core)
         if role.startswith("dut ") and before and after and after.total_s > before.total_s:
             busy = min((after.busy_s - before.busy_s) / (after.total_s - before.total_s), 1.0)
             resources.append(Resource(name=f"core {core}", kind="pool", utilisation_ratio=busy))
-    for number, port in enumerate(seen.ports):
-        for direction, frames, mean_bytes in _carried(seen, number):
+    for number, port in enumerate(record.ports):
+        for direction, frames, mean_bytes in _carried(record, number):
             rate = frames / duration_s
             line = line_rate_pps(port.wire_bps, mean_bytes)
             resources.append(
@@ -154,55 +152,55 @@ def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Res
     return tuple(resources)
 
 
-def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
+def _carried(record: TrialRecord, port: int) -> list[tuple[str, int, float]]:
     """Return frames and their mean size into the device and out of it at a port, as the tester counted them."""
     carried = []
     streams = [
         (part.outcome["ports"][number], part.outcome["to_ports"][number], stream)
-        for part in seen.slices
+        for part in record.slices
         for number, stream in enumerate(part.outcome["streams"])
     ]
     into = [stream for sender, _, stream in streams if sender == port]
     out = [stream for _, receiver, stream in streams if receiver == port]
-    for direction, some, count in (("in", into, "sent_frames"), ("out", out, "received_frames")):
-        frames = sum(int(stream[count]) for stream in some)
-        received = sum(int(stream["received_frames"]) for stream in some)
+    for direction, group, count in (("in", into, "sent_frames"), ("out", out, "received_frames")):
+        frames = sum(int(stream[count]) for stream in group)
+        received = sum(int(stream["received_frames"]) for stream in group)
         if frames and received:
-            carried.append((direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received))
+            carried.append((direction, frames, sum(int(stream["received_bytes"]) for stream in group) / received))
     return carried
 
 
-def _full_ring(seen: Seen) -> tuple[str, int] | None:
-    """Return the device's interface whose receive ring dropped most of what was lost, and how many frames; or None."""
+def _full_ring(record: TrialRecord) -> tuple[str, int] | None:
+    """Return the device's interface whose receive ring dropped most of the lost frames, and their number; or None."""
     dropped = {}
-    for interface in seen.device_ports:
-        counts = [seen.device_change(interface, name) or 0 for name in ("rx_dropped_frames", "rx_missed_frames")]
+    for interface in record.device_ports:
+        counts = [record.device_change(interface, name) or 0 for name in ("rx_dropped_frames", "rx_missed_frames")]
         dropped[interface] = sum(counts)
-    for name, now in seen.after.device.items():
+    for name, now in record.after.device.items():
         if name.endswith(_RX_DROPPED):
-            interface, count = name.removesuffix(_RX_DROPPED), now - seen.before.device.get(name, 0)
+            interface, count = name.removesuffix(_RX_DROPPED), now - record.before.device.get(name, 0)
             dropped[interface] = max(dropped.get(interface, 0), count)
-    name = max(dropped, key=lambda reason: dropped[reason], default="")
-    if not name or 2 * dropped[name] <= seen.counted.lost_frames:
-        return _full_queue(seen)
-    queue = _full_queue(seen)
+    name = max(dropped, key=lambda interface: dropped[interface], default="")
+    if not name or 2 * dropped[name] <= record.counted.lost_frames:
+        return _full_queue(record)
+    queue = _full_queue(record)
     return queue if queue and queue[0].startswith(f"{name}, ") else (name, dropped[name])
 
 
-def _full_queue(seen: Seen) -> tuple[str, int] | None:
-    """Return the receive queue that dropped most of what was lost, of an interface with several; or None."""
-    dropped = {key: now - seen.before.queue_drops.get(key, 0) for key, now in seen.after.queue_drops.items()}
+def _full_queue(record: TrialRecord) -> tuple[str, int] | None:
+    """Return the receive queue, of an interface with several, that dropped most of the lost frames; or None."""
+    dropped = {key: now - record.before.queue_drops.get(key, 0) for key, now in record.after.queue_drops.items()}
     interfaces = [interface for interface, _ in dropped]
     for (interface, queue), count in dropped.items():
-        if interfaces.count(interface) > 1 and 2 * count > seen.counted.lost_frames:
+        if interfaces.count(interface) > 1 and 2 * count > record.counted.lost_frames:
             return f"{interface}, queue {queue}", count
     return None
 
 
-def _full_backlog(seen: Seen) -> Bottleneck | None:
-    """Return the device's core whose backlog had no room for most of what was lost; or None."""
-    lost = seen.counted.lost_frames
-    for core, (before, after) in _device_cores(seen).items():
+def _full_backlog(record: TrialRecord) -> Bottleneck | None:
+    """Return the device's core whose backlog dropped most of the lost frames; or None."""
+    lost = record.counted.lost_frames
+    for core, (before, after) in _device_cores(record).items():
         dropped = after.dropped_frames - before.dropped_frames
         if 2 * dropped > lost:
             reason = f"had no room for {dropped:,} of {lost:,} lost frames{_squeezed(before, after)}"
@@ -210,66 +208,62 @@ def _full_backlog(seen: Seen) -> Bottleneck | None:
     return None
 
 
-def _full_of_interrupts(seen: Seen) -> Bottleneck | None:
+def _full_of_interrupts(record: TrialRecord) -> Bottleneck | None:
     """Return the device's core that spends its time in interrupts; or None."""
-    for core, (before, after) in _device_cores(seen).items():
-        whole_s = after.total_s - before.total_s
-        softirq = (after.softirq_s - before.softirq_s) / whole_s
-        irq = (after.irq_s - before.irq_s) / whole_s
+    for core, (before, after) in _device_cores(record).items():
+        total_s = after.total_s - before.total_s
+        softirq = (after.softirq_s - before.softirq_s) / total_s
+        irq = (after.irq_s - before.irq_s) / total_s
         if softirq + irq > _FULL_RATIO:
-            parts = f"softirq {softirq:.0%}" + (f", irq {irq:.0%}" if irq >= _WORTH_A_WORD else "")
+            parts = f"softirq {softirq:.0%}" + (f", irq {irq:.0%}" if irq >= _NOTABLE_RATIO else "")
             reason = f"is busy with them ({parts} of the time) and loses frames{_squeezed(before, after)}"
             return Bottleneck(name=f"core {core}, in interrupts", kind="pool", reason=reason)
     return None
 
 
-def _device_cores(seen: Seen) -> Mapping[int, tuple[Core, Core]]:
-    """Return what the device's cores counted before and after; cores that the generator does not use."""
-    tester = seen.cores.get("tester")
+def _device_cores(record: TrialRecord) -> Mapping[int, tuple[CoreTimes, CoreTimes]]:
+    """Return the times of the device's cores before and after, without the generator's core."""
+    tester = record.cores.get("tester")
     return {
-        core: (seen.before.cores[core], seen.after.cores[core])
-        for role, core in seen.cores.items()
+        core: (record.before.cores[core], record.after.cores[core])
+        for role, core in record.cores.items()
         if role.startswith("dut")
         and core != tester
-        and core in seen.before.cores
-        and core in seen.after.cores
-        and seen.after.cores[core].total_s > seen.before.cores[core].total_s
+        and core in record.before.cores
+        and core in record.after.cores
+        and record.after.cores[core].total_s > record.before.cores[core].total_s
     }
 
 
-def _squeezed(before: Core, after: Core) -> str:
+def _squeezed(before: CoreTimes, after: CoreTimes) -> str:
     times = after.squeezes - before.squeezes
     return f"; its polling was cut short {times:,} times" if times else ""
 
 
-def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
-    counts = seen.counted
-    busiest = max(
-        (resource for resource in resources if resource.kind == "pool"),
-        key=lambda resource: resource.utilisation_ratio,
-        default=None,
-    )
-    full = max(
-        (resource for resource in resources if resource.kind == "link"),
-        key=lambda resource: resource.utilisation_ratio,
-        default=None,
-    )
+def _bottleneck(record: TrialRecord, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
+    counts = record.counted
+
+    def fullest(kind: str) -> Resource | None:
+        of_kind = (resource for resource in resources if resource.kind == kind)
+        return max(of_kind, key=lambda resource: resource.utilisation_ratio, default=None)
+
+    busiest, full = fullest("pool"), fullest("link")
     if full is not None and full.utilisation_ratio >= _AT_LINE_RATE_RATIO:
         return Bottleneck(name=full.name, kind="link", reason="is at its line rate")
     if counts.lost_frames == 0:
-        # A thread that is woken for every frame fills its core long before its capacity, so being busy says nothing.
+        # A thread that wakes up for every frame fills its core long before its capacity, so a busy core says nothing.
         return Bottleneck(name="offered load", kind="load", reason="is carried without loss")
-    if interrupts := _full_of_interrupts(seen):
+    if interrupts := _full_of_interrupts(record):
         return interrupts
     if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
         reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"
         return Bottleneck(name=busiest.name, kind="pool", reason=reason)
-    if ring := _full_ring(seen):
+    if ring := _full_ring(record):
         name, dropped = ring
         busy = f", while {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time" if busiest else ""
         reason = f"had no room for {dropped:,} of {counts.lost_frames:,} lost frames{busy}"
         return Bottleneck(name=f"receive ring of {name}", kind="task", reason=reason)
-    if backlog := _full_backlog(seen):
+    if backlog := _full_backlog(record):
         return backlog
     reason = "loses frames; what limits it cannot be seen from outside"
     if busiest is not None:

@@ -1,4 +1,4 @@
-"""What the machine did during a trial: interfaces, cores, threads and clocks, read before and after it."""
+"""Snapshots of the machine before and after a trial: interfaces, cores, threads, clocks."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from routecast.errors import EnvironmentProblem
 from routecast.testbed._links import LinkReader, LinkState
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
-    """Seconds that a core spent since boot (``/proc/stat``, a hundredth of a second fine): all, not idle, stolen.
+class CoreTimes:
+    """Seconds of a core since boot, in steps of 10 ms (``/proc/stat``): in all, busy, stolen by a hypervisor.
 
-    ``irq_s`` and ``softirq_s`` are the parts of ``busy_s`` in interrupts and in what they leave to be done (the kernel
-    receives frames there). ``dropped_frames`` had no room in the core's backlog, and ``squeezes`` counts how often its
-    polling ended with frames left (``/proc/net/softnet_stat``).
+    ``irq_s`` and ``softirq_s`` are the parts of ``busy_s`` in interrupts and in softirqs, where the kernel receives
+    frames. ``dropped_frames`` found the core's backlog full; ``squeezes`` counts polls that ended with frames left
+    (``/proc/net/softnet_stat``).
     """
 
     total_s: float
@@ -35,29 +34,24 @@ class Core:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSnapshot:
-    """The machine at one instant.
+    """The machine at an instant.
 
-    ``links`` are by namespace and name, ``threads_s`` the CPU time of the device's kernel threads by thread.
+    ``links`` are by namespace and name. Of the device's kernel threads, ``threads_s`` is the CPU time and ``waiting_s``
+    the time for which they were ready and had no core. ``queue_drops`` are by the device's interface and receive queue.
     """
 
     at_s: float
     realtime_offset_s: float
     links: Mapping[tuple[str | None, str], LinkState]
-    cores: Mapping[int, Core]
+    cores: Mapping[int, CoreTimes]
     threads_s: Mapping[int, float]
     waiting_s: Mapping[int, float] = field(default_factory=dict)
-    """How long these threads were ready to run and others had their core."""
     device: Mapping[str, int] = field(default_factory=dict)
     queue_drops: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """Frames that the receive queues of the device's interfaces dropped, by interface and queue."""
 
 
 class Watch:
-    """Reads the machine.
-
-    ``namespaces``: whose interfaces are read; ``device_netns``: of whose interfaces each receive queue is read; None
-    for none.
-    """
+    """Takes snapshots of cores and of interfaces, with the receive queues of those in ``device_netns``."""
 
     def __init__(
         self, namespaces: Sequence[str | None], cores: Sequence[int], *, device_netns: str | None = None
@@ -73,7 +67,7 @@ class Watch:
             raise
 
     def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> MachineSnapshot:
-        """Read everything now."""
+        """Return a snapshot."""
         links = {}
         for name, reader in self._readers.items():
             links.update({(name, value.name): value for value in reader.read().values()})
@@ -95,21 +89,21 @@ class Watch:
         )
 
     def close(self) -> None:
-        """Let go of the namespaces: one that somebody holds open does not end."""
+        """Close the sockets, which keep their namespaces alive."""
         for reader in self._readers.values():
             reader.close()
         self._readers = {}
 
 
 def _realtime_offset_s() -> float:
-    """Return CLOCK_REALTIME minus CLOCK_MONOTONIC: it jumps when somebody sets the clock."""
+    """Return CLOCK_REALTIME minus CLOCK_MONOTONIC: it jumps when the clock is set."""
     before = time.clock_gettime(time.CLOCK_MONOTONIC)
     now = time.clock_gettime(time.CLOCK_REALTIME)
     after = time.clock_gettime(time.CLOCK_MONOTONIC)
     return now - 0.5 * (before + after)
 
 
-def _cores() -> dict[int, Core]:
+def _cores() -> dict[int, CoreTimes]:
     cores = {}
     backlogs = _backlogs()
     with contextlib.suppress(OSError):
@@ -120,7 +114,7 @@ def _cores() -> dict[int, Core]:
                 # user nice system idle iowait irq softirq steal; guest time is part of user time.
                 total, idle, steal = sum(ticks[:8]), ticks[3] + ticks[4], ticks[7]
                 dropped, squeezes = backlogs.get(int(name[3:]), (0, 0))
-                cores[int(name[3:])] = Core(
+                cores[int(name[3:])] = CoreTimes(
                     total_s=total / _TICKS_PER_S,
                     busy_s=(total - idle - steal) / _TICKS_PER_S,
                     steal_s=steal / _TICKS_PER_S,
@@ -133,22 +127,22 @@ def _cores() -> dict[int, Core]:
 
 
 def _backlogs() -> dict[int, tuple[int, int]]:
-    """Return by core how many frames its backlog had no room for, and how often its polling was cut short."""
+    """Return dropped frames and squeezed polls by core."""
     backlogs = {}
     with contextlib.suppress(OSError):
         lines = Path("/proc/net/softnet_stat").read_text(encoding="utf-8").splitlines()
-        for place, line in enumerate(lines):
+        for row, line in enumerate(lines):
             counts = [int(text, 16) for text in line.split()]
-            # Rows are of the cores that are online, and name them since Linux 5.10.
-            core = counts[12] if len(counts) > 12 else place
+            # There is a row for each core that is online, and since Linux 5.10 it names the core.
+            core = counts[12] if len(counts) > 12 else row
             backlogs[core] = (counts[1], counts[2])
     return backlogs
 
 
 def _thread_s(pid: int) -> tuple[float, float] | None:
-    """Return how long a thread has run on a core and waited for one, from the scheduler, in nanoseconds fine."""
+    """Return how long a thread has run on a core and waited for one (``/proc/PID/schedstat``)."""
     try:
         ran_ns, waited_ns, *_ = Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()
         return int(ran_ns) * 1e-9, int(waited_ns) * 1e-9
-    except (OSError, ValueError, EnvironmentProblem):
+    except (OSError, ValueError):
         return None

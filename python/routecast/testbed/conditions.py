@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from routecast.evaluate.trial import Trial
@@ -17,18 +18,18 @@ _PERIOD_S = 1.0
 
 
 class Condition(Protocol):
-    """What is sent to the device beside the test frames, at the start of each second of a trial."""
+    """Frames to the device besides the test frames, at the start of each second of a trial."""
 
     def begin(self) -> None:
         """Prepare a trial: the counts start at zero."""
         ...
 
     def each_second(self) -> None:
-        """Send what is due now; must not wait for an answer."""
+        """Send what is due now, without waiting for an answer."""
         ...
 
-    def onto(self, trial: Trial, due: int) -> Trial:
-        """Add to a trial how many of the ``due`` frames were sent and how the device answered."""
+    def annotate(self, trial: Trial, due: int) -> Trial:
+        """Add a note of how many of the ``due`` frames were sent and how the device answered."""
         ...
 
 
@@ -38,7 +39,7 @@ class RoutingDevice(Protocol):
 
     @property
     def learns_routes(self) -> bool:
-        """Whether it does: neighbours run in the tester's namespaces."""
+        """Whether its neighbours run in the tester's namespaces."""
         ...
 
     def announce(self) -> None:
@@ -50,25 +51,25 @@ class RoutingDevice(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class Ticks:
     """How often a condition was due while it ran."""
 
-    def __init__(self) -> None:
-        self.due = 0
+    due: int = 0
 
 
 @contextmanager
 def during(condition: Condition | None) -> Iterator[Ticks]:
     """Call a condition at once and then each second, until the context ends.
 
-    The first call returns before the context is entered: what it sends goes before the first test frame.
+    The first call returns before the context begins: its frames go before the first test frame.
     """
     ticks = Ticks()
     if condition is None:
         yield ticks
         return
     done = threading.Event()
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
     condition.begin()
     began_s = time.monotonic()
     condition.each_second()
@@ -78,10 +79,10 @@ def during(condition: Condition | None) -> Iterator[Ticks]:
         try:
             while not done.wait(max(began_s + number * _PERIOD_S - time.monotonic(), 0.0)):
                 condition.each_second()
-                # A second that was missed stays missed: two updates at once would be another load.
+                # A missed second stays missed: two updates at once would be another load.
                 number = max(number + 1, math.floor((time.monotonic() - began_s) / _PERIOD_S) + 1)
         except BaseException as problem:  # raised again below, in the thread that measures
-            failed.append(problem)
+            errors.append(problem)
 
     thread = threading.Thread(target=run, name="condition")
     thread.start()
@@ -92,5 +93,5 @@ def during(condition: Condition | None) -> Iterator[Ticks]:
         done.set()
         thread.join()
     ticks.due = math.ceil((ended_s - began_s) / _PERIOD_S)
-    if failed:
-        raise failed[0]
+    if errors:
+        raise errors[0]

@@ -159,7 +159,7 @@ class ManagementQueries:
             self._open.add(number)
             self._sent += 1
 
-    def onto(self, trial: Trial, due: int) -> Trial:
+    def annotate(self, trial: Trial, due: int) -> Trial:
         """Add how many queries were sent and answered; a trial without those that were due is no result."""
         answered = self.answers_within(_LONGEST_ANSWER_S, self._sent)
         note = (

@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -23,7 +24,7 @@ from routecast.testbed._links import wait_for_frames
 from routecast.testbed._measured import trial_of
 from routecast.testbed._watch import MachineSnapshot, Watch
 from routecast.testbed.bed import Bed
-from routecast.testbed.checks import BEFORE_THE_RESET, Limits, Seen, stream_ports
+from routecast.testbed.checks import BEFORE_THE_RESET, Limits, TrialRecord
 from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.meters.meter import MeteredTrial, PowerMeter
 from routecast.testbed.streams import Addressing, Streams, as_recorded, learning_streams, streams_of
@@ -34,17 +35,17 @@ __all__ = ["Measure", "Phases"]
 
 @value
 class Phases:
-    """The phases of a trial around the counted frames (RFC 2544 sec. 23).
+    """The phases of a trial around the counted frames (RFC 2544 sec. 23)."""
 
-    The phases of a trial (RFC 2544 sec. 23).
-    """
-
-    # Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
-    learning_frames: int = 4
-    # Without one, they are sent only if the device may not know them: before the first trial, after a reset, after a
-    # minute.
-    wait_before_s: float = field("Pause after them", default=0.0)
-    warmup_s: float = field("How long frames are sent before they are counted", default=0.0)
+    learning_frames: int = field(
+        "Frames that each receiving port sends first, so that the device learns its address; 0 for none", default=4
+    )
+    wait_before_s: float = field(
+        "Pause after them; at 0, they are sent only if the device may not know the addresses: before the first trial, "
+        "after a reset, after a minute",
+        default=0.0,
+    )
+    warmup_s: float = field("Time in which frames are sent and not counted", default=0.0)
     residual_wait_s: float = field("Pause for frames that are still in the device", default=0.05)
     restabilise_s: float = field("Pause after the trial, before the next one", default=0.0)
 
@@ -61,26 +62,25 @@ class Phases:
 
     @classmethod
     def rfc2544(cls) -> Phases:
-        """Pauses as RFC 2544 sec. 23 has them: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
+        """Return the pauses of RFC 2544 sec. 23: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
         return cls(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)
 
 
 _LEARNING_PPS = 5_000.0
 _REMEMBERED_S = 60.0
-"""How long a device is taken to know its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
+"""Time for which a device remembers its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
 
 _TRIAL_IDS = 128
 
 _ALMOST_RATIO = 1.0 - 1e-9
 _MOST_SLICES = 10_000
-"""A slice takes the tester some milliseconds besides."""
+"""Each slice costs the tester some milliseconds."""
 
 
 class Sender:
-    """Sends what it is asked to from the ports of a bed; an evaluator and all its views share one.
+    """Sends requests from the ports of a bed that is up; an evaluator and all its views share one.
 
-    ``bed``: a test bed that is up; ``back_end``: one of :data:`~routecast.testbed.tester.BACK_ENDS`; ``tester``: opens
-    the tester for a configuration.
+    ``back_end`` is one of :data:`~routecast.testbed.tester.BACK_ENDS`; ``tester`` opens the tester of a configuration.
     """
 
     def __init__(self, bed: Bed, *, back_end: str, tester: Callable[[Mapping[str, Any]], Tester]) -> None:
@@ -94,7 +94,7 @@ class Sender:
 
     @property
     def cores(self) -> dict[str, int]:
-        """CPUs of the tester and, unless it is on the bench and has its own, of the device."""
+        """Cores of the tester and, unless it is an external device, of the device."""
         cores = {"tester": self._bed.placement.tester}
         if self._bed.site.cpu is not None:
             cores["dut"] = self._bed.site.cpu
@@ -102,7 +102,7 @@ class Sender:
         return cores
 
     def open(self) -> None:
-        """Open the tester and what watches it; once it is open, nothing happens.
+        """Open the tester and the watch; an open tester stays as it is.
 
         Raises EnvironmentProblem: a right, an interface or a kernel feature is missing.
         """
@@ -121,7 +121,7 @@ class Sender:
                 raise
 
     def close(self) -> None:
-        """Let go of the ports."""
+        """Release the ports."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
@@ -130,31 +130,31 @@ class Sender:
             self._tester = None
 
     def facts(self) -> Mapping[str, object]:
-        """Return what the tester is made of; nothing while it is closed."""
+        """Return the facts of the open tester; empty while it is closed."""
         facts: Mapping[str, object] = json.loads(self._tester.facts()) if self._tester is not None else {}
         return facts
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the reader of a trial must know of the open tester."""
+        """Return the notes on trials of the open tester."""
         return notes_of(self.facts())
 
     def ask(
         self, request: Mapping[str, Any], *, seed: int, progress: Callable[[float], object] | None = None
     ) -> Mapping[str, Any]:
-        """Return the outcome of a request, which gets the wires' rate, a seed and a mark of its own.
+        """Return the outcome of a request, after adding the wires' rate, a seed and a trial id.
 
         Raises EnvironmentProblem: the tester failed.
         """
         assert self._tester is not None
         wires = [port.wire_bps for port in self._bed.ports if port.is_virtual]
-        whole = {
+        complete = {
             **request,
             "wire_bps": min(wires) if wires else None,
             "seed": seed,
             "trial_id": next(self._marks) % _TRIAL_IDS,
         }
         try:
-            outcome: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))
+            outcome: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(complete), progress))
         except RoutecastError:
             raise
         except Exception as problem:
@@ -164,23 +164,23 @@ class Sender:
         return outcome
 
     def learn(self, streams: Streams, phases: Phases, *, seed: int) -> None:
-        """Send learning frames, unless the device has just had the same ones and no pause is to follow them."""
+        """Send learning frames, unless the device has had the same ones lately and no pause follows them."""
         frames = phases.learning_frames
         learning = learning_streams(streams, self._bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
-        what = json.dumps([stream["flows"] for stream in learning])
+        key = json.dumps([stream["flows"] for stream in learning])
         now_s = time.monotonic()
-        is_known = now_s - self._learnt.get(what, -math.inf) < _REMEMBERED_S
+        is_known = now_s - self._learnt.get(key, -math.inf) < _REMEMBERED_S
         if frames and not (is_known and phases.wait_before_s == 0.0):
             request = {"duration_s": frames / _LEARNING_PPS, "wait_s": 0.0, "streams": learning}
             self.ask(request, seed=seed)
-            self._learnt[what] = now_s
+            self._learnt[key] = now_s
 
     def forget(self) -> None:
-        """Take the device to know none of its neighbours."""
+        """Assume that the device knows none of its neighbours."""
         self._learnt.clear()
 
     def read(self) -> MachineSnapshot:
-        """Return what the links, the CPUs and the device have counted so far."""
+        """Return a snapshot of links, cores and device."""
         assert self._watch is not None
         return self._watch.read(self._bed.device_threads(), dict(self._bed.device.counters()))
 
@@ -190,9 +190,9 @@ _KERNELS_OWN_FRAMES = 8
 
 
 class Measure:
-    """Answers for a load by sending it to a real router: an ``Evaluator``, ``Described`` and ``Resettable``.
+    """The evaluator that sends a load to a real router: an ``Evaluator``, ``Described`` and ``Resettable``.
 
-    Use it as a context, inside that of its bed.
+    Use it as a context inside that of its bed.
 
     Parameters
     ----------
@@ -207,23 +207,23 @@ class Measure:
     phases : Phases
     limits : Limits
     retries : int
-        How often an invalid trial is run again.
+        How often an invalid trial is repeated.
     slice_s : float, optional
-        Longest piece in which a trial is sent; counts of the pieces are added up. None: in one piece.
+        Longest slice in which a trial is sent; the counts of slices are added up. None: one slice.
     over_time : bool
-        Whether trials say how they went over time: :attr:`~routecast.evaluate.Trial.over_time`.
+        Whether trials have rates over time: :attr:`~routecast.evaluate.Trial.over_time`.
     back_end : str
-        How frames are sent: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
+        The back end that sends: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
     on_progress : callable, optional
-        Told the finished share of a trial, 0..1.
+        Gets the finished share of a trial, 0..1.
     on_slice : callable, optional
-        Told each slice of a trial as it ends.
+        Gets each slice of a trial as it ends.
     meter : PowerMeter, optional
-        Read while frames are sent: trials carry watts.
+        Runs while frames are sent, so that trials carry watts.
     no_power : str
-        Why there is no meter although one was asked for; a note of each trial.
+        Why there is no meter although one is wanted; a note of each trial.
     tester : callable
-        Opens the tester for a configuration.
+        Opens the tester of a configuration.
     """
 
     def __init__(
@@ -280,47 +280,39 @@ class Measure:
         return tuple(self.bed.device.reset_kinds)
 
     def over_networks(self, networks: int) -> Measure:
-        """Return a view of this evaluator whose frames go to so many networks (RFC 2544 sec. 12)."""
-        return self._view(replace(self._addressing, networks=networks))
+        """Return a view of this evaluator whose frames go to ``networks`` networks (RFC 2544 sec. 12)."""
+        return self._view(_addressing=replace(self._addressing, networks=networks))
 
     def with_ip(self, version: Literal[4, 6]) -> Measure:
         """Return a view of this evaluator that sends IPv4 or IPv6."""
-        return self._view(replace(self._addressing, version=version))
+        return self._view(_addressing=replace(self._addressing, version=version))
 
     def with_broadcast(self, ratio: float) -> Measure:
-        """Return a view of this evaluator that sends such a share of each load as broadcast frames (sec. 11.1).
+        """Return a view of this evaluator that sends a share of each load as broadcast frames (RFC 2544 sec. 11.1).
 
-        Its trials count the other frames alone, and say nothing of their course over time.
+        Its trials count the other frames alone, and have no rates over time.
         """
-        view = self._view(replace(self._addressing, broadcast_ratio=ratio))
-        view.over_time = False
-        return view
+        return self._view(_addressing=replace(self._addressing, broadcast_ratio=ratio), over_time=False)
 
     def with_condition(self, condition: Condition) -> Measure:
-        """Return a view of this evaluator that sends something to the device each second (sec. 11.2, 11.3)."""
-        view = self._view(self._addressing)
-        view._condition = condition
-        return view
+        """Return a view of this evaluator with frames to the device each second (RFC 2544 sec. 11.2, 11.3)."""
+        return self._view(_condition=condition)
 
     def with_phases(self, phases: Phases) -> Measure:
         """Return a view of this evaluator with other pauses around each trial."""
-        view = self._view(self._addressing)
-        view.phases = phases
-        return view
+        return self._view(phases=phases)
 
     def attempted_once(self) -> Measure:
-        """Return a view of this evaluator that runs no trial again."""
-        view = self._view(self._addressing)
-        view.retries = 0
-        return view
+        """Return a view of this evaluator that repeats no trial."""
+        return self._view(retries=0)
 
     def open(self) -> Self:
-        """Open the tester; the context does it too."""
+        """Open the tester, as the context does."""
         self._sender.open()
         return self
 
     def close(self) -> None:
-        """Let go of the ports."""
+        """Release the ports."""
         if not self._is_view:
             self._sender.close()
 
@@ -333,7 +325,7 @@ class Measure:
         self.close()
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-        """Send ``load`` for ``duration_s`` seconds; run an invalid trial again.
+        """Send ``load`` for ``duration_s`` seconds; repeat an invalid trial.
 
         Raises
         ------
@@ -367,41 +359,41 @@ class Measure:
             what = f"got {at_s}: it lies within the trial of {duration_s} s"
             raise FileProblem("reset", [Problem("at_s", what)])
         streams = self._streams(load, duration_s)
-        # The kernel sends a frame of its own now and then, which must not be taken for the trial's first.
-        begun = max(1, min(_KERNELS_OWN_FRAMES, round(0.01 * streams.wanted_pps[0])))
-        failed: list[BaseException] = []
+        # The kernel sometimes sends a frame of its own, which must not count as the trial's first.
+        first_frames = max(1, min(_KERNELS_OWN_FRAMES, round(0.01 * streams.sent_pps[0])))
+        errors: list[BaseException] = []
         done = threading.Event()
-        happened = threading.Event()
+        was_reset = threading.Event()
 
         def reset() -> None:
             try:
                 # The tester may have to wait for its turn on a core.
                 port = self.bed.ports[streams.streams[0]["port"]]
-                wait_for_frames(port.netns, port.interface, done, frames=begun)
+                wait_for_frames(port.netns, port.interface, done, frames=first_frames)
                 if done.wait(self.phases.warmup_s + at_s):
                     return
-                happened.set()
+                was_reset.set()
                 self.bed.device.restart(kind)
                 self.bed.settle()
-            except BaseException as problem:  # raised again below, in the thread that asked
-                failed.append(problem)
+            except BaseException as problem:  # raised again below, in the calling thread
+                errors.append(problem)
 
         thread = threading.Thread(target=reset, name="reset")
         try:
-            trial = self._attempt(load, duration_s, streams, beside=thread, is_reset=True)
+            trial = self._attempt(load, duration_s, streams, reset=thread, is_reset=True)
         finally:
             done.set()
             self._sender.forget()  # a reset may make the device forget
             if thread.ident is not None:
                 thread.join()
-        if failed:
-            raise failed[0]
-        if not happened.is_set():
+        if errors:
+            raise errors[0]
+        if not was_reset.is_set():
             trial = replace(trial, invalid=(*trial.invalid, BEFORE_THE_RESET))
         return replace(trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes))
 
     def facts(self) -> Mapping[str, object]:
-        """Return what answers: the device, the bed, the tester, and how trials are run (RFC 2544 sec. 7)."""
+        """Return the facts of device, bed, tester and trials for a report (RFC 2544 sec. 7)."""
         return {
             "evaluator": "measure",
             "device": dict(self.bed.device.facts()),
@@ -423,11 +415,11 @@ class Measure:
         }
 
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
-        """Return in words what will be sent where."""
+        """Return a sentence for each stream: what is sent where."""
         lines = []
         load = as_recorded(load)
         streams = streams_of(load, self.bed.ports, self._addressing)
-        for stream, rate in zip(streams.streams, streams.wanted_pps, strict=True):
+        for stream, rate in zip(streams.streams, streams.sent_pps, strict=True):
             port, flow = self.bed.ports[stream["port"]], stream["flows"][0]
             lines.append(
                 f"sending from {port.interface} ({flow['source_mac']}, {flow['source_address']}) to "
@@ -436,22 +428,12 @@ class Measure:
             )
         return tuple(lines)
 
-    def _view(self, addressing: Addressing) -> Measure:
+    def _view(self, **changes: object) -> Measure:
+        """Return a view: the same evaluator on the same tester, with other attributes."""
         self.open()
-        view = Measure(
-            self.bed,
-            phases=self.phases,
-            limits=self.limits,
-            retries=self.retries,
-            slice_s=self.slice_s,
-            over_time=self.over_time,
-            on_progress=self.on_progress,
-            on_slice=self.on_slice,
-            meter=self.meter,
-            no_power=self.no_power,
-        )
-        view._addressing, view._condition = addressing, self._condition
-        view._sender, view._is_view = self._sender, True
+        view = copy(self)
+        for name, change in {**changes, "_is_view": True}.items():
+            setattr(view, name, change)
         return view
 
     def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
@@ -463,18 +445,20 @@ class Measure:
         return streams_of(load, self.bed.ports, self._addressing)
 
     def _too_short(self, load: OfferedLoad, duration_s: float) -> Iterator[Problem]:
-        """Report a time in which not one frame is sent: the tester would send one, at a rate that nobody asked for."""
+        """Report a time too short for a frame: the tester would send one frame, at a higher rate than the load's."""
         if load.steps:
             return
         least_s = 1.0 / load.rate_pps
-        advice = f"give at least {format_duration(least_s)}, or a higher rate"
+
+        def too_short(name: str, time_s: float) -> Problem:
+            got = f"got {format_duration(time_s)}, in which {format_pps(load.rate_pps)} are not one frame"
+            return Problem(name, f"{got}: give at least {format_duration(least_s)}, or a higher rate")
+
         if duration_s < least_s * _ALMOST_RATIO:
-            got = f"got {format_duration(duration_s)}, in which {format_pps(load.rate_pps)} are not one frame"
-            yield Problem("duration_s", f"{got}: {advice}")
+            yield too_short("duration_s", duration_s)
         elif self.slice_s is not None and self.slice_s < duration_s:
             if self.slice_s < least_s * _ALMOST_RATIO:
-                got = f"got {format_duration(self.slice_s)}, in which {format_pps(load.rate_pps)} are not one frame"
-                yield Problem("slice_s", f"{got}: {advice}")
+                yield too_short("slice_s", self.slice_s)
             elif duration_s > _MOST_SLICES * self.slice_s:
                 least = format_duration(duration_s / _MOST_SLICES)
                 got = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MOST_SLICES:,} slices"
@@ -486,7 +470,7 @@ class Measure:
         duration_s: float,
         streams: Streams,
         *,
-        beside: threading.Thread | None = None,
+        reset: threading.Thread | None = None,
         is_reset: bool = False,
     ) -> Trial:
         self.open()
@@ -497,26 +481,26 @@ class Measure:
         self._sender.learn(streams, self.phases, seed=self._addressing.seed)
         time.sleep(self.phases.wait_before_s)
         before = self._sender.read()
-        pieces = [duration_s]
+        slice_count = 1
         is_divisible = not load.steps and load.arrivals.kind != "trace"
         if self.slice_s is not None and duration_s > self.slice_s and is_divisible and not is_reset:
-            number = math.ceil(duration_s / self.slice_s)
-            pieces = [duration_s / number] * number
+            slice_count = math.ceil(duration_s / self.slice_s)
+        slice_s = duration_s / slice_count
         slices: list[Slice] = []
         with MeteredTrial(self.meter, self.no_power) as metered, during(self._condition) as ticks:
-            for number, piece_s in enumerate(pieces):
-                from_s = math.fsum(pieces[:number])
-                outcome = self._send(streams, piece_s, from_s=from_s, of_s=duration_s, beside=beside)
-                slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=piece_s))
+            for number in range(slice_count):
+                from_s = math.fsum([slice_s] * number)
+                outcome = self._send(streams, slice_s, from_s=from_s, of_s=duration_s, reset=reset)
+                slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=slice_s))
                 if self.on_slice is not None:
                     self.on_slice(slices[-1])
-        seen = Seen(
+        record = TrialRecord(
             slices=slices,
             counted=counted(slices),
             before=before,
             after=self._sender.read(),
             ports=self.bed.ports,
-            receiving=sorted(set(stream_ports(streams.streams))),
+            receiving=sorted({int(stream["to_port"]) for stream in streams.streams}),
             cores=self._sender.cores,
             device_netns=self.bed.site.netns,
             device_ports=[port.link for port in self.bed.site.ports],
@@ -525,25 +509,25 @@ class Measure:
             is_reset=is_reset,
         )
         notes = [*self._sender.notes(), *self.bed.notes_for({stream["port"] for stream in streams.streams})]
-        if len(pieces) > 1:
-            notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
-        trial = metered.add_power(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))
-        if streams.beside:
+        if slice_count > 1:
+            notes.append(f"sent in {slice_count} slices of {slice_s:g} s, whose counts are added up")
+        trial = metered.add_power(trial_of(load, duration_s, streams, record, notes=notes), windows(slices))
+        if streams.broadcast:
             trial = _with_broadcast(trial, slices)
         if self._condition is not None:
-            trial = self._condition.onto(trial, ticks.due)
+            trial = self._condition.annotate(trial, ticks.due)
         time.sleep(self.phases.restabilise_s)
         return trial
 
     def _send(
-        self, streams: Streams, duration_s: float, *, from_s: float, of_s: float, beside: threading.Thread | None
+        self, streams: Streams, duration_s: float, *, from_s: float, of_s: float, reset: threading.Thread | None
     ) -> Mapping[str, Any]:
         def progress(share: float) -> None:
             if self.on_progress is not None:
                 self.on_progress((from_s + share * duration_s) / of_s)
 
-        # A burst of so few frames that not one of them is a broadcast frame has none.
-        broadcast = [stream for stream in streams.beside if stream["rate_pps"] * duration_s >= _ALMOST_RATIO]
+        # A burst too short for one broadcast frame has none.
+        broadcast = [stream for stream in streams.broadcast if stream["rate_pps"] * duration_s >= _ALMOST_RATIO]
         request = {
             "duration_s": duration_s,
             "warmup_s": self.phases.warmup_s,
@@ -551,16 +535,16 @@ class Measure:
             "over_time": self.over_time,
             "streams": [*streams.streams, *broadcast],
         }
-        if beside is not None:
-            beside.start()
+        if reset is not None:
+            reset.start()
         outcome = self._sender.ask(request, seed=self._addressing.seed, progress=progress)
         number = len(streams.streams)
         return {
             **outcome,
             "streams": outcome["streams"][:number],
-            "beside": outcome["streams"][number:],
+            "broadcast": outcome["streams"][number:],
             "ports": [int(stream["port"]) for stream in streams.streams],
-            "to_ports": stream_ports(streams.streams),
+            "to_ports": [int(stream["to_port"]) for stream in streams.streams],
             "is_even": [stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams],
         }
 
@@ -569,8 +553,8 @@ _SHORT_RATIO = 0.01
 
 
 def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
-    """Say how many broadcast frames were sent beside the test frames; a trial with too few of them is no result."""
-    streams = [stream for part in slices for stream in part.outcome["beside"]]
+    """Note how many broadcast frames were sent besides the test frames; with too few, the trial is no result."""
+    streams = [stream for part in slices for stream in part.outcome["broadcast"]]
     sent, intended = (sum(int(stream[name]) for stream in streams) for name in ("sent_frames", "intended_frames"))
     share = sent / (sent + (trial.offered_frames or 0)) if sent else 0.0
     note = f"{sent:,} broadcast frames were sent besides ({share:.2%} of all; RFC 2544 sec. 11.1); they are not counted"

@@ -1,4 +1,4 @@
-"""From an offered load to the streams that the tester sends: who sends what to whom, how fast, with which addresses."""
+"""The streams of an offered load, in the form of the tester's requests: ports, rates, schedules, addresses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SOURCE_PORT = 0xC020
 _SOURCE_PORTS = (1024, 65_535)
 _DESTINATION_PORTS = (1, 49_151)
 _SMALLEST_BYTES: Mapping[int, int] = {4: 64, 6: 84}
-"""Ethernet, IP and UDP headers, the 18-byte signature and the FCS; IPv4 is padded by nothing: 14 + 20 + 8 + 18 + 4."""
+"""Ethernet, IP and UDP headers, the 18-byte signature and the FCS; for IPv4 14 + 20 + 8 + 18 + 4."""
 
 _FRAME_WITHOUT_PACKET_BYTES = 18
 _MOST_STREAMS = 16
@@ -39,42 +39,46 @@ _MOST_RECORDED = 2**22
 
 @value
 class Addressing:
-    """How frames are addressed."""
+    """Addresses, tags and tunnel of frames."""
 
-    # 3: frames are sent to the MAC of the device's port, which routes them. 2: to that of the tester's other port.
-    layer: Literal[2, 3] = 3
-    version: Literal[4, 6] = field("Of IP", default=4)
-    # 1 is that of the link alone.
-    networks: int = field("Destination networks over which frames are spread at random (RFC 2544 sec. 12)", default=1)
-    seed: int = field("Of ports and destinations", default=1)
+    layer: Literal[2, 3] = field(
+        "3: frames go to the MAC address of the device, which routes; 2: to that of the tester's other port", default=3
+    )
+    version: Literal[4, 6] = field("Version of IP", default=4)
+    networks: int = field(
+        "Destination networks, chosen at random for each flow (RFC 2544 sec. 12); 1: that of the link", default=1
+    )
+    seed: int = field("Seed of ports and destinations", default=1)
     encapsulation: Encapsulation = field("VLAN tags and tunnel of every frame", default=Encapsulation())
-    # They are evenly spread, go to no host, and are counted apart from the test frames.
-    broadcast_ratio: float = field("Share of broadcast frames in the load (RFC 2544 sec. 11.1)", default=0.0)
-    are_learnt: bool = field("Destinations are networks that the device learns from its neighbour", default=False)
+    broadcast_ratio: float = field(
+        "Share of broadcast frames in the load (RFC 2544 sec. 11.1); they are counted apart from the test frames",
+        default=0.0,
+    )
+    are_learnt: bool = field("Whether the device learns the destination networks from its neighbour", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """What the tester is asked to send, in the form of its requests.
+    """The streams of a load, in the form of the tester's requests.
 
-    ``intended_pps`` and ``wanted_pps`` are by stream: as the load says, and as the wire carries it. Streams ``beside``
-    are broadcast frames, which nobody awaits.
+    Of each stream, ``intended_pps`` is the load's rate and ``sent_pps`` at most the wire's. The ``broadcast`` streams
+    have no receiver.
     """
 
     streams: tuple[Mapping[str, Any], ...]
     intended_pps: tuple[float, ...]
-    wanted_pps: tuple[float, ...]
+    sent_pps: tuple[float, ...]
     notes: tuple[str, ...] = ()
-    beside: tuple[Mapping[str, Any], ...] = ()
+    broadcast: tuple[Mapping[str, Any], ...] = ()
 
 
 def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addressing) -> Streams:
     """Return the streams of a load: one for each pair of ports that its flows join.
 
     One flow is RFC 2544's UDP echo request; the ports of several are pseudo-random (RFC 4814 sec. 4.5). A port carries
-    at most its line rate (S1): the offered load is then lower than the intended one.
+    at most its line rate (S1): the offered load may be lower than the intended one.
 
-    Raises ModelProblem: the bed cannot send this load; everything that is wrong with it.
+    Raises ModelProblem: the bed cannot send this load; with all reasons.
     """
     problems = [*_port_problems(load, ports), *_arrival_problems(load.arrivals)]
     if not problems:
@@ -104,17 +108,17 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
         notes.append("times, sizes and flows are those of the recording; addresses and contents are the tester's")
     if not load.frames.is_fixed and load.frames.order == "sequence":
         notes.append("frame sizes keep their shares of the sequence, not their order")
-    streams, intended, wanted = [], [], []
+    streams, intended_pps, sent_pps = [], [], []
     many = len(load.flows.flows) > 1
     for pair, flows in groups.items():
         share = shares[pair] / total * (1.0 - addressing.broadcast_ratio)
-        intended.append(load.rate_pps * share)
-        wanted.append(load.rate_pps * share * cut[pair[0]])
+        intended_pps.append(load.rate_pps * share)
+        sent_pps.append(load.rate_pps * share * cut[pair[0]])
         streams.append(
             {
                 "port": pair[0],
                 "to_port": pair[1],
-                "rate_pps": wanted[-1],
+                "rate_pps": sent_pps[-1],
                 "schedule": recorded[pair][0] if is_recorded else _schedule(load.arrivals, notes),
                 "steps": [
                     {"at_s": step.at_s, "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]]))}
@@ -127,15 +131,15 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
         )
     return Streams(
         streams=tuple(streams),
-        intended_pps=tuple(intended),
-        wanted_pps=tuple(wanted),
+        intended_pps=tuple(intended_pps),
+        sent_pps=tuple(sent_pps),
         notes=tuple(dict.fromkeys(notes)),
-        beside=tuple(_broadcast(stream, ports, addressing) for stream in streams if addressing.broadcast_ratio),
+        broadcast=tuple(_broadcast(stream, ports, addressing) for stream in streams if addressing.broadcast_ratio),
     )
 
 
 def _broadcast(stream: Mapping[str, Any], ports: Sequence[TesterPort], addressing: Addressing) -> Mapping[str, Any]:
-    """Return the broadcast frames beside a stream: at equal gaps, to an address that no router forwards."""
+    """Return the broadcast frames of a stream: at equal gaps, to an address that no router forwards."""
     sender = ports[stream["port"]]
     factor = addressing.broadcast_ratio / (1.0 - addressing.broadcast_ratio)
     is_ipv6 = addressing.version == 6
@@ -157,21 +161,23 @@ def _broadcast(stream: Mapping[str, Any], ports: Sequence[TesterPort], addressin
 
 
 def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: int, rate_pps: float) -> list[Any]:
-    """Return learning frames (RFC 2544 sec. 23 b): a few from each port that receives to the one that sends to it."""
+    """Return learning frames (RFC 2544 sec. 23 b): a few from each receiving port to its sender."""
     pairs = dict.fromkeys((stream["to_port"], stream["port"]) for stream in streams.streams)
-    streams_ = []
+    learning = []
     for sender, receiver in pairs:
-        there = next(stream for stream in streams.streams if (stream["to_port"], stream["port"]) == (sender, receiver))
-        flow = there["flows"][0]
+        answered = next(
+            stream for stream in streams.streams if (stream["to_port"], stream["port"]) == (sender, receiver)
+        )
+        flow = answered["flows"][0]
         is_routed = flow["destination_mac"] == ports[receiver].device_mac
-        streams_.append(
+        learning.append(
             {
                 "port": sender,
                 "to_port": receiver,
                 "rate_pps": rate_pps,
                 "frames": frames,
-                "sizes": [{"bytes": there["sizes"][0]["bytes"], "weight": 1.0}],
-                "encapsulation": there["encapsulation"],
+                "sizes": [{"bytes": answered["sizes"][0]["bytes"], "weight": 1.0}],
+                "encapsulation": answered["encapsulation"],
                 "flows": [
                     {
                         "source_mac": ports[sender].mac,
@@ -184,7 +190,7 @@ def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: i
                 ],
             }
         )
-    return streams_
+    return learning
 
 
 def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Problem]:
@@ -211,7 +217,7 @@ def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
 
 
 def as_recorded(load: OfferedLoad) -> OfferedLoad:
-    """Return a load whose rate, sizes and weights of flows are those of its recording, if it has one with a rate."""
+    """Return a load with rate, sizes and weights of flows of its recording, if it has one with a rate."""
     arrivals = load.arrivals
     if arrivals.kind != "trace" or math.isnan(arrivals.trace_rate_pps):
         return load
@@ -225,10 +231,10 @@ def as_recorded(load: OfferedLoad) -> OfferedLoad:
 
 
 def _recorded(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any], float]:
-    """Return the schedule of the recorded frames of some flows, and their share of all.
+    """Return the schedule of the recorded frames of some flows, and their share of all frames.
 
-    A place is a time in units of the mean distance of the stream's frames; the recording has its mean distance behind
-    its last frame too, so that it may begin anew.
+    ``places`` are times in units of the mean gap of the stream; a mean gap follows the last frame, so that the
+    recording can repeat.
     """
     number_of = {flow: number for number, flow in enumerate(flows)}
     chosen = [index for index, flow in enumerate(arrivals.trace_flow) if flow in number_of]
@@ -244,22 +250,22 @@ def _recorded(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any],
     return schedule, share
 
 
-def smallest_test_frame_bytes(version: Literal[4, 6], around: Encapsulation) -> int:
+def smallest_test_frame_bytes(version: Literal[4, 6], encapsulation: Encapsulation) -> int:
     """Return the size of the smallest test frame: headers, tags and tunnel, signature, FCS."""
-    return _SMALLEST_BYTES[version] + around.added_bytes(version)
+    return _SMALLEST_BYTES[version] + encapsulation.added_bytes(version)
 
 
 def _frame_problems(frames: FrameMix, ports: Sequence[TesterPort], addressing: Addressing) -> list[Problem]:
     problems = []
     smallest, largest = min(frames.sequence_bytes), max(frames.sequence_bytes)
-    around = addressing.encapsulation
-    least = smallest_test_frame_bytes(addressing.version, around)
+    encapsulation = addressing.encapsulation
+    least = smallest_test_frame_bytes(addressing.version, encapsulation)
     if smallest < least:
-        within = f" in {around.title}" if around.title else ""
+        within = f" in {encapsulation.title}" if encapsulation.title else ""
         what = f"{smallest} B: the smallest IPv{addressing.version} test frame{within} has {least} B"
         problems.append(Problem("frames", f"{what} (headers, signature, FCS)"))
     for port in ports:
-        packet = largest - _FRAME_WITHOUT_PACKET_BYTES - around.tags_bytes
+        packet = largest - _FRAME_WITHOUT_PACKET_BYTES - encapsulation.tags_bytes
         if packet > port.mtu:
             what = f"{largest} B hold an IP packet of {packet} B, port {port.name} ({port.interface}) has an MTU of"
             problems.append(Problem("frames", f"{what} {port.mtu} B: send smaller frames or raise the MTU"))
@@ -275,7 +281,7 @@ def _line_rate(load: OfferedLoad, port: TesterPort) -> float:
 def _cut(
     load: OfferedLoad, ports: Sequence[TesterPort], shares: Mapping[tuple[int, int], float], notes: list[str]
 ) -> dict[int, float]:
-    """Return by how much each port must send less than intended: its line rate over what it should send."""
+    """Return by which factor each sending port lowers its intended rate: its line rate over that, at most 1."""
     cut = {}
     for number in {pair[0] for pair in shares}:
         rate = load.rate_pps * math.fsum(share for pair, share in shares.items() if pair[0] == number)
@@ -308,7 +314,7 @@ def _flows(
     many: bool,
     notes: list[str],
 ) -> list[dict[str, Any]]:
-    """Return the addresses of a stream's flows, sent in turn: a flow of twice the weight stands there twice."""
+    """Return the addresses of a stream's flows, sent in turn; a flow of twice the weight is listed twice."""
     is_routed = addressing.layer == 3
     source = sender.ipv6 if addressing.version == 6 else sender.ipv4
     random = Random(f"addresses/{addressing.seed}/{sender.name}/{receiver.name}")
@@ -340,14 +346,14 @@ def _flows(
 
 
 def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:
-    """Return one host in each destination network, the tester's own port first; last where routes are learnt."""
-    here = receiver.ipv6 if addressing.version == 6 else receiver.ipv4
+    """Return a host of each destination network; the tester's own port is first, or last if routes are learnt."""
+    own = receiver.ipv6 if addressing.version == 6 else receiver.ipv4
     further = receiver.networks_ipv6 if addressing.version == 6 else receiver.networks_ipv4
     if addressing.networks > 1 + len(further):
         what = f"{addressing.networks} networks: port {receiver.name} has {1 + len(further)}"
         raise ModelProblem("offered load", [Problem("networks", f"{what}; give more in the test bed's file")])
     behind = [str(ipaddress.ip_network(text)[2]) for text in further[: addressing.networks]]
-    networks = [*behind, here] if addressing.are_learnt else [here, *behind]
+    networks = [*behind, own] if addressing.are_learnt else [own, *behind]
     return networks[: addressing.networks]
 
 

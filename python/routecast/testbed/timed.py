@@ -1,10 +1,8 @@
-"""Trials on a device that makes its frames itself: its time per frame answers for every load.
+"""Trials on a device that makes its frames itself, and trials without frames for the power of an idle device.
 
 ::
 
     core:  make ─► forward ─► throw away          no wire, no tester
-
-Trials without a frame: the device is configured, its ports are up, nothing is sent, and the meter alone is read.
 """
 
 from __future__ import annotations
@@ -21,17 +19,16 @@ from routecast.testbed.bed import Bed
 from routecast.testbed.devices.self_timed import SelfTimed
 from routecast.testbed.measure import Measure
 from routecast.testbed.meters.meter import MeteredTrial
-from routecast.testbed.streams import Addressing
 
 __all__ = ["TimedMeasure", "measure_of", "silent_trial"]
 
 
 def silent_trial(measure: Measure, duration_s: float) -> Trial:
-    """Send nothing for ``duration_s`` seconds and return the watts of the idle device.
+    """Send nothing for ``duration_s`` seconds and return a trial with the watts of the idle device.
 
-    The tester is open and the device has settled, as in any other trial of the evaluator.
+    The tester is open and the device is settled, as in other trials of the evaluator.
 
-    Raises ModelProblem: the duration is no time > 0; EnvironmentProblem: the meter cannot be read.
+    Raises ModelProblem: the duration is not > 0; EnvironmentProblem: the meter cannot be read.
     """
     if not (math.isfinite(duration_s) and duration_s > 0.0):
         raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
@@ -61,7 +58,7 @@ def silent_trial(measure: Measure, duration_s: float) -> Trial:
 
 
 def measure_of(bed: Bed) -> type[Measure]:
-    """Return the kind of evaluator for a bed's device: one that sends frames, unless the device makes its own."""
+    """Return the class of evaluator for a bed's device: one that sends frames, unless the device makes its own."""
     device = bed.device
     return TimedMeasure if isinstance(device, SelfTimed) and device.times_itself else Measure
 
@@ -71,7 +68,7 @@ class TimedMeasure(Measure):
 
     The device forwards frames of each size of the load as fast as it can, for that size's share of the trial. With
     the mean time per frame s, weighted by the shares of the sizes, it would forward min(r, 1/s) of an offered rate r.
-    There are no queues and no wire in it: no latency is told, and loss follows from the capacity alone.
+    Without queues and wire there is no latency, and loss follows from the capacity alone.
     """
 
     def open(self) -> Self:
@@ -80,14 +77,14 @@ class TimedMeasure(Measure):
 
     @property
     def reset_kinds(self) -> tuple[str, ...]:
-        """Return no kind: a reset shows by the frames that are lost meanwhile, and there are none."""
+        """Return no kind: a reset shows in lost frames, and there are none."""
         return ()
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Time the device at the load's frame sizes for ``duration_s`` seconds and return what would be forwarded.
 
-        Raises ModelProblem: the load has steps: nothing happens in the course of such a trial. Or frames are to have
-        tags or a tunnel; FileProblem: the device cannot make frames of a size; EnvironmentProblem: the device fails.
+        Raises ModelProblem: the load has steps, or frames have tags or a tunnel; FileProblem: the device cannot make
+        frames of a size; EnvironmentProblem: the device fails.
         """
         if load.steps:
             what = "a device that makes its frames itself has no queue that a change of the rate could fill"
@@ -137,7 +134,7 @@ class TimedMeasure(Measure):
         )
 
     def facts(self) -> Mapping[str, object]:
-        """Return what answers: the device and its bed."""
+        """Return the facts of device and bed for a report."""
         return {
             "evaluator": "measure",
             "device": dict(self.bed.device.facts()),
@@ -147,11 +144,11 @@ class TimedMeasure(Measure):
         }
 
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
-        """Return in words that nothing will be sent."""
+        """Return the sentence that nothing is sent."""
         return (f"device {self.bed.device.name} makes {load.frames.name} itself: nothing is sent",)
 
-    def _view(self, addressing: Addressing) -> Measure:
-        return self  # addresses, pauses and repetitions are of frames that are sent
+    def _view(self, **changes: object) -> Measure:
+        return self  # views change addresses, pauses and repetitions of sent frames
 
     def _power_notes(self) -> tuple[str, ...]:
         if self.meter is not None:

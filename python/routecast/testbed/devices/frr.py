@@ -242,7 +242,7 @@ class RoutingUpdates:
         self._neighbour.announce_phantom(is_there=self._is_there)
         self._sent += 1
 
-    def onto(self, trial: Trial, due: int) -> Trial:
+    def annotate(self, trial: Trial, due: int) -> Trial:
         """Add how many updates were sent and arrived; a trial without those that were due is no result."""
         until_s = time.monotonic() + _LONGEST_ARRIVAL_S
         while not (self._arrived >= self._sent and self._has_followed) and time.monotonic() < until_s:
