@@ -1,4 +1,4 @@
-"""Devices under test, by name; see :class:`routecast.testbed.dut_host.Device` for what each offers."""
+"""Devices under test by name; :class:`routecast.testbed.dut_host.Device` is their protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routecast.testbed.dut_host import Device
 
 __all__ = ["DEVICES", "make_device"]
 
-_PLACES = {
+_BUILT_IN = {
     "linux": ("linux", "Linux"),
     "bridge": ("bridge", "Bridge"),
     "xdp": ("xdp", "Xdp"),
@@ -31,27 +31,27 @@ GROUP = "routecast.devices"
 
 
 class _Devices(Mapping[str, type[Device]]):
-    """The classes of devices by name; a module is loaded when its device is asked for."""
+    """The classes of devices by name; the module of a device is loaded on access."""
 
     def __getitem__(self, name: str) -> type[Device]:
         device: type[Device]
-        if name in _PLACES:
-            module, kind = _PLACES[name]
+        if name in _BUILT_IN:
+            module, kind = _BUILT_IN[name]
             device = getattr(import_module(f"routecast.testbed.devices.{module}"), kind)
         else:
-            device = _further()[name].load()
+            device = _installed()[name].load()
         return device
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*_PLACES, *(name for name in _further() if name not in _PLACES)))
+        return iter((*_BUILT_IN, *(name for name in _installed() if name not in _BUILT_IN)))
 
     def __len__(self) -> int:
         return len(tuple(iter(self)))
 
 
 @lru_cache
-def _further() -> Mapping[str, EntryPoint]:
-    """Return devices that other rooms and packages bring, by name."""
+def _installed() -> Mapping[str, EntryPoint]:
+    """Return the devices of other rooms and packages by name."""
     return {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
 
 
@@ -61,8 +61,8 @@ DEVICES: Mapping[str, type[Device]] = _Devices()
 def make_device(name: str, options: Mapping[str, object]) -> Device:
     """Make a device under test.
 
-    ``name``: a key of :data:`DEVICES`; ``options``: by option, as a file or ``key=value`` texts of a command line give
-    them. Raises FileProblem: there is no such device or option, or a value is not allowed.
+    ``options`` are those of a file or ``key=value`` texts of a command line. Raises FileProblem: there is no such
+    device or option, or a value is not allowed.
 
     Examples
     --------
@@ -76,5 +76,5 @@ def make_device(name: str, options: Mapping[str, object]) -> Device:
         text = f'there is no "{name}"; {did_you_mean(name, DEVICES)}'
         raise FileProblem("device under test", [Problem("name", text)])
     kind = DEVICES[name]
-    device: Device = kind(read_options(f"device {name}", kind.options, options))  # type: ignore[call-arg]  # a protocol says nothing of how its classes are made
+    device: Device = kind(read_options(f"device {name}", kind.options, options))  # type: ignore[call-arg]  # a protocol does not say how its classes are made
     return device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -10,7 +11,7 @@ from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.linux import LARGEST_SLOWDOWN, SLOWDOWN_TEXT
-from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["Bridge", "BridgeOptions"]
@@ -19,25 +20,18 @@ _BRIDGE = "rcbr0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BridgeOptions:
-    """Options of the bridge.
-
-    ``slowdown``: iterations of known work that XDP spends on each frame at the receiving port; ``learning``: learn
-    addresses from frames, and flood what is not known. Otherwise the tester's addresses are static entries and neither
-    learning nor flooding is on.
-    """
+class BridgeOptions(DeviceOptions):
+    """Options of the bridge; without ``learning``, the tester's addresses are static entries."""
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
     learning: bool = option(False, "learn MAC addresses and flood unknown ones; otherwise static entries only")
-
-    def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
 
 
 class Bridge(StartedDevice[BridgeOptions]):
     """A bridge without spanning tree, snooping and addresses of its own.
 
-    Its ``process`` reset takes the bridge itself down and up, ``link`` its ports, ``system`` removes and makes it anew.
+    Its ``process`` reset takes the bridge itself down and up, ``link`` its ports, ``system`` removes it and makes it
+    again.
     """
 
     name = "bridge"
@@ -56,12 +50,11 @@ class Bridge(StartedDevice[BridgeOptions]):
         return interfaces.interface_counters(self.site) | self._ingress.counters()
 
     def _begin(self, site: DeviceSite) -> None:
-        quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
-        self._configuration += interfaces.write_settings(site, quiet)
+        self._configuration += interfaces.disable_ipv6(site)
         learning = "on" if self.chosen.learning else "off"
         lines = [
             f"link add {_BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
-            # The flag comes before "up": a bridge that never has IPv6 sends no reports of its own.
+            # Before "up": a bridge that never has IPv6 sends no reports of its own.
             f"link set {_BRIDGE} addrgenmode none",
         ]
         for port in site.ports:
@@ -94,12 +87,9 @@ class Bridge(StartedDevice[BridgeOptions]):
 
     def _reset_link(self, site: DeviceSite) -> None:
         interfaces.ports_down(site)
-        interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
-        interfaces.wait_until_up(site, bridged=True)
+        interfaces.ports_up(site, bridged=True)
 
     def _version(self) -> str:
-        import platform
-
         return f"Linux {platform.release()}"
 
     def _more_facts(self) -> Mapping[str, object]:

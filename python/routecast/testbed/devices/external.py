@@ -1,4 +1,4 @@
-"""A device that routecast neither starts nor configures: a box on the bench, described by its owner."""
+"""An external device, which routecast neither starts nor configures; its owner describes it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal
 
-from routecast.testbed.devices.options import check_options, option
+from routecast.errors import FileProblem, Problem
+from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["External", "ExternalOptions"]
 
+_NO_RESET = "routecast cannot reset a device that it did not start"
+
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalOptions:
-    """What the owner says about the device; RFC 2544 sec. 7 asks for it in every report.
-
-    ``product``: maker and model; ``version``: of its software; ``configuration``: as it stands in the device;
-    ``disabled``: what was switched off for the test.
-    """
+class ExternalOptions(DeviceOptions):
+    """The owner's description of the device, which RFC 2544 sec. 7 wants in every report."""
 
     product: str = option("not given", "maker and model")
     version: str = option("not given", "version of its software")
     configuration: str = option("not given", "its configuration, as it stands in the device")
     disabled: str = option("not given", "what was switched off for the test")
 
-    def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
-
 
 class External:
-    """A device under test that stands there already; nothing is started, stopped, reset or counted.
-
-    The tester addresses its frames to the device's port (``layer`` 3).
-    """
+    """A device under test that routecast does not start, stop, reset or count; the tester addresses its ports."""
 
     name: ClassVar[str] = "external"
     title: ClassVar[str] = "external device"
@@ -46,35 +39,29 @@ class External:
         self.chosen = options if options is not None else ExternalOptions()
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return that nothing is missing."""
+        """Return no program: nothing is missing."""
         return ()
 
     def start(self, site: DeviceSite) -> None:
-        """Start nothing."""
+        """Do nothing: the device runs."""
 
     def stop(self) -> None:
-        """End nothing."""
+        """Do nothing: the device runs on."""
 
     def restart(self, kind: str) -> None:
-        """Refuse: routecast has no hand on the device.
-
-        Raises FileProblem: always.
-        """
-        from routecast.errors import FileProblem, Problem
-
-        text = f'"{kind}" is not run: routecast cannot reset a device that it did not start'
-        raise FileProblem("device external", [Problem("reset", text)])
+        """Raise FileProblem: routecast cannot reset the device."""
+        raise FileProblem("device external", [Problem("reset", f'"{kind}" is not run: {_NO_RESET}')])
 
     def facts(self) -> Mapping[str, object]:
-        """Return what the owner says."""
+        """Return the owner's description."""
         return {
             "name": self.name,
             "title": self.title,
             **asdict(self.chosen),
             "reset_kinds": [],
-            "resets_not_run": {"all": "routecast cannot reset a device that it did not start"},
+            "resets_not_run": {"all": _NO_RESET},
         }
 
     def counters(self) -> Mapping[str, int]:
-        """Return that nothing is counted."""
+        """Return no counts."""
         return {}

@@ -1,15 +1,13 @@
-"""FRR: routes set by a routing daemon, frames forwarded by the kernel.
+"""FRR: routes of a routing daemon, frames forwarded by the kernel.
 
-A BGP neighbour of the device under test: it announces the networks behind a port of the tester.
-
-::
+The routes are static, or learnt from a BGP neighbour that announces the networks behind a port of the tester::
 
     the tester's namespace             the device's namespace
       bgpd (AS 64512) ──── wire ──── bgpd (AS 64513) ─► zebra ─► the kernel's forwarding table
 
-RFC 2544 sec. 13 wants a routing update at the start of each trial, sec. 11.3 updates during the trial. The appendix has
-RIP; BGP serves IPv4 and IPv6, and its receiver acknowledges. The session has no keepalives: nothing but what is asked
-for is on the wire.
+RFC 2544 sec. 13 wants a routing update at the start of each trial, sec. 11.3 updates during the trial. Its appendix
+uses RIP; BGP serves IPv4 and IPv6, and acknowledges updates. The session has no keepalives, so that only wanted updates
+are on the wire.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ USER = "frr"
 _CRASH_LOGS = Path("/var/tmp/frr")
 _NEIGHBOUR_AS, _DEVICE_AS = 64_512, 64_513  # RFC 6996: for private use
 _PHANTOM = "192.0.2.0/24"
-"""RFC 5737: no test frame has it as its destination (RFC 2544 sec. 11.3 changes the routes of phantom networks)."""
+"""A network without test frames (RFC 5737); RFC 2544 sec. 11.3 changes the routes of such phantom networks."""
 
 _LONGEST_ANSWER_S = 10.0
 _LONGEST_ARRIVAL_S = 5.0
@@ -61,9 +59,9 @@ _END = b"\0\0\0"
 
 
 class Vty:
-    """The command line of an FRR daemon at its Unix socket, in vtysh's protocol.
+    """The command line of an FRR daemon at its Unix socket.
 
-    A command ends with a zero byte; an answer with three and a status.
+    In vtysh's protocol a command ends with a zero byte, an answer with three and a status.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,10 +106,10 @@ class Vty:
 
 
 class BgpNeighbour:
-    """FRR's ``bgpd`` in the namespace of one port of the tester, without a ``zebra``: it changes no route there.
+    """FRR's ``bgpd`` in the namespace of a port of the tester, without a ``zebra``: it changes no route there.
 
-    ``site``: that of the device; the neighbour's processes and files are recorded with the device's; ``port``: the
-    device's port that it is joined to; ``ipv6``: announce the networks of IPv6 too.
+    ``site`` is the device's, which records the neighbour's processes and files too; ``port`` is the device's port at
+    the other end of the wire; ``ipv6`` announces the networks of IPv6 too.
     """
 
     def __init__(self, site: DeviceSite, port: DevicePort, *, ipv6: bool) -> None:
@@ -126,11 +124,11 @@ class BgpNeighbour:
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The networks that it announces."""
+        """The announced networks."""
         return self._port.networks_ipv4 + (self._port.networks_ipv6 if self._ipv6 else ())
 
     def start(self) -> None:
-        """Start the daemon; it connects to the device as soon as that listens."""
+        """Start the daemon, which connects to the device as soon as that listens."""
         folder = self._site.folder
         check_socket_path(folder / "bgpd.vty")
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,10 +156,7 @@ class BgpNeighbour:
         shutil.rmtree(self._site.folder, ignore_errors=True)
 
     def check(self) -> None:
-        """Refuse to go on if the daemon has ended by itself.
-
-        Raises DeviceEnded.
-        """
+        """Raise DeviceEnded if the daemon has ended by itself."""
         self._daemon.check()
 
     def announce(self) -> None:
@@ -169,7 +164,7 @@ class BgpNeighbour:
         self._run("clear bgp * soft out")
 
     def announce_phantom(self, *, is_there: bool) -> None:
-        """Announce or withdraw a network that no test frame uses: one update."""
+        """Announce or withdraw a network without test frames, by one update."""
         change = f"{'' if is_there else 'no '}network {_PHANTOM}"
         of_router = (f"router bgp {_NEIGHBOUR_AS}", "address-family ipv4 unicast")
         self._run("configure terminal", *of_router, change, "end")
@@ -203,7 +198,7 @@ class BgpNeighbour:
 
 
 def bgp_of_device(neighbours: Sequence[BgpNeighbour], router_id: str, *, ipv6: bool) -> list[str]:
-    """Return the lines of the device's configuration: it takes all routes of its neighbours and announces none."""
+    """Return the lines of the device's configuration: it accepts all routes and announces none."""
     lines = [
         *("ip prefix-list none seq 5 deny any", "ipv6 prefix-list none seq 5 deny any"),
         *(f"router bgp {_DEVICE_AS}", f" bgp router-id {router_id}", " no bgp ebgp-requires-policy"),
@@ -220,7 +215,7 @@ def bgp_of_device(neighbours: Sequence[BgpNeighbour], router_id: str, *, ipv6: b
 
 
 class RoutingUpdates:
-    """An update each second, which announces a phantom network and withdraws it in turn (RFC 2544 sec. 11.3)."""
+    """An update each second, which alternately announces and withdraws a phantom network (RFC 2544 sec. 11.3)."""
 
     def __init__(
         self, neighbour: BgpNeighbour, received: Callable[[], int], routes: Callable[[], Collection[str]]
@@ -237,13 +232,13 @@ class RoutingUpdates:
         self._sent, self._before = 0, self._received()
 
     def each_second(self) -> None:
-        """Change the state."""
+        """Announce or withdraw the network."""
         self._is_there = not self._is_there
         self._neighbour.announce_phantom(is_there=self._is_there)
         self._sent += 1
 
     def annotate(self, trial: Trial, due: int) -> Trial:
-        """Add how many updates were sent and arrived; a trial without those that were due is no result."""
+        """Note how many updates were sent and arrived; a trial without the due updates is no result."""
         until_s = time.monotonic() + _LONGEST_ARRIVAL_S
         while not (self._arrived >= self._sent and self._has_followed) and time.monotonic() < until_s:
             time.sleep(_NEIGHBOUR_POLL_S)
@@ -265,17 +260,17 @@ class RoutingUpdates:
 
 
 def updates_received(vty: Vty, neighbour: str) -> int:
-    """Return how many updates a device's ``bgpd`` received from a neighbour."""
+    """Return how many updates the device's ``bgpd`` received from a neighbour."""
     answer: dict[str, Any] = json.loads(vty.run(f"show bgp neighbors {neighbour} json"))
     return int(answer[neighbour]["messageStats"]["updatesRecv"])
 
 
 def remove_crash_logs(process_ids: Collection[int]) -> None:
-    """Remove the folders that FRR's daemons keep for the case of a crash."""
+    """Remove the folders that FRR's daemons keep for crash logs."""
     for number in process_ids:
         for folder in _CRASH_LOGS.glob(f"*.{number}"):
             shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # others' logs, or no folder
+    with suppress(OSError):  # it holds other logs, or does not exist
         _CRASH_LOGS.rmdir()
 
 
@@ -293,29 +288,30 @@ _LONGEST_ROUTING_S = 60.0
 _LONGEST_UPDATE_S = 10.0
 _POLL_S = 0.1
 _MOST_ROUTES = 5000  # staticd takes about 1.5 ms for each
-# Not taken away at the end, and at the start not before staticd has had 60 s to claim them.
+# Routes stay at the end, and at the start until staticd has had 60 s to claim them.
 _RETAINING = ["--retain", "--graceful_restart", "60"]
-# The file is one transaction: committed line by line, it takes time with the square of its length.
+# One transaction: committed line by line, the time grows with the square of the length.
 _AT_ONCE = ["--tcli"]
 _PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
 _BGP = "bgp"
-_ROUTING_TEXT = "static: staticd sets the routes; bgp: the device learns them from a neighbour at each port"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrrOptions(SteeredOptions):
     """Options of FRR.
 
-    ``routes``: further static routes that no test frame uses (of IPv4, and as many of IPv6 if that is on); ``retain``:
-    leave the routes in the kernel while ``zebra`` is being restarted (its options ``--retain`` and
-    ``--graceful_restart``), so that forwarding goes on; otherwise ``zebra`` takes them away as it ends; ``routing``:
-    whether ``staticd`` sets the routes, or ``bgpd`` learns them from a neighbour at each port of the tester, which
-    sends an update before each trial (RFC 2544 sec. 13).
+    There are as many further ``routes`` of IPv6 if that is on. With ``retain`` (``--retain`` and ``--graceful_restart``
+    of ``zebra``) forwarding continues during a restart; otherwise ``zebra`` removes the routes as it ends. With
+    ``routing = "bgp"`` a neighbour at each port of the tester sends an update before each trial (RFC 2544 sec. 13).
     """
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
     retain: bool = option(False, "leave the routes in the kernel while zebra is restarted")
-    routing: str = option("static", _ROUTING_TEXT, choices=("static", _BGP))
+    routing: str = option(
+        "static",
+        "static: staticd sets the routes; bgp: the device learns them from a neighbour at each port",
+        choices=("static", _BGP),
+    )
 
 
 class Frr(KernelRouter[FrrOptions]):
@@ -325,12 +321,10 @@ class Frr(KernelRouter[FrrOptions]):
 
         frr.conf ─► staticd ─► zebra ─► the kernel's forwarding table ─► d0 ◄─► d1
 
-    Its ``process`` reset ends both daemons and starts them again. What is sent to hosts of the directly connected
-    networks is forwarded all the while; what is sent to the routed networks is lost until the routes are back, unless
-    ``retain`` is on. Sockets, process ids and configuration lie in the site's folder.
-
-    With ``routing = "bgp"`` the routes come from a :class:`BgpNeighbour` at each port, which outlives the resets of the
-    device.
+    Its ``process`` reset ends both daemons and starts them again. Frames to directly connected networks are forwarded
+    meanwhile; frames to routed networks are lost until the routes are back, unless ``retain`` is on. With ``routing =
+    "bgp"`` the routes come from a :class:`BgpNeighbour` at each port, which outlives the resets of the device. Sockets,
+    process ids and configuration are in the site's folder.
     """
 
     name = "frr"
@@ -345,7 +339,7 @@ class Frr(KernelRouter[FrrOptions]):
         self._version_text = ""
         self._neighbours: list[BgpNeighbour] = []
         self._vty: Vty | None = None
-        self._of_kernel = 0
+        self._kernel_line_count = 0
 
     @property
     def learns_routes(self) -> bool:
@@ -353,9 +347,9 @@ class Frr(KernelRouter[FrrOptions]):
         return self.chosen.routing == _BGP
 
     def announce(self) -> None:
-        """Let each neighbour send a routing update, and wait until the device has received it and has the routes.
+        """Make each neighbour send a routing update, and wait until the device has the update and the routes.
 
-        Raises EnvironmentProblem: an update does not arrive, or a route is not in the kernel's table.
+        Raises EnvironmentProblem: an update does not arrive, or the kernel's table lacks a route.
         """
         received = {neighbour.address: self._updates_from(neighbour.address) for neighbour in self._neighbours}
         for neighbour in self._neighbours:
@@ -389,7 +383,7 @@ class Frr(KernelRouter[FrrOptions]):
     def counters(self) -> Mapping[str, int]:
         """Return the counts of the ports, of IP and of the XDP programs.
 
-        Raises DeviceEnded: a daemon has ended by itself: the kernel may forward on, yet nobody keeps its routes.
+        Raises DeviceEnded: a daemon has ended by itself; the kernel may forward on, but its routes are not maintained.
         """
         self._daemons.check()
         for neighbour in self._neighbours:
@@ -400,9 +394,9 @@ class Frr(KernelRouter[FrrOptions]):
         settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)
         self._configuration += interfaces.write_settings(site, settings)
         lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6)
-        of_kernel = [line for line in lines if not line.startswith("route ")]
-        self._configuration += interfaces.ip_batch(site, of_kernel)
-        self._of_kernel = len(self._configuration)
+        kernel_lines = [line for line in lines if not line.startswith("route ")]
+        self._configuration += interfaces.ip_batch(site, kernel_lines)
+        self._kernel_line_count = len(self._configuration)
         interfaces.wait_until_up(site)
         if self.learns_routes and not self._neighbours:
             self._start_neighbours(site)
@@ -415,7 +409,7 @@ class Frr(KernelRouter[FrrOptions]):
                     "a namespace of the tester and a network behind it at each port: networks >= 2 in the bed's file"
                 )
                 raise EnvironmentProblem(f"device {self.name}: routing = bgp needs {needs}")
-            # It is in the list before it starts, so that a start that fails is undone.
+            # In the list before it starts, so that a failed start is undone.
             self._neighbours.append(BgpNeighbour(site, port, ipv6=self.chosen.ipv6))
             self._neighbours[-1].start()
 
@@ -431,7 +425,7 @@ class Frr(KernelRouter[FrrOptions]):
         self._start_daemons(site)
 
     def _reset_link(self, site: DeviceSite) -> None:
-        # The daemons see their ports go and come, as a router's do; the kernel's part is set again.
+        # The daemons notice that their ports go and come; the kernel's part is set again.
         interfaces.ports_down(site)
         lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6)
         interfaces.ip_batch(site, [line for line in lines if not line.startswith("route ")])
@@ -445,13 +439,13 @@ class Frr(KernelRouter[FrrOptions]):
         folder.mkdir(parents=True, exist_ok=True)
         user = pwd.getpwnam(USER)
         shutil.chown(folder, user.pw_uid, user.pw_gid)
-        wanted = self._route_lines(site)
+        lines = self._route_lines(site)
         if self.learns_routes:
             router_id = site.ports[0].ipv4.partition("/")[0]
-            wanted += bgp_of_device(self._neighbours, router_id, ipv6=self.chosen.ipv6)
+            lines += bgp_of_device(self._neighbours, router_id, ipv6=self.chosen.ipv6)
         file = folder / "frr.conf"
-        file.write_text("\n".join([*wanted, ""]), encoding="utf-8")
-        self._configuration = self._configuration[: self._of_kernel] + first_and_last(wanted)
+        file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        self._configuration = self._configuration[: self._kernel_line_count] + first_and_last(lines)
         daemons = [("zebra", _RETAINING if self.chosen.retain else []), ("staticd", _AT_ONCE)]
         daemons += [("bgpd", [])] if self.learns_routes else []
         for daemon, more in daemons:
@@ -460,7 +454,7 @@ class Frr(KernelRouter[FrrOptions]):
                 *("-f", str(file), "-i", str(folder / f"{daemon}.pid"), "-z", str(folder / "zserv.api")),
                 *("--vty_socket", str(folder), "-u", USER, "-g", USER, "-P", "0", *more),
             ]
-            # A crash log, and vtysh's history, go where HOME says.
+            # Crash logs and vtysh's history go to HOME.
             process = self._daemons.spawn(site, daemon, *command, environment={"HOME": str(folder)})
             self._process_ids.append(process.pid)
             self._daemons.wait_for(partial(accepts, folder / f"{daemon}.vty"), daemon)
@@ -469,7 +463,7 @@ class Frr(KernelRouter[FrrOptions]):
         self._wait_for_routes(site)
 
     def _stop_daemons(self, site: DeviceSite) -> None:
-        # A zebra that outlives staticd takes its routes away, retained or not.
+        # A zebra that outlives staticd removes its routes, retained or not.
         if self._vty is not None:
             self._vty.close()
             self._vty = None
@@ -483,9 +477,8 @@ class Frr(KernelRouter[FrrOptions]):
         wanted = len(self._route_lines(site))
 
         def are_there() -> bool:
-            routes = site.run("ip", "route", "show", "proto", _PROTOCOL).splitlines()
-            found6 = site.run("ip", "-6", "route", "show", "proto", _PROTOCOL).splitlines()
-            if len(routes) + len(found6) < wanted:
+            routes = [site.run("ip", *family, "route", "show", "proto", _PROTOCOL) for family in ((), ("-6",))]
+            if sum(len(text.splitlines()) for text in routes) < wanted:
                 return False
             return self._learnt().issuperset(
                 network for neighbour in self._neighbours for network in neighbour.networks
@@ -501,7 +494,7 @@ class Frr(KernelRouter[FrrOptions]):
         return [_static_route(line) for line in lines]
 
     def _learnt(self) -> set[str]:
-        """Return the networks in the kernel's table that the device learnt from its neighbours."""
+        """Return the networks in the kernel's table that were learnt from neighbours."""
         lines = [self.site.run("ip", *family, "route", "show", "proto", _BGP) for family in ((), ("-6",))]
         return {line.split(maxsplit=1)[0] for line in "".join(lines).splitlines() if line.strip()}
 
@@ -516,13 +509,13 @@ class Frr(KernelRouter[FrrOptions]):
 
     def _version(self) -> str:
         if not self._version_text:
-            lines = self.site.run(str(DAEMONS / "zebra"), "--version").splitlines()[0]
-            self._version_text = lines.removeprefix("zebra version").strip()
+            line = self.site.run(str(DAEMONS / "zebra"), "--version").splitlines()[0]
+            self._version_text = line.removeprefix("zebra version").strip()
         return f"FRR {self._version_text}, {super()._version()}"
 
 
 def _static_route(line: str) -> str:
-    """Return FRR's words for ``route replace NETWORK via GATEWAY dev INTERFACE``."""
+    """Return ``route replace NETWORK via GATEWAY dev INTERFACE`` in FRR's syntax."""
     words = line.split()
     network, gateway, interface = words[2], words[4], words[6]
     family = "ipv6" if ":" in network else "ip"
@@ -530,7 +523,7 @@ def _static_route(line: str) -> str:
 
 
 def _check_reachable(folder: Path) -> None:
-    """Refuse a folder that the daemons' user cannot enter."""
+    """Check that the daemons' user can enter a folder."""
     for parent in (folder, *folder.parents):
         if not parent.stat().st_mode & 0o001:
             raise EnvironmentProblem(f"{parent}: user {USER} cannot enter it; chmod o+x {parent}")

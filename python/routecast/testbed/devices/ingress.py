@@ -1,4 +1,4 @@
-"""XDP programs on the ports where frames enter a device: known work per packet, or the forwarding itself."""
+"""XDP programs on the ports of a device: known work per packet, or the forwarding itself."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class IngressPrograms:
         self._lock = threading.Lock()
 
     def attach(self, site: DeviceSite, program: str, *, iterations: int) -> list[str]:
-        """Attach ``program`` to every port and return what was done, a line for each port.
+        """Attach ``program`` to every port and return a line for each.
 
-        ``iterations``: of the known work, for each frame. Raises EnvironmentProblem: the kernel does not take the
-        program, or the right to load it is missing.
+        ``iterations`` of known work are done for each frame. Raises EnvironmentProblem: the kernel refuses the program,
+        or the right to load it is missing.
         """
         from routecast import _core
 
@@ -57,7 +57,7 @@ class IngressPrograms:
         return lines
 
     def counters(self) -> dict[str, int]:
-        """Return what each program counted: ``d0_xdp_forwarded``, …"""
+        """Return the counts of each program: ``d0_xdp_forwarded``, …"""
         counts: dict[str, int] = {}
         with self._lock:
             for interface, program in self._programs.items():

@@ -1,4 +1,4 @@
-"""The ports of a device as the kernel sees them: settings, addresses, neighbours, routes, counters."""
+"""The ports of a device in the kernel: settings, addresses, neighbours, routes, counters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from routecast.testbed.netns import inside
 
 __all__ = [
     "clear_ports",
+    "disable_ipv6",
     "extra_routes",
     "interface_counters",
     "ip_batch",
     "ip_counters",
     "port_lines",
     "ports_down",
+    "ports_up",
+    "release_ports",
     "router_settings",
     "steer_packets",
     "switch_counters",
@@ -38,7 +41,7 @@ _IP6_DROPS = ("InHdrErrors", "InTooBigErrors", "InNoRoutes", "InAddrErrors", "In
 def write_settings(site: DeviceSite, settings: Mapping[str, int]) -> list[str]:
     """Write settings below ``/proc/sys`` and return them as lines of ``sysctl.conf``.
 
-    Raises EnvironmentProblem: a setting is not there, or may not be written.
+    Raises EnvironmentProblem: a setting does not exist, or may not be written.
     """
 
     def write() -> None:
@@ -50,19 +53,19 @@ def write_settings(site: DeviceSite, settings: Mapping[str, int]) -> list[str]:
             except OSError as problem:
                 raise EnvironmentProblem(f"{_SETTINGS / name}: {problem.strerror}") from problem
 
-    inside(site.netns, write)  # without a process of its own: how long a reset takes is the kernel's affair
+    inside(site.netns, write)  # without a new process, whose start would lengthen a reset
     return [f"{name.replace('/', '.')} = {value}" for name, value in settings.items()]
 
 
 def ip_batch(site: DeviceSite, lines: Sequence[str]) -> list[str]:
-    """Run the lines of ``ip`` in one process and return them as commands."""
+    """Run lines of ``ip`` in one process and return them as commands."""
     if lines:
         site.run("ip", "-batch", "-", stdin="\n".join(lines) + "\n")
     return [f"ip {line}" for line in lines]
 
 
 def router_settings(site: DeviceSite, *, ipv6: bool) -> dict[str, int]:
-    """Return the settings that make a router of the namespace and keep it from speaking by itself."""
+    """Return the settings that make the namespace a router that sends nothing of its own."""
     settings = {"net/ipv4/ip_forward": 1, "net/ipv4/conf/all/rp_filter": 0, "net/ipv4/conf/all/send_redirects": 0}
     if ipv6:
         settings["net/ipv6/conf/all/forwarding"] = 1
@@ -74,7 +77,7 @@ def router_settings(site: DeviceSite, *, ipv6: bool) -> dict[str, int]:
 
 
 def port_lines(site: DeviceSite, *, ipv6: bool) -> list[str]:
-    """Return the ``ip`` lines that bring ports up with their addresses, neighbours and routes behind them."""
+    """Return the ``ip`` lines that bring ports up with addresses, neighbours and routes."""
     lines = []
     for port in site.ports:
         lines += [f"link set {port.interface} up", f"address replace {port.ipv4} dev {port.interface}"]
@@ -92,7 +95,7 @@ def port_lines(site: DeviceSite, *, ipv6: bool) -> list[str]:
 
 
 def extra_routes(site: DeviceSite, number: int, *, ipv6: bool) -> list[str]:
-    """Return ``number`` routes to networks that no test frame has as its destination, over both ports in turn.
+    """Return ``number`` routes to networks without test frames, over both ports in turn.
 
     They fill the forwarding table: /24 networks of 10.0.0.0/8 (RFC 1918) and, with ``ipv6``, as many /64 networks of
     2001:db8::/32 (RFC 3849).
@@ -108,6 +111,18 @@ def extra_routes(site: DeviceSite, number: int, *, ipv6: bool) -> list[str]:
     return lines
 
 
+def disable_ipv6(site: DeviceSite) -> list[str]:
+    """Switch off IPv6 of the ports, which would send frames of its own; return the settings."""
+    return write_settings(site, {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports})
+
+
+def ports_up(site: DeviceSite, *, bridged: bool = False) -> list[str]:
+    """Bring the ports up, wait for them and return the commands."""
+    lines = ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
+    wait_until_up(site, bridged=bridged)
+    return lines
+
+
 def ports_down(site: DeviceSite) -> None:
     """Take the ports down, which also removes their neighbours, routes and IPv6 addresses."""
     ip_batch(site, [f"link set {port.interface} down" for port in site.ports])
@@ -116,7 +131,7 @@ def ports_down(site: DeviceSite) -> None:
 def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
     """Wait until the ports have a carrier and, with ``bridged``, until their bridge forwards between them.
 
-    The kernel tells a bridge of a carrier up to a second late.
+    The kernel notifies a bridge of a carrier up to a second late.
 
     Raises EnvironmentProblem: a port does not come up: the tester's port at its other end is down.
     """
@@ -137,10 +152,10 @@ def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
 
 
 def steer_packets(site: DeviceSite, cores: Sequence[int]) -> list[str]:
-    """Let the kernel spread the flows that each port receives over cores: receive packet steering.
+    """Spread the flows that each port receives over cores by receive packet steering; return the commands.
 
     The core that polls a port hands each frame to the core that its flow's hash picks
-    (Documentation/networking/scaling.rst). Returns the commands.
+    (Documentation/networking/scaling.rst).
 
     Raises EnvironmentProblem: the kernel has no receive packet steering (CONFIG_RPS), or refuses the cores.
     """
@@ -155,16 +170,24 @@ def steer_packets(site: DeviceSite, cores: Sequence[int]) -> list[str]:
 
 
 def clear_ports(site: DeviceSite) -> None:
-    """Take the ports down and remove their addresses; ports that are gone need nothing."""
+    """Take the ports down and remove their addresses; missing ports are no problem."""
     for port in site.ports:
         site.run("ip", "link", "set", port.interface, "down", check=False)
         site.run("ip", "address", "flush", "dev", port.interface, check=False)
 
 
-def interface_counters(site: DeviceSite) -> dict[str, int]:
-    """Return what the kernel counted at the ports: ``rx``, ``tx``, ``drop`` and each port's own.
+def release_ports(site: DeviceSite) -> None:
+    """Detach what a killed process left on the ports, then clear them."""
+    for port in site.ports:
+        site.run("ip", "link", "set", port.interface, "xdp", "off", check=False)
+        site.run("ip", "link", "set", port.interface, "promisc", "off", check=False)
+    clear_ports(site)
 
-    Raises EnvironmentProblem: a port is not there any more.
+
+def interface_counters(site: DeviceSite) -> dict[str, int]:
+    """Return the kernel's counts at the ports: ``rx``, ``tx``, ``drop`` and those of each port.
+
+    Raises EnvironmentProblem: a port is gone.
     """
     counts = {"rx": 0, "tx": 0, "drop": 0}
     lines = inside(site.netns, (_STATISTICS / "dev").read_text).splitlines()
@@ -186,12 +209,11 @@ def interface_counters(site: DeviceSite) -> dict[str, int]:
 
 
 def switch_counters(site: DeviceSite, before: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts of a device that must send everything it receives: what it does not is its ``drop``.
+    """Return the counts of a device that forwards every frame; its ``drop`` is received minus sent frames.
 
-    Of that, ``process_drop`` is what the kernel did not drop at a port. A packet socket that overflows is in no count
-    of the programs that read it: nothing but the difference shows it. Frames still in the device are in it, too.
-
-    ``before``: the counts of the ports before the device started.
+    Of these, ``process_drop`` were not dropped by the kernel at a port: a packet socket that overflows shows in no
+    count of the reading program. Frames still in the device are among them. ``before`` are the counts before the device
+    started.
     """
     counts = interface_counters(site)
     received, sent, at_ports = (counts[name] - before.get(name, 0) for name in ("rx", "tx", "drop"))
@@ -199,7 +221,7 @@ def switch_counters(site: DeviceSite, before: Mapping[str, int]) -> dict[str, in
 
 
 def ip_counters(site: DeviceSite) -> dict[str, int]:
-    """Return what IPv4 and IPv6 of the namespace forwarded and dropped: ``ip_forwarded``, ``ip6_in_discards``, …"""
+    """Return frames forwarded and dropped by IPv4 and IPv6: ``ip_forwarded``, ``ip6_in_discards``, …"""
 
     def read() -> tuple[str, str]:
         files = (_STATISTICS / "snmp", _STATISTICS / "snmp6")
@@ -214,16 +236,16 @@ def ip_counters(site: DeviceSite) -> dict[str, int]:
 
 
 def _ipv6_of_port(interface: str, *, on: bool) -> dict[str, int]:
-    place = f"net/ipv6/conf/{interface}"
+    folder = f"net/ipv6/conf/{interface}"
     if not on:
-        return {f"{place}/disable_ipv6": 1}
-    # Addresses are set before IPv6 of the port comes up, so that it neither makes nor announces one of its own.
+        return {f"{folder}/disable_ipv6": 1}
+    # The port gets its addresses before IPv6 starts, so that it neither makes nor announces one of its own.
     return {
-        f"{place}/addr_gen_mode": 1,
-        f"{place}/accept_ra": 0,
-        f"{place}/autoconf": 0,
-        f"{place}/dad_transmits": 0,
-        f"{place}/disable_ipv6": 0,
+        f"{folder}/addr_gen_mode": 1,
+        f"{folder}/accept_ra": 0,
+        f"{folder}/autoconf": 0,
+        f"{folder}/dad_transmits": 0,
+        f"{folder}/disable_ipv6": 0,
     }
 
 

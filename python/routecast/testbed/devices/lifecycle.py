@@ -1,4 +1,4 @@
-"""What all devices under test share: they start whole or not at all, stop whatever they started, and reset by kind."""
+"""The life of a device under test: it starts completely or not at all, stops all that it started, resets by kind."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ RESETS_OF_A_MACHINE: Mapping[str, str] = MappingProxyType(
 class StartedDevice(ABC, Generic[_O]):
     """Base of the devices that routecast starts itself in a namespace.
 
-    A kind of device says what ``_begin`` and ``_end`` do and lists its resets; this class holds the order: what is
-    missing is said before anything is touched, a start that fails half-way is undone, a repeated stop does nothing.
-
-    ``options``: of the kind that ``options`` of the class names.
+    A kind of device implements ``_begin``, ``_end`` and its resets. This class keeps the order: it reports missing
+    programs before it touches anything, undoes a start that fails half-way, and ignores a repeated stop.
     """
 
     name: ClassVar[str]
@@ -61,24 +59,24 @@ class StartedDevice(ABC, Generic[_O]):
 
     @property
     def cores(self) -> int:
-        """On how many cores it forwards; a kind with an option ``cores`` can be given several."""
+        """Number of cores that forward: the option ``cores``, or 1."""
         return int(getattr(self.chosen, "cores", 1))
 
     @property
     def polls(self) -> bool:
-        """Whether it looks for frames without a pause, so that nothing else can run on its core."""
+        """Whether it polls for frames without a pause, so that nothing else can run on its core."""
         return False
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return the programs that are not there."""
+        """Return the missing programs."""
         needed = (Missing(program="ip", package="iproute2"), *self.programs)
-        return tuple(name for name in needed if not _is_there(name.program))
+        return tuple(entry for entry in needed if shutil.which(entry.program) is None)
 
     def start(self, site: DeviceSite) -> None:
         """Configure and start the device; it forwards when this returns.
 
         Raises EnvironmentProblem: it runs already, a program is missing, the site is this machine's own namespace or
-        has not two ports, or the start fails; nothing is left of a start that fails.
+        does not have two ports, or the start fails, which leaves nothing behind.
         """
         self._refuse(site)
         self._site = site
@@ -100,8 +98,8 @@ class StartedDevice(ABC, Generic[_O]):
     def restart(self, kind: str) -> None:
         """Reset the device (RFC 6201) and return when it forwards again; ``kind`` is one of ``reset_kinds``.
 
-        Raises FileProblem: the kind makes no sense for this device; EnvironmentProblem: the device does not come back;
-        it is stopped then.
+        Raises FileProblem: the device has no such reset; EnvironmentProblem: the device does not come back, and is
+        stopped.
         """
         if kind not in self.reset_kinds:
             reason = self.resets_not_run.get(kind) or did_you_mean(kind, self.reset_kinds)
@@ -129,7 +127,7 @@ class StartedDevice(ABC, Generic[_O]):
 
     @abstractmethod
     def counters(self) -> Mapping[str, int]:
-        """Return cumulative counts of frames by name: ``rx``, ``tx``, ``drop``, and drops by their place."""
+        """Return cumulative counts of frames by name: ``rx``, ``tx``, ``drop``, and drops by place."""
 
     @abstractmethod
     def _begin(self, site: DeviceSite) -> None: ...
@@ -141,7 +139,7 @@ class StartedDevice(ABC, Generic[_O]):
     def _reset_process(self, site: DeviceSite) -> None: ...
 
     def _reset_system(self, site: DeviceSite) -> None:
-        """Take everything away that the device set and set it again, as a boot would."""
+        """Remove the whole configuration and set it again, as a boot would."""
         self._end(site)
         self._configuration = []
         self._begin(site)
@@ -173,7 +171,3 @@ class StartedDevice(ABC, Generic[_O]):
         missing = self.missing()
         if missing:
             raise EnvironmentProblem(f"device {self.name}: " + "; ".join(f"needs {name}" for name in missing))
-
-
-def _is_there(program: str) -> bool:
-    return shutil.which(program) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
-from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.management import SNMPD, SnmpAgent
 
@@ -30,46 +31,41 @@ __all__ = [
 
 LARGEST_SLOWDOWN = 100_000
 _MOST_CORES = 4096
-_CORES_TEXT = "cores that forward: receive packet steering spreads the flows over them"
 _MOST_ROUTES = 65_536
-_SHOWN_LINES = 8
+_MOST_LINES = 8
 SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
-_IPV6_TEXT = "forward IPv6 too"
-_SNMP_TEXT = "run an SNMP agent (snmpd), which answers management queries"
 ROUTES_TEXT = "further routes that no test frame uses, so that the forwarding table is not empty"
 
 _O = TypeVar("_O", bound="RouterOptions")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouterOptions:
-    """Options that every router of the kernel's has.
+class RouterOptions(DeviceOptions):
+    """Options of every kernel router.
 
-    ``slowdown``: iterations of known work that XDP spends on each frame at the receiving port, about 2.4 ns each at 2.3
-    GHz; several speeds of hardware can so be had on one machine. 0: no program is attached; ``ipv6``: forward IPv6 too;
-    ``snmp``: run an SNMP agent in the device's namespace, so that it answers management queries (RFC 2544 sec. 11.2).
+    An iteration of ``slowdown`` takes about 2.4 ns at 2.3 GHz: one machine can so stand in for slower hardware; at 0 no
+    program is attached. ``snmp`` is for the management queries of RFC 2544 sec. 11.2.
     """
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
-    ipv6: bool = option(True, _IPV6_TEXT)
-    snmp: bool = option(False, _SNMP_TEXT)
-
-    def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
+    ipv6: bool = option(True, "forward IPv6 too")
+    snmp: bool = option(False, "run an SNMP agent (snmpd), which answers management queries")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SteeredOptions(RouterOptions):
     """Options of a router whose frames the kernel's network stack forwards.
 
-    ``cores``: cores that forward. The first polls the receiving port; receive packet steering (RPS) spreads the flows
-    over all of them. A flow stays on one core.
+    The first of ``cores`` polls the receiving port; receive packet steering (RPS) spreads the flows over all of them. A
+    flow stays on one core.
     """
 
-    cores: int = option(1, _CORES_TEXT, minimum=1, maximum=_MOST_CORES)
+    cores: int = option(
+        1, "cores that forward: receive packet steering spreads the flows over them", minimum=1, maximum=_MOST_CORES
+    )
 
     def __post_init__(self) -> None:
-        RouterOptions.__post_init__(self)
+        DeviceOptions.__post_init__(self)
         if self.cores > 1 and self.slowdown:
             message = f"is spent on the core that receives, and cannot be spread over cores = {self.cores}: use 0"
             raise FileProblem(type(self).__name__, [Problem("slowdown", message)])
@@ -77,19 +73,16 @@ class SteeredOptions(RouterOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LinuxOptions(SteeredOptions):
-    """Options of Linux IP forwarding.
-
-    ``routes``: further routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
-    """
+    """Options of Linux IP forwarding; there are as many further ``routes`` of IPv6 if that is on."""
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
 
 
 class KernelRouter(StartedDevice[_O]):
-    """A router whose addresses, neighbours and settings are the kernel's, whatever else decides on frames.
+    """A router whose addresses, neighbours and settings are the kernel's.
 
     Its ``process`` reset switches forwarding off and on again, since no process forwards; ``link`` takes the ports down
-    and up; ``system`` removes the whole configuration and sets it again.
+    and up; ``system`` removes the configuration and sets it again.
     """
 
     layer: ClassVar[Literal[2, 3]] = 3
@@ -101,7 +94,7 @@ class KernelRouter(StartedDevice[_O]):
         self._agent = SnmpAgent()
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return the programs that are not there."""
+        """Return the missing programs."""
         needs_agent = self.chosen.snmp and not Path(SNMPD.program).exists()
         return super().missing() + ((SNMPD,) if needs_agent else ())
 
@@ -165,8 +158,6 @@ class KernelRouter(StartedDevice[_O]):
         self._configure(site)
 
     def _version(self) -> str:
-        import platform
-
         return f"Linux {platform.release()}"
 
     def _more_facts(self) -> Mapping[str, object]:
@@ -186,8 +177,8 @@ class Linux(KernelRouter[LinuxOptions]):
 
 
 def first_and_last(lines: list[str]) -> list[str]:
-    """Return a long list of like lines by its ends, and a short one as it is."""
-    if len(lines) <= _SHOWN_LINES:
+    """Return the ends of a long list of like lines; a short list stays as it is."""
+    if len(lines) <= _MOST_LINES:
         return lines
-    half = _SHOWN_LINES // 2
+    half = _MOST_LINES // 2
     return [*lines[:half], f"… {len(lines) - 2 * half} more, in order", *lines[-half:]]

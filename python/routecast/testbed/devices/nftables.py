@@ -1,4 +1,4 @@
-"""An nftables firewall: Linux IP forwarding behind filter rules of which none matches (RFC 2544 sec. 11.4)."""
+"""An nftables firewall: Linux IP forwarding behind filter rules that match no test frame (RFC 2544 sec. 11.4)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ __all__ = ["Nftables", "NftablesOptions", "rule_set"]
 _MOST_RULES = 20_000
 _TABLE = "routecast"
 _END = "    counter name accepted accept"
-_CONNTRACK_TEXT = "track connections; the rules are looked at for every frame all the same"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NftablesOptions(SteeredOptions):
     """Options of the firewall.
 
-    ``rules``: filter conditions that are looked at one after the other and match no test frame; the last rule of the
-    chain accepts. RFC 2544 sec. 11.4 asks for 1 and 25 conditions, the last of which lets the frames pass: ``rules =
-    0`` and ``rules = 24``; ``conntrack``: track connections, and drop what belongs to none.
+    A last rule behind ``rules`` accepts, so that the 1 and 25 conditions of RFC 2544 sec. 11.4 are ``rules = 0`` and
+    ``rules = 24``. ``conntrack`` also drops frames that belong to no connection.
     """
 
     rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MOST_RULES)
-    conntrack: bool = option(False, _CONNTRACK_TEXT)
+    conntrack: bool = option(False, "track connections; the rules are looked at for every frame all the same")
 
 
 class Nftables(KernelRouter[NftablesOptions]):
@@ -110,7 +108,7 @@ def rule_set(family: str, rules: int, *, conntrack: bool = False) -> list[str]:
 
 
 def _unused_address(family: str, number: int) -> str:
-    """Return an address that no test frame comes from: of 10.0.0.0/8 (RFC 1918) or 2001:db8::/32 (RFC 3849)."""
+    """Return an address that is no source of test frames: of 10.0.0.0/8 (RFC 1918) or 2001:db8::/32 (RFC 3849)."""
     if family == "ip6":
         return f"2001:db8::{number:x}"
     high, low = divmod(number, 250)

@@ -1,4 +1,4 @@
-"""Open vSwitch with its user-space datapath: a database, a switch and two flows, private to the device's namespace."""
+"""Open vSwitch with its user-space datapath: a database, a switch and two flows in the device's namespace."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from routecast.errors import EnvironmentProblem
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import StartedDevice
-from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.devices.processes import Processes, accepts, check_socket_path, make_real_time
 from routecast.testbed.dut_host import DeviceSite, Missing
 
@@ -22,19 +23,15 @@ _SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenVSwitchOptions:
+class OpenVSwitchOptions(DeviceOptions):
     """Options of Open vSwitch.
 
-    ``ports``: ``af_packet``: packet sockets, served by the main thread. ``afxdp``: AF_XDP sockets in native copy mode,
-    served by a poll-mode thread that keeps its core busy; ``flows``: ``port``: what comes in at one port goes out at
-    the other. ``normal``: a learning switch.
+    The main thread serves ``af_packet`` ports; ``afxdp`` ports (native copy mode) have a poll-mode thread that keeps
+    its core busy.
     """
 
     ports: str = option("af_packet", "how frames reach user space", choices=("af_packet", "afxdp"))
     flows: str = option("port", "port to port, or a learning switch", choices=("port", "normal"))
-
-    def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
 
 
 class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
@@ -65,11 +62,11 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
     @property
     def polls(self) -> bool:
-        """Whether it looks for frames without a pause: the threads of AF_XDP ports do, the main thread sleeps."""
+        """Whether it polls for frames without a pause: the threads of AF_XDP ports do, the main thread sleeps."""
         return self.chosen.ports == "afxdp"
 
     def counters(self) -> Mapping[str, int]:
-        """Return the kernel's counts of the ports, which are the switch's own too, and what it did not forward.
+        """Return the kernel's counts of the ports, and the frames that the switch did not forward.
 
         Raises DeviceEnded: the switch or its database has ended by itself.
         """
@@ -81,11 +78,8 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         check_socket_path(self._folder(site) / f"{_BRIDGE}.mgmt")
         self._clear_folder(site)
         self._folder(site).mkdir(parents=True)
-        quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
-        self._configuration += interfaces.write_settings(site, quiet)
-        lines = [f"link set {port.interface} up" for port in site.ports]
-        self._configuration += interfaces.ip_batch(site, lines)
-        interfaces.wait_until_up(site)
+        self._configuration += interfaces.disable_ipv6(site)
+        self._configuration += interfaces.ports_up(site)
         self._before = interfaces.interface_counters(site)
         self._start_database(site)
         self._start_switch(site)
@@ -94,12 +88,9 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
     def _end(self, site: DeviceSite) -> None:
         self._switch.stop()
         self._database.stop()
-        for tap in (_BRIDGE, "ovs-netdev"):  # outlive their switch
+        for tap in (_BRIDGE, "ovs-netdev"):  # they outlive their switch
             site.run("ip", "link", "delete", tap, check=False)
-        for port in site.ports:  # of a switch that was killed
-            site.run("ip", "link", "set", port.interface, "xdp", "off", check=False)
-            site.run("ip", "link", "set", port.interface, "promisc", "off", check=False)
-        interfaces.clear_ports(site)
+        interfaces.release_ports(site)
         self._clear_folder(site)
 
     def _reset_process(self, site: DeviceSite) -> None:
@@ -110,8 +101,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
     def _reset_link(self, site: DeviceSite) -> None:
         interfaces.ports_down(site)
-        interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
-        interfaces.wait_until_up(site)
+        interfaces.ports_up(site)
 
     def _start_database(self, site: DeviceSite) -> None:
         folder = self._folder(site)
@@ -149,7 +139,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._switch.wait_for(lambda: accepts(folder / "vs.ctl"), "ovs-vswitchd")
 
     def _connect_ports(self, site: DeviceSite) -> None:
-        # Secure: a frame that no flow of ours matches is dropped, the switch learns nothing by itself.
+        # Secure: a frame without a matching flow is dropped, and the switch learns nothing by itself.
         command = ["add-br", _BRIDGE, "--", "set", "bridge", _BRIDGE, "datapath_type=netdev", "fail_mode=secure"]
         for number, port in enumerate(site.ports, start=1):
             command += ["--", "add-port", _BRIDGE, port.interface]
@@ -163,8 +153,6 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._make_real_time(site)
 
     def _check_port(self, interface: str) -> None:
-        from routecast.errors import EnvironmentProblem
-
         error = self._vsctl("get", "interface", interface, "error").strip()
         if error not in {"[]", '""'}:
             raise EnvironmentProblem(f"device openvswitch: port {interface}: {error}")
@@ -198,13 +186,13 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
 
     def _ofctl(self, command: str, bridge: str, *arguments: str) -> str:
         self._note("ovs-ofctl", command, bridge, *arguments)
-        place = f"unix:{self._folder(self.site)}/{bridge}.mgmt"
-        words = ("ovs-ofctl", "--timeout=20", command, place, *arguments)
+        socket = f"unix:{self._folder(self.site)}/{bridge}.mgmt"
+        words = ("ovs-ofctl", "--timeout=20", command, socket, *arguments)
         return self.site.run(*words, environment=self._environment(self.site))
 
     def _note(self, *command: str) -> None:
         line = " ".join(command)
-        if line not in self._configuration:  # as it is after a reset
+        if line not in self._configuration:  # it is after a reset
             self._configuration.append(line)
 
     def _clear_folder(self, site: DeviceSite) -> None:

@@ -1,4 +1,4 @@
-"""Processes of a device: started in its namespace, awaited, put on their core, ended with all they started."""
+"""Processes of a device: started in its namespace, awaited, bound to its core, ended with their children."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Processes", "accepts", "check_socket_path", "make_real_time"]
 
 _POLL_S = 0.02
 _GRACE_S = 3.0
-_SHOWN_LOG_LINES = 5
+_MOST_LOG_LINES = 5
 _LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) is 108 bytes with its end
 
 
@@ -39,7 +39,7 @@ class Processes:
     def spawn(
         self, site: DeviceSite, program: str, *command: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a process of the device; the site records it, and ``PROGRAM.log`` takes what it says."""
+        """Start a process of the device; the site records it, and ``PROGRAM.log`` takes its output."""
         log = f"{program}.log"
         process = site.spawn(*command, log=log, environment=environment)
         self._running.append(_Running(process=process, program=program, log=site.folder / log))
@@ -48,7 +48,7 @@ class Processes:
     def wait_for(
         self, ready: Callable[[], bool], what: str, *, longest_s: float = 10.0, poll_s: float = _POLL_S
     ) -> None:
-        """Wait until ``ready()``, asked every ``poll_s``.
+        """Wait until ``ready()``, called every ``poll_s``.
 
         Raises EnvironmentProblem: a process ends meanwhile (:class:`~routecast.errors.DeviceEnded`), or ``ready()``
         stays false for ``longest_s``; with the last lines of the log.
@@ -62,10 +62,7 @@ class Processes:
             time.sleep(poll_s)
 
     def check(self) -> None:
-        """Refuse to go on if a process has ended by itself; one that :meth:`stop` has ended is not looked at.
-
-        Raises DeviceEnded: with the last lines of its log.
-        """
+        """Raise DeviceEnded, with the last lines of the log, if a process has ended by itself."""
         for process in self._running:
             if process.process.poll() is not None:
                 raise DeviceEnded(
@@ -73,9 +70,9 @@ class Processes:
                 )
 
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
-        """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.
+        """End the processes and their children one after the other: terminated first, killed ``grace_s`` later.
 
-        ``first_first``: begin with the first that was started, instead of the last.
+        ``first_first`` begins with the process that was started first, instead of last.
         """
         running, self._running = self._running, []
         for process in running if first_first else reversed(running):
@@ -87,9 +84,9 @@ class Processes:
 
 
 def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bool]) -> list[str]:
-    """Bind the threads whose names are ``wanted`` to the site's core and give them its SCHED_FIFO priority.
+    """Bind the threads with ``wanted`` names to the site's core with its SCHED_FIFO priority.
 
-    Returns what was done, a line for each thread; what is not permitted is said, and the device runs without it.
+    Returns a line for each thread; without permission the line says so, and the device runs on.
     """
     lines = []
     for task in sorted(Path(f"/proc/{process_id}/task").iterdir(), key=lambda path: int(path.name)):
@@ -112,7 +109,7 @@ def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bo
 
 
 def accepts(path: Path) -> bool:
-    """Tell whether a process accepts connections at a Unix socket; that it is there does not mean so yet."""
+    """Whether a process accepts connections at a Unix socket; an existing file alone does not mean so."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -122,7 +119,7 @@ def accepts(path: Path) -> bool:
 
 
 def check_socket_path(path: Path) -> None:
-    """Refuse a path that no Unix socket can have.
+    """Check that a Unix socket can have a path.
 
     Raises EnvironmentProblem: it is longer than ``unix(7)`` allows.
     """
@@ -150,5 +147,5 @@ def _last_lines(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return "no log"
-    full = [line.strip() for line in lines if line.strip()]
-    return " / ".join(full[-_SHOWN_LOG_LINES:]) or "it said nothing"
+    words = [line.strip() for line in lines if line.strip()]
+    return " / ".join(words[-_MOST_LOG_LINES:]) or "it said nothing"

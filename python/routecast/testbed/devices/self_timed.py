@@ -1,4 +1,4 @@
-"""Devices that make their frames themselves: pure processor cost, timed without a tester."""
+"""Devices that make their frames themselves: their processor cost is timed without a tester."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ __all__ = ["SelfTimed", "SelfTimedCounts"]
 
 @value
 class SelfTimedCounts:
-    """What a device that makes its frames itself forwarded, as fast as it could."""
+    """Counts of a device that makes its frames itself and forwards them as fast as it can."""
 
-    frame_bytes: int = field("With the FCS (S1), which such a device has none of: it works on four bytes less")
+    frame_bytes: int = field("With the FCS (S1); the device itself works on frames without it, four bytes less")
     duration_s: float = field("Between the two readings of the counters")
-    busy_s: float = field(
-        "Of it, for how long the device had its core: what other tasks took of the core is not the device's cost"
-    )
+    busy_s: float = field("Part of it in which the device had its core, without the time of other tasks")
     received_frames: int = field("Over all ports")
-    forwarded_frames: int = field("Over all ports; what is received and not forwarded was dropped")
+    forwarded_frames: int = field("Over all ports; the other received frames were dropped")
 
     @property
     def forwarded_pps(self) -> float:
-        """Frames forwarded in a second on the core, over all ports: the throughput, since no frame waits for a wire."""
+        """Frames forwarded per second of the core, over all ports."""
         return self.forwarded_frames / self.busy_s
 
     @property
     def seconds_per_frame(self) -> float:
-        """Time that the core spent on a frame."""
+        """Time of the core per frame."""
         return self.busy_s / self.forwarded_frames if self.forwarded_frames else float("inf")
 
 
@@ -36,13 +34,12 @@ class SelfTimedCounts:
 class SelfTimed(Protocol):
     """A device that can answer for a frame size without a tester.
 
-    ``times_itself`` says whether it does as it is configured. Its throughput is ``self_timed(…).forwarded_pps``; what a
-    trial at an offered rate r forwards follows as min(r, throughput), so that an evaluator may answer any load by it.
+    Its throughput is ``self_timed(…).forwarded_pps``; at an offered rate r it forwards min(r, throughput).
     """
 
     @property
     def times_itself(self) -> bool:
-        """Whether the device makes its frames itself, as it is configured."""
+        """Whether the device, as configured, makes its frames itself."""
         ...
 
     def self_timed(self, frame_bytes: int, duration_s: float) -> SelfTimedCounts:

@@ -1,4 +1,4 @@
-"""DPDK's testpmd: a poll-mode forwarder on packet sockets or AF_XDP, or on frames that it makes itself."""
+"""DPDK's testpmd: a poll-mode forwarder over packet sockets or AF_XDP, or of frames that it makes itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
-from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
 from routecast.testbed.devices.self_timed import SelfTimedCounts
 from routecast.testbed.dut_host import DeviceSite, Missing
@@ -27,9 +27,9 @@ _TIMEOUT_S = 5.0
 
 
 class DpdkTelemetry:
-    """A connection to ``dpdk_telemetry.v2`` (DPDK 20.05 and newer).
+    """A connection to the socket ``dpdk_telemetry.v2`` (DPDK 20.05 and newer).
 
-    ``path``: of the socket. Raises EnvironmentProblem: nothing listens there, or it does not answer.
+    Raises EnvironmentProblem: nothing listens there, or it does not answer.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,14 +90,12 @@ _TICKS_AT_WORK = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestpmdOptions:
+class TestpmdOptions(DeviceOptions):
     """Options of testpmd.
 
-    ``driver``: how frames reach user space. ``null``: both ports make frames themselves and throw away what they are
-    given, so that nothing but the processor's cost is seen; such a device answers trials itself; ``forward``: ``io``
-    leaves frames as they are and does not look at them, ``mac`` writes the addresses of the next hop, ``macswap`` swaps
-    source and destination; ``copy``: with ``driver = "null"``: copy each frame in and out, as a driver without
-    zero-copy does; then the cost depends on the frame size; ``burst``: frames taken at a time.
+    With ``driver = "null"`` both ports make frames and throw frames away, so that only the processor's cost remains;
+    such a device answers trials itself, and with ``copy`` its cost depends on the frame size. ``forward``: ``io``
+    leaves frames alone, ``mac`` writes the addresses of the next hop, ``macswap`` swaps source and destination.
     """
 
     __test__ = False  # "Test" in its name is DPDK's
@@ -107,13 +105,10 @@ class TestpmdOptions:
     copy: bool = option(True, "with driver null: copy each frame in and out")
     burst: int = option(32, "frames taken at a time", minimum=1, maximum=512)
 
-    def __post_init__(self) -> None:
-        check_options(type(self).__name__, self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
-    """Counters of both ports, at the middle of the time that reading them took."""
+class _PortCounts:
+    """Counts of both ports, at the middle of the time of reading them."""
 
     at_s: float
     busy_s: float
@@ -160,7 +155,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
 
     @property
     def polls(self) -> bool:
-        """Whether it looks for frames without a pause; none come where it makes them itself."""
+        """Whether it polls for frames of the tester without a pause."""
         return not self.times_itself
 
     def self_timed(self, frame_bytes: int, duration_s: float) -> SelfTimedCounts:
@@ -194,7 +189,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return counts
 
     def counters(self) -> Mapping[str, int]:
-        """Return the kernel's counts of the ports and what did not come out; with ``driver = "null"``, DPDK's own.
+        """Return the kernel's counts of the ports and unforwarded frames; with ``driver = "null"``, DPDK's counts.
 
         Raises DeviceEnded: the process has ended by itself.
         """
@@ -213,19 +208,15 @@ class Testpmd(StartedDevice[TestpmdOptions]):
     def _begin(self, site: DeviceSite) -> None:
         check_socket_path(self._socket(site))
         if not self.times_itself:
-            quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
-            self._configuration += interfaces.write_settings(site, quiet)
-            self._bring_up(site)
+            self._configuration += interfaces.disable_ipv6(site)
+            interfaces.ports_up(site)
             self._before = interfaces.interface_counters(site)
         self._start_process(site)
 
     def _end(self, site: DeviceSite) -> None:
         self._processes.stop()
         if not self.times_itself:
-            for port in site.ports:  # of a process that was killed
-                site.run("ip", "link", "set", port.interface, "xdp", "off", check=False)
-                site.run("ip", "link", "set", port.interface, "promisc", "off", check=False)
-            interfaces.clear_ports(site)
+            interfaces.release_ports(site)
         shutil.rmtree(self._runtime(site), ignore_errors=True)
         (site.folder / "dpdk-testpmd.log").unlink(missing_ok=True)
 
@@ -235,22 +226,18 @@ class Testpmd(StartedDevice[TestpmdOptions]):
 
     def _reset_link(self, site: DeviceSite) -> None:
         interfaces.ports_down(site)
-        self._bring_up(site)
+        interfaces.ports_up(site)
 
-    def _read(self, telemetry: DpdkTelemetry) -> _Reading:
+    def _read(self, telemetry: DpdkTelemetry) -> _PortCounts:
         began_s, began_busy_s = time.monotonic(), _busy_s(self._process_id)
         statistics = [telemetry.port_statistics(port) for port in range(len(self.site.ports))]
         ended_s, ended_busy_s = time.monotonic(), _busy_s(self._process_id)
-        return _Reading(
+        return _PortCounts(
             at_s=(began_s + ended_s) / 2,
             busy_s=(began_busy_s + ended_busy_s) / 2,
             received=sum(statistic["ipackets"] for statistic in statistics),
             forwarded=sum(statistic["opackets"] for statistic in statistics),
         )
-
-    def _bring_up(self, site: DeviceSite) -> None:
-        interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
-        interfaces.wait_until_up(site)
 
     def _start_process(self, site: DeviceSite) -> None:
         runtime = self._runtime(site)
@@ -272,11 +259,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         devices = [f"--vdev={self._virtual_device(index, site)}" for index in range(len(site.ports))]
         peers = [f"--eth-peer={index},{port.neighbour_mac}" for index, port in enumerate(site.ports)]
         return [
-            "dpdk-testpmd",
-            "--no-huge",
-            "-m",
-            str(_MEMORY_MB),
-            "--no-pci",
+            *("dpdk-testpmd", "--no-huge", "-m", str(_MEMORY_MB), "--no-pci"),
             f"--lcores={self._lcores(site)}",
             "--main-lcore=0",
             *devices,
@@ -287,7 +270,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
             f"--total-num-mbufs={_BUFFERS}",
             "--no-mlockall",
             *(peers if self.chosen.forward == "mac" else ()),
-            # It reads no commands; without a period it would end at the end of its empty input.
+            # Without a period it would end at the end of its empty input.
             "--stats-period=86400",
         ]
 
@@ -304,12 +287,12 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return f"0@{others[0]},1@{core}"
 
     def _forwards(self, site: DeviceSite, process_id: int) -> bool:
-        """Tell whether the forwarding thread is at work: it sleeps until its lcore is launched, and never again."""
+        """Whether the forwarding thread is at work: it sleeps until its lcore is launched, and never again."""
         if not self._socket(site).exists():
             return False
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in Path(f"/proc/{process_id}/task").iterdir():
-                # Behind the name in parentheses, utime and stime are the 12th and 13th field (proc(5), stat).
+                # After the name in parentheses, utime and stime are the 12th and 13th field (proc(5), stat).
                 name, fields = (task / "stat").read_text(encoding="utf-8").split("(", 1)[1].rsplit(")", 1)
                 if _FORWARDING_THREAD in name:  # rte-worker-1 or lcore-worker-1, by version
                     user, system = fields.split()[11:13]
@@ -336,7 +319,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
 
 
 def _busy_s(process_id: int) -> float:
-    """Return the processor time of a process; but for its forwarding thread, testpmd sleeps."""
+    """Return the processor time of a process; all threads of testpmd but the forwarding one sleep."""
     try:
         # The clock of another process, as clock_getcpuclockid(3) makes it: CPUCLOCK_SCHED of all its threads.
         return time.clock_gettime((~process_id << 3) | 2)

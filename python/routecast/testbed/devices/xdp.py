@@ -1,4 +1,4 @@
-"""An XDP forwarder: routecast's own eBPF program, looking up the kernel's routes."""
+"""An XDP forwarder: an eBPF program of routecast that looks up the kernel's routes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class XdpOptions(RouterOptions):
 class Xdp(KernelRouter[XdpOptions]):
     """XDP on both ports: look up the kernel's forwarding table, rewrite the header, redirect to the other port.
 
-    Frames never become socket buffers. What the table or the neighbours do not know goes to the kernel's own path. A
+    Frames never become socket buffers. Frames without a route or neighbour take the kernel's own path. A
     veth port takes redirected frames only if the other end of its wire has an XDP program or generic receive offload.
     Its ``process`` reset detaches and attaches the programs.
     """
@@ -28,10 +28,10 @@ class Xdp(KernelRouter[XdpOptions]):
     title = "XDP forwarder"
     options = XdpOptions
     keeps_tags = True
-    """VLAN tags stay on the frames that it routes, so that it needs no sub-interfaces."""
+    """Routed frames keep their VLAN tags, so that the device needs no sub-interfaces."""
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return the programs that are not there, and eBPF where this process cannot use it."""
+        """Return the missing programs, and eBPF if this process cannot use it."""
         why = next(back_end.why_not for back_end in back_ends() if back_end.name == "xdp")
         return (*super().missing(), *([Missing(program="eBPF", why=why)] if why else []))
 
