@@ -29,12 +29,12 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("eight_cores")
 def test_a_device_of_several_cores_never_gets_those_of_the_tester() -> None:
-    assert placement.place().device_cores == (7,)
-    assert placement.place(cores=3).device_cores == (7, 6, 5)
-    placed = placement.place(tester=7, receiver=2, dut=1, cores=6)
+    assert placement.assign_cores().device_cores == (7,)
+    assert placement.assign_cores(cores=3).device_cores == (7, 6, 5)
+    placed = placement.assign_cores(tester=7, receiver=2, dut=1, cores=6)
     assert placed.device_cores == (1, 6, 5, 4, 3, 0)
     with pytest.raises(EnvironmentProblem, match=r"8 cores for the device: routecast may use 8 .* at most 7"):
-        placement.place(cores=8)
+        placement.assign_cores(cores=8)
 
 
 @pytest.mark.usefixtures("eight_cores")
@@ -43,8 +43,8 @@ def test_cores_beside_the_generators_sibling_come_first(tmp_path: Path) -> None:
         place = tmp_path / f"cpu{core}" / "topology"
         place.mkdir(parents=True)
         (place / "thread_siblings_list").write_text(f"{core % 4},{core % 4 + 4}\n")
-    assert placement.place(cores=6).device_cores == (7, 6, 5, 3, 2, 1)
-    last = placement.place(cores=7)
+    assert placement.assign_cores(cores=6).device_cores == (7, 6, 5, 3, 2, 1)
+    last = placement.assign_cores(cores=7)
     assert last.device_cores[-1] == 4
     assert last.notes == ("generator (core 0) and device (core 4) share a physical core: each slows the other down",)
 

@@ -10,7 +10,7 @@ import pytest
 from in_process import Completed, completed
 
 from routecast.testbed.doctor import CHECKS, ExaminedMachine, Finding, State, examine
-from routecast.testbed.doctor._machine import cores_of
+from routecast.testbed.placement import cores_of
 
 CPU = "sys/devices/system/cpu"
 

@@ -376,16 +376,16 @@ def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
     monkeypatch.setattr(placement, "_CPUS", tmp_path)  # each core is a physical one
-    found = placement.place(**given)
+    found = placement.assign_cores(**given)
     assert (found.tester, found.dut) == chosen
 
 
 def test_one_core_for_generator_and_device_is_said() -> None:
     allowed = os.sched_getaffinity(0)
-    from routecast.testbed.placement import place
+    from routecast.testbed.placement import assign_cores
 
-    assert place().tester != place().dut or len(allowed) == 1
-    one = place(tester=min(allowed), dut=min(allowed))
+    assert assign_cores().tester != assign_cores().dut or len(allowed) == 1
+    one = assign_cores(tester=min(allowed), dut=min(allowed))
     assert "share core" in one.notes[0]
     with pytest.raises(EnvironmentProblem, match=r"cores\.dut: core 4095"):
-        place(dut=4095)
+        assign_cores(dut=4095)

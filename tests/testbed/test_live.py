@@ -41,7 +41,7 @@ def test_each_slice_is_told_as_it_ends_and_the_sums_are_the_trials() -> None:
         trial = evaluator.trial(OfferedLoad(rate_pps=1e5), 0.5)
     assert [round(second.until_s, 3) for second in told] == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert told[0].loss_ratio == pytest.approx(1e-3)
-    assert told[0].words.startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
+    assert told[0].describe().startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
     assert not live.began_again
     page = live.exposition()
     assert f"routecast_measure_sent_frames_total {trial.offered_frames}" in page

@@ -63,10 +63,12 @@ def _machine(testbed: str | None) -> ExaminedMachine:
     if isinstance(bed, InterfacesFile):
         cores = tuple(core for core in chosen if core is not None)
     else:
-        from routecast.testbed.placement import place
+        from routecast.testbed.placement import assign_cores
 
-        placed = place(*chosen)
-        cores = tuple(dict.fromkeys(core for core in (placed.tester, placed.receiver, placed.dut) if core is not None))
+        assigned = assign_cores(*chosen)
+        cores = tuple(
+            dict.fromkeys(core for core in (assigned.tester, assigned.receiver, assigned.dut) if core is not None)
+        )
     return ExaminedMachine(interfaces=interfaces, cores=cores)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.measure import Measure
-    from routecast.testbed.metrics_server import Second
+    from routecast.testbed.metrics_server import SliceRates
 
 __all__ = ["measure"]
 
@@ -334,11 +334,11 @@ def measure(
 
     seen = Live()
 
-    def show(second: Second) -> None:
+    def show(second: SliceRates) -> None:
         if seen.began_again:
             remark("the trial was invalid and is run again")
         if live:
-            remark(second.words)
+            remark(second.describe())
 
     if is_search:
         measure_rates(

@@ -1,4 +1,4 @@
-"""A test bed of real interfaces, joined by cables to a device under test that stands there already."""
+"""A test bed of real interfaces, cabled to an external device under test."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
-from routecast.testbed.netns import FOLDER
+from routecast.testbed.netns import FOLDER, command_inside
 from routecast.testbed.state import BedState, change_link
 
 OVERRIDE = "--i-own-this-network"
-"""The option with which a user takes the responsibility."""
+"""The option by which a user takes responsibility for the network."""
 
 _IDLE_S = 0.5
 _LINK_LOCAL = ("fe80:", "169.254.")
@@ -28,10 +28,7 @@ _UNKNOWN_SPEEDS = (-1, 0, 65_535, 4_294_967_295)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortFacts:
-    """What an interface is.
-
-    Is it safe to send here? What an interface must be before frames of a test leave by it (RFC 6815: in a lab only).
-    """
+    """An interface on which it is safe to send (RFC 6815: in a lab only)."""
 
     interface: str
     netns: str | None
@@ -44,11 +41,11 @@ class PortFacts:
 def inspect_ports(
     ports: list[tuple[str | None, str]], *, own_network: bool, idle_s: float = _IDLE_S
 ) -> tuple[PortFacts, ...]:
-    """Look at interfaces before anything is sent.
+    """Check interfaces, given by namespace and name, before anything is sent.
 
-    ``own_network``: the user says that the network is theirs: default routes, addresses and other traffic are no
-    reasons to refuse; ``idle_s``: how long counters are watched. Raises FileProblem: an interface is not there, is used
-    for something else, or carries what does not belong to a test; all reasons.
+    With ``own_network``, default routes, addresses and other traffic are no reason to refuse; otherwise the counters
+    must stand still for ``idle_s`` seconds. Raises FileProblem: an interface is missing or in other use; with all
+    reasons.
     """
     problems: list[Problem] = []
     before = _links(ports, problems)
@@ -74,17 +71,17 @@ def inspect_ports(
 def _links(ports: list[tuple[str | None, str]], problems: list[Problem]) -> list[LinkState]:
     needed: list[LinkState] = []
     for number, (netns, name) in enumerate(ports):
-        place = f"port[{number}]"
+        key = f"port[{number}]"
         if netns is not None and not (FOLDER / netns).exists():
-            problems.append(Problem(f"{place}.netns", f"there is no network namespace {netns}"))
+            problems.append(Problem(f"{key}.netns", f"there is no network namespace {netns}"))
             continue
         with LinkReader(netns) as reader:
             links = reader.read()
         if name not in links:
-            there = ", ".join(sorted(links)) or "none"
-            problems.append(Problem(f"{place}.interface", f"{name} is not there; interfaces are {there}"))
+            names = ", ".join(sorted(links)) or "none"
+            problems.append(Problem(f"{key}.interface", f"{name} is not there; interfaces are {names}"))
         elif name == "lo":
-            problems.append(Problem(f"{place}.interface", "lo is the loopback: it leads to no device"))
+            problems.append(Problem(f"{key}.interface", "lo is the loopback: it leads to no device"))
         else:
             needed.append(links[name])
     return needed
@@ -124,24 +121,17 @@ def _ip(netns: str | None, *words: str) -> list[dict[str, Any]]:
 
 
 def link_bps(netns: str | None, interface: str) -> float | None:
-    """Return the rate of a link as its driver says it, bit/s; None where it does not, or while the link is down."""
+    """Return the rate of a link in bit/s; None if its driver does not say, or while the link is down."""
     try:
-        text = _sysfs(netns, f"/sys/class/net/{interface}/speed")
-        speed = int(text)
+        speed = int(run_command(command_inside(netns, "cat", f"/sys/class/net/{interface}/speed")))
     except (EnvironmentProblem, ValueError):
         return None
     return None if speed in _UNKNOWN_SPEEDS else speed * 1e6
 
 
 def _driver(netns: str | None, interface: str) -> str:
-    inside = ["ip", "netns", "exec", netns] if netns else []
-    text = run_command([*inside, "readlink", f"/sys/class/net/{interface}/device/driver"], check=False)
-    return text.strip().rpartition("/")[2] or "virtual"
-
-
-def _sysfs(netns: str | None, path: str) -> str:
-    inside = ["ip", "netns", "exec", netns] if netns else []
-    return run_command([*inside, "cat", path]).strip()
+    command = command_inside(netns, "readlink", f"/sys/class/net/{interface}/device/driver")
+    return run_command(command, check=False).strip().rpartition("/")[2] or "virtual"
 
 
 _LINK_UP_WITHIN_S = 10.0
@@ -153,8 +143,7 @@ _NO_NETWORKS = PortAddresses(
 class Interfaces(Bed):
     """The test bed of a ``kind = "interfaces"`` file; see :class:`routecast.testbed.bed.Bed`.
 
-    ``own_network``: the user says that the network is theirs: see :func:`routecast.testbed._interfaces.inspect_ports`;
-    ``on_remark``: told what the user should know.
+    ``own_network`` is explained at :func:`inspect_ports`; ``on_remark`` gets remarks for the user.
     """
 
     def __init__(
@@ -172,11 +161,11 @@ class Interfaces(Bed):
 
     @property
     def layer(self) -> Literal[2, 3]:
-        """Whether the device routes (3) or bridges (2), as the file says."""
+        """Whether the device routes (3) or bridges (2), according to the file."""
         return self._file.layer
 
     def facts(self) -> Mapping[str, object]:
-        """Return what the bed is, as plain data."""
+        """Return the facts of the bed as plain data."""
         return {
             **super().facts(),
             "kind": "interfaces",
@@ -187,14 +176,14 @@ class Interfaces(Bed):
     def _require(self) -> None:
         require(FOR_SENDING, "sending on interfaces")
 
-    def _make(self, noted: BedState) -> None:
+    def _make(self, bed_state: BedState) -> None:
         self._facts = inspect_ports(
             [(port.netns, port.interface) for port in self._file.port], own_network=self._own_network
         )
         for port, fact in zip(self._file.port, self._facts, strict=True):
-            change_link(noted, port.netns, port.interface, "up", on=True)
+            change_link(bed_state, port.netns, port.interface, "up", on=True)
             if port.mac is not None and port.mac != fact.mac:
-                change_link(noted, port.netns, port.interface, "promiscuous", on=True)
+                change_link(bed_state, port.netns, port.interface, "promiscuous", on=True)
         for port in self._file.port:
             _wait_for_link(port)
         problems: list[Problem] = []
@@ -205,7 +194,7 @@ class Interfaces(Bed):
         if problems:
             raise FileProblem(f"test bed {self.name!r}", problems)
 
-    def _make_site(self, noted: BedState) -> DeviceSite:
+    def _make_site(self, bed_state: BedState) -> DeviceSite:
         return DeviceSite(
             netns=None,
             ports=tuple(
@@ -225,19 +214,19 @@ class Interfaces(Bed):
             cpu=None,
             priority=0,
             folder=self.folder,
-            on_spawn=noted.add_process,
+            on_spawn=bed_state.add_process,
         )
 
 
 def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: list[Problem]) -> TesterPort:
-    of_link_bps = link_bps(port.netns, port.interface)
-    wire_bps = port.wire or of_link_bps
-    place = f"port[{number}].wire"
+    driver_bps = link_bps(port.netns, port.interface)
+    wire_bps = port.wire or driver_bps
+    key = f"port[{number}].wire"
     if wire_bps is None:
-        problems.append(Problem(place, f"is missing: the driver of {port.interface} does not say its rate"))
-    elif port.wire and of_link_bps and port.wire > of_link_bps * (1.0 + 1e-9):
-        what = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {of_link_bps / 1e9:g} Gbit/s"
-        problems.append(Problem(place, f"{what}: a tester cannot send faster"))
+        problems.append(Problem(key, f"is missing: the driver of {port.interface} does not say its rate"))
+    elif port.wire and driver_bps and port.wire > driver_bps * (1.0 + 1e-9):
+        what = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {driver_bps / 1e9:g} Gbit/s"
+        problems.append(Problem(key, f"{what}: a tester cannot send faster"))
     default = port_addresses(number) if number < 2 else _NO_NETWORKS
     return TesterPort(
         name=f"port{number}",
@@ -250,7 +239,7 @@ def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: li
         networks_ipv4=port.networks_ipv4,
         networks_ipv6=port.networks_ipv6,
         wire_bps=wire_bps or 1.0,
-        # A wire that is slower than its link, or a link without a rate of its own, is kept by the tester.
+        # The tester keeps the rate of a wire slower than its link, or of a link without a rate of its own.
         is_virtual=fact.driver == "virtual" or port.wire is not None,
         mtu=fact.mtu,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 __all__ = ["BENCHMARKING_RANGES", "MOST_NETWORKS", "PortAddresses", "is_benchmarking_address", "port_addresses"]
 
 BENCHMARKING_RANGES = ("198.18.0.0/15", "2001:2::/48")
-"""RFC 2544 appendix C.2.2 and RFC 5180 sec. 8: no network that anybody uses has them."""
+"""Addresses for benchmarks alone (RFC 2544 appendix C.2.2, RFC 5180 sec. 8)."""
 
 MOST_NETWORKS = 256
 """RFC 2544 sec. 12: destinations are spread over 256 networks."""
@@ -38,8 +38,8 @@ class PortAddresses:
 def port_addresses(port: int, *, networks: int = MOST_NETWORKS) -> PortAddresses:
     """Return the addresses of one of the two sides.
 
-    ``networks``: networks at this side, 1 to 256, the one of the link included. The others are routed by the tester:
-    appendix C.2.2's 64 to 254 first, then what remains of the range, since its 190 are fewer than sec. 12 asks for.
+    ``networks`` counts the networks of this side, 1 to 256, with that of the link. The others are routed by the tester:
+    64 to 254 of appendix C.2.2 first, then the rest of the range, since sec. 12 needs more than these 190.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The life of a test bed: locked, cleaned of leftovers, made, its device started; and everything undone at the end.
+"""The life of a test bed: it is locked, cleaned of leftovers, made, its device started, and at the end all is undone.
 
-Whatever ends the run — its end, an exception, Ctrl-C, SIGTERM — leaves the machine as it was. After a SIGKILL, the next
-start of any test bed does.
+The end of a run, an exception, Ctrl-C and SIGTERM leave the machine as it was; after a SIGKILL, the next start of any
+test bed cleans up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routecast.quantity.schema import field, value
 from routecast.testbed import netns, state
 from routecast.testbed.document import InterfacesFile, NamespacesFile
 from routecast.testbed.dut_host import Device, DeviceSite
-from routecast.testbed.placement import CoreAssignment, place
+from routecast.testbed.placement import CoreAssignment, assign_cores
 
 __all__ = ["SHARE_CORES", "Bed", "IdlePolling", "TesterPort"]
 
@@ -36,24 +36,21 @@ _DEVICE = Path("/dev/cpu_dma_latency")
 
 
 class IdlePolling:
-    """Keeps idle cores polling from :meth:`begin` to :meth:`end`.
+    """Keeps idle cores polling from :meth:`begin` to :meth:`end`, so that they work at once.
 
-    What idle cores do while a test bed is up: sleep, as ever, or poll, so that they work at once.
-
-    A core that sleeps takes microseconds to wake up, a virtual one tens of them, and who wakes it is held up as well:
-    the tester's own core. The kernel keeps cores out of their sleep states for as long as a process holds
-    ``/dev/cpu_dma_latency`` open with a latency of 0 (PM QoS, Documentation/power/pm_qos_interface.rst); it forgets
-    that when the process ends, however it ends.
+    A sleeping core takes microseconds to wake up, a virtual one tens of them, and delays the core that wakes it: the
+    tester's. The kernel keeps cores awake as long as a process holds ``/dev/cpu_dma_latency`` open with a latency of 0
+    (PM QoS, Documentation/power/pm_qos_interface.rst), until the process ends.
     """
 
     def __init__(self, device: Path = _DEVICE) -> None:
         self._device = device
         self._open: int | None = None
         self.refused = ""
-        """Why the kernel does not do it; empty if it does."""
+        """Why idle cores sleep all the same; empty if they poll."""
 
     def begin(self) -> None:
-        """Ask for it; where that is not possible, :attr:`refused` says why and cores sleep as ever."""
+        """Start polling; if that is not possible, :attr:`refused` says why and cores sleep."""
         if self._open is not None:
             return
         try:
@@ -71,7 +68,7 @@ class IdlePolling:
 
     @property
     def is_on(self) -> bool:
-        """Whether idle cores poll for us."""
+        """Whether idle cores poll."""
         return self._open is not None
 
 
@@ -86,19 +83,19 @@ class TesterPort:
     netns: str | None = field("Name of the interface's namespace")
     mac: str = field("The tester's MAC address")
     ipv4: str = field("The tester's IPv4 address")
-    ipv6: str = field("The tester's IPv6 address; empty where there is none")
-    device_mac: str = field("The device's port at the other end of the wire")
+    ipv6: str = field("The tester's IPv6 address; empty if there is none")
+    device_mac: str = field("MAC address of the device's port at the other end of the wire")
     networks_ipv4: tuple[str, ...] = field("Further IPv4 networks that the device routes to this port")
     networks_ipv6: tuple[str, ...] = field("Further IPv6 networks that the device routes to this port")
     wire_bps: float = field("Rate of the wire")
-    is_virtual: bool = field("The wire has no rate of its own: the tester keeps it")
+    is_virtual: bool = field("Whether the wire has no rate of its own, so that the tester keeps it")
     mtu: int = field("Longest IP packet, in bytes")
 
 
 class Bed:
     """A test bed with its device under test, as a context.
 
-    ``file``: what to make; ``device``: what is tested; ``on_remark``: told what the user should know, line by line.
+    ``on_remark`` gets remarks for the user, line by line.
     """
 
     def __init__(
@@ -110,18 +107,18 @@ class Bed:
     ) -> None:
         self.name = file.name
         self.device = device
-        given = file.cores
-        cores = getattr(device, "cores", 1)
-        self.placement: CoreAssignment = place(given.tester, given.receiver, given.dut, cores=cores)
+        self.placement: CoreAssignment = assign_cores(
+            file.cores.tester, file.cores.receiver, file.cores.dut, cores=getattr(device, "cores", 1)
+        )
         self.priority = file.priority
         self.power = file.power
         self.encapsulation = file.encapsulation
         self.ports: tuple[TesterPort, ...] = ()
         self.on_remark = on_remark
         self.beside = ""
-        """Name of a bed that stands on the same cores and waits while this one works; empty if there is none."""
+        """Name of a bed on the same cores that waits while this one works; empty if there is none."""
         self.share_cores = False
-        """Whether this bed may measure although another one measures on the same cores."""
+        """Whether this bed may measure while another bed measures on the same cores."""
         self._state: state.BedState | None = None
         self._lock: state.BedLock | None = None
         self._handlers: dict[int, Any] = {}
@@ -141,7 +138,7 @@ class Bed:
 
     @property
     def layer(self) -> Literal[2, 3]:
-        """Whether frames are addressed to the device (3) or to the tester's far port (2)."""
+        """3: frames are addressed to the device; 2: to the tester's far port."""
         return self.device.layer
 
     @property
@@ -194,35 +191,35 @@ class Bed:
         self._undo()
 
     def keep(self) -> None:
-        """Let the bed stand when its context ends, until ``routecast testbed down``."""
+        """Keep the bed up when its context ends, until ``routecast testbed down``."""
         assert self._state is not None
         self._state.is_kept = True
         self._state.write()
 
     def settle(self) -> None:
-        """Bind the kernel threads of the device's data path; to be called after whatever makes them anew."""
+        """Bind the kernel threads of the device's data path; call it after every change that replaces them."""
 
     def settle_again(self) -> None:
-        """Bind the threads again if they are others than those that were bound: an XDP program came or went."""
+        """Bind the threads again if they were replaced: an XDP program came or went."""
 
     def priority_on(self, core: int) -> int:
         """Return the SCHED_FIFO priority of a thread of the data path on a core.
 
-        On the generator's own core it is above the generator's, which never sleeps: of equals it would keep the core
-        until its trial ends.
+        On the generator's core it is above that of the generator, which never sleeps and would keep the core until its
+        trial ends.
         """
         return self.priority + (self.priority > 0 and core == self.placement.tester)
 
     def beside_generator(self) -> Mapping[str, bool]:
-        """Return who else works on the generator's core, and of each whether it is known to go before the generator."""
+        """Return the other workers on the generator's core, and whether each is known to run before the generator."""
         return {}
 
     def device_threads(self) -> tuple[int, ...]:
-        """Return the kernel threads that do the device's work, where the bed knows them."""
+        """Return the kernel threads of the device's data path, if the bed knows them."""
         return ()
 
     def begin_measuring(self) -> None:
-        """Note that trials are sent over this bed from now on.
+        """Record that trials are sent over this bed from now on.
 
         Raises EnvironmentProblem: another bed measures on the same cores, which this bed may not share.
         """
@@ -232,7 +229,7 @@ class Bed:
         self._refuse_busy_cores(self._state.measuring_since_s)
 
     def neighbours(self) -> tuple[str, ...]:
-        """Return what other test beds are on the same cores, those that only stand as well: each disturbs the other."""
+        """Return a sentence for each other test bed on the same cores, in use or kept up."""
         return tuple(
             f"test bed {other.bed!r}{f' of process {other.pid}' if other.is_in_use() else ''} "
             f"{'works' if other.is_measuring() else 'stands'} on the same cores ({other.hold})"
@@ -247,7 +244,7 @@ class Bed:
             if name != self.name
             and (other := state.BedState.read(name)) is not None
             and (other.is_in_use() or other.is_kept)
-            and not other.beside  # it waits for another bed, or that bed waits for it
+            and not other.beside  # one of the two waits for the other
             and self.beside != name
             and mine & set(other.cores)
         ]
@@ -264,20 +261,20 @@ class Bed:
                 )
 
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
-        """Return what a reader must know of trials whose frames enter the device by these ports."""
+        """Return the notes of trials whose frames enter the device by these ports."""
         sleeping = (f"idle cores sleep: {self._idle.refused}",) if self._idle.refused else ()
-        placed = self.placement.notes if self.site.cpu is not None else ()  # a device on the bench has its own
-        return (*placed, *sleeping, *self.neighbours())
+        notes = self.placement.notes if self.site.cpu is not None else ()  # an external device has its own
+        return (*notes, *sleeping, *self.neighbours())
 
     def has_programs(self) -> bool:
-        """Whether the device has XDP programs on its ports: they end with this process."""
+        """Whether the device has XDP programs on its ports, which end with this process."""
         text = self.site.run("ip", "-json", "link", "show", check=False)
         return any("xdp" in link for link in json.loads(text or "[]")) if self.site.netns else False
 
     def tester_configuration(self, back_end: str = "auto") -> dict[str, Any]:
-        """Return what the tester is opened with."""
-        placed = self.placement
-        beside = placed.tester if placed.is_shared else None  # no other core: a receiving thread must go first
+        """Return the configuration of the tester."""
+        cores = self.placement
+        shared = cores.tester if cores.is_shared else None  # no other core: a receiving thread must run first
         return {
             "ports": [
                 {
@@ -289,13 +286,13 @@ class Bed:
                 }
                 for port in self.ports
             ],
-            "send_cpu": placed.tester,
-            "receive_cpu": beside if placed.receiver is None else placed.receiver,
+            "send_cpu": cores.tester,
+            "receive_cpu": shared if cores.receiver is None else cores.receiver,
             "priority": self.priority,
         }
 
     def facts(self) -> Mapping[str, object]:
-        """Return what the bed is, as plain data."""
+        """Return the facts of the bed as plain data."""
         return {
             "name": self.name,
             "cores": {
@@ -327,21 +324,21 @@ class Bed:
         }
 
     def _require(self) -> None:
-        """Refuse to start without the rights that the bed needs."""
+        """Check the rights that the bed needs."""
 
     def _namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces that the bed makes."""
+        """Return the namespaces of the bed."""
         return ()
 
-    def _make(self, noted: state.BedState) -> None:
-        """Make the bed; every change outside its own namespaces is noted first."""
+    def _make(self, bed_state: state.BedState) -> None:
+        """Make the bed; record every change outside its namespaces in the state first."""
 
-    def _make_site(self, noted: state.BedState) -> DeviceSite:
+    def _make_site(self, bed_state: state.BedState) -> DeviceSite:
         """Return where the device runs."""
-        raise NotImplementedError  # every kind of bed has its own
+        raise NotImplementedError
 
     def _claim(self) -> None:
-        """Make room: leftovers of dead runs go, a bed that was put up to stay does not."""
+        """Remove leftovers of dead runs; refuse a bed that was put up to stay."""
         mine = state.BedState.read(self.name)
         if mine is not None and mine.is_kept:
             raise EnvironmentProblem(
@@ -352,12 +349,12 @@ class Bed:
             self.on_remark(f"removing what process {mine.pid} left of test bed {self.name!r}")
             state.clean(mine)
         state.clean_dead(on_remark=self.on_remark)
-        there = [name for name in self._namespaces() if name in netns.named()]
-        if there:
+        leftovers = [name for name in self._namespaces() if name in netns.named()]
+        if leftovers:
             self.on_remark(
-                f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(there)}"
+                f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(leftovers)}"
             )
-            state.clean(state.BedState(bed=self.name, namespaces=there))
+            state.clean(state.BedState(bed=self.name, namespaces=leftovers))
 
     def _undo(self) -> None:
         with state.signals_ignored():
@@ -382,7 +379,7 @@ class Bed:
         self._return_signals()
 
     def _take_signals(self) -> None:
-        """Let signals that end a process end the context instead; Python makes an exception of Ctrl-C itself."""
+        """Turn signals that end a process into an exception, as Python does with Ctrl-C."""
         if self._handlers or threading.current_thread() is not threading.main_thread():
             return
         for number in state.ENDING:

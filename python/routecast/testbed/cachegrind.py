@@ -1,4 +1,4 @@
-"""A program under valgrind's cachegrind: how often each event came."""
+"""Counts of events of a program under valgrind's cachegrind."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ from routecast.errors import EnvironmentProblem
 __all__ = ["CACHES", "cachegrind_sums", "refuse_no_valgrind"]
 
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=33554432,16,64")
-"""Some caches, so that those of a host that cachegrind does not know need no guess; counts do not depend on them."""
+"""Fixed caches, so that cachegrind need not guess those of the host; counts do not depend on them."""
 
 
 def refuse_no_valgrind() -> None:
-    """Refuse to count where there is nothing to count with.
-
-    Raises EnvironmentProblem: valgrind is missing; the message names its package.
-    """
+    """Raise EnvironmentProblem if valgrind is missing."""
     if shutil.which("valgrind") is None:
         raise EnvironmentProblem("counting instructions needs valgrind: apt install valgrind")
 
@@ -30,12 +27,12 @@ def refuse_no_valgrind() -> None:
 def cachegrind_sums(command: Sequence[str], *options: str) -> dict[str, int]:
     """Run a program and return cachegrind's sums, by event: ``Ir`` instructions, ``Dr`` reads, ``Dw`` writes, ….
 
-    Raises EnvironmentProblem: valgrind or the program fails, or valgrind writes what is unknown here.
+    Raises EnvironmentProblem: valgrind or the program fails, or valgrind writes an unknown format.
     """
     with tempfile.TemporaryDirectory(prefix="routecast-counts-") as folder:
         out = Path(folder) / "cachegrind.out"
         counting = ["valgrind", "--tool=cachegrind", *options, f"--cachegrind-out-file={out}", *command]
-        # One order of dictionaries and sets, so that two runs do the same before and after the packets.
+        # A fixed order of dictionaries and sets, so that two runs differ by the packets alone.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         done = subprocess.run(counting, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""How many cores a device under test can be given on a test bed: said before anything is measured."""
+"""The numbers of cores that a device under test can have on a test bed, known before anything is measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import fields
 from routecast.errors import EnvironmentProblem, QuantityProblem
 from routecast.testbed.devices import DEVICES
 from routecast.testbed.document import InterfacesFile, NamespacesFile
-from routecast.testbed.placement import place
+from routecast.testbed.placement import assign_cores
 
 __all__ = ["device_options", "possible_counts"]
 
@@ -18,34 +18,34 @@ _OPTION = "cores"
 def possible_counts(
     file: NamespacesFile | InterfacesFile, counts: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the numbers of cores that the bed's device can be given, and of each other one in words why not.
+    """Return the possible numbers of cores of the bed's device, and why the others are not possible.
 
-    The number of an external device is what its owner says it has.
+    An external device has the number that its owner states.
 
-    Raises QuantityProblem: the device cannot be given several cores by routecast; EnvironmentProblem: None of the
-    numbers is possible on this machine.
+    Raises QuantityProblem: routecast cannot give the device several cores; EnvironmentProblem: no number is possible on
+    this machine.
     """
     name = file.dut.device
-    written = ",".join(map(str, counts))
+    option = ",".join(map(str, counts))
     if isinstance(file, InterfacesFile):
         if len(counts) > 1:
             message = (
-                f"--cores {written}: an external device has the cores that its owner gives it: write the one number "
+                f"--cores {option}: an external device has the cores that its owner gives it: write the one number "
                 "that it has now, and measure again when it has another"
             )
-            raise QuantityProblem(written, message)
+            raise QuantityProblem(option, message)
         return tuple(counts), ()
     if _OPTION in file.dut.options:
-        message = f"--cores {written}: the device has the option cores = {file.dut.options[_OPTION]}: give one of them"
-        raise QuantityProblem(written, message)
+        message = f"--cores {option}: the device has the option cores = {file.dut.options[_OPTION]}: give one of them"
+        raise QuantityProblem(option, message)
     if max(counts) > 1 and not _takes_cores(name):
         able = ", ".join(sorted(device for device in DEVICES if _takes_cores(device)))
-        message = f"--cores {written}: the device {name} forwards on one core here; several can be given to {able}"
-        raise QuantityProblem(written, message)
+        message = f"--cores {option}: the device {name} forwards on one core here; several can be given to {able}"
+        raise QuantityProblem(option, message)
     possible, refusals = [], []
     for count in counts:
         try:
-            place(file.cores.tester, file.cores.receiver, file.cores.dut, cores=count)
+            assign_cores(file.cores.tester, file.cores.receiver, file.cores.dut, cores=count)
         except EnvironmentProblem as problem:
             refusals.append(str(problem))
         else:
@@ -56,10 +56,11 @@ def possible_counts(
 
 
 def device_options(file: NamespacesFile | InterfacesFile, count: int | None) -> dict[str, int]:
-    """Return the options that give the bed's device so many cores; none where it has them anyway."""
-    is_given = isinstance(file, NamespacesFile) and count is not None and _takes_cores(file.dut.device)
-    return {_OPTION: count} if is_given and count is not None else {}
+    """Return the options that give the bed's device ``count`` cores; none if it has them anyway."""
+    if count is None or not isinstance(file, NamespacesFile) or not _takes_cores(file.dut.device):
+        return {}
+    return {_OPTION: count}
 
 
 def _takes_cores(name: str) -> bool:
-    return any(option.name == _OPTION for option in fields(DEVICES[name].options))
+    return any(field.name == _OPTION for field in fields(DEVICES[name].options))

@@ -1,7 +1,6 @@
-"""What a ``*.testbed.toml`` says: pydantic models, one per table of the file.
+"""The tables of a ``*.testbed.toml`` as pydantic models: ports of the tester, wires, and the device under test.
 
-A test bed has the tester's ports, the wire between them and the device under test, and the device. Quantities are texts
-with units; unknown keys are errors.
+Quantities are texts with units; unknown keys are errors.
 """
 
 from __future__ import annotations

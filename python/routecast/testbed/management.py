@@ -1,8 +1,7 @@
-"""Management queries during a trial: SNMP as far as RFC 2544 sec. 11.2 needs it, a GET of ``sysUpTime`` each second.
+"""Management queries during a trial (RFC 2544 sec. 11.2): a GET of ``sysUpTime`` each second, and an agent to answer.
 
-The messages are those of SNMPv2c (RFC 1901, RFC 3416) in the Basic Encoding Rules of ASN.1 (X.690).
-
-An SNMP agent of a device under test: Net-SNMP's ``snmpd`` in the device's namespace (RFC 2544 sec. 11.2).
+The messages are SNMPv2c (RFC 1901, RFC 3416) in the Basic Encoding Rules of ASN.1 (X.690). The agent is Net-SNMP's
+``snmpd`` in the device's namespace.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _POLL_S = 0.1
 
 
 class SnmpAgent:
-    """Answers reads of the system group at the device's addresses, to whoever asks from the benchmarking networks."""
+    """Answers reads of the system group at the device's addresses."""
 
     def __init__(self) -> None:
         self._daemon = Processes()
 
     def start(self, site: DeviceSite) -> None:
-        """Start it, and return when it answers.
+        """Start the agent, and return when it answers.
 
         Raises EnvironmentProblem: it ends, or does not answer.
         """
@@ -49,24 +48,21 @@ class SnmpAgent:
             *(SNMPD.program, "-f", "-Lo", "-C", "-c", str(file), "-p", str(folder / "snmpd.pid")),
             *(f"udp:{address}:161" for address in addresses),
         ]
-        # Without this it keeps its state in /var/lib/snmp.
+        # By default it keeps its state in /var/lib/snmp.
         environment = {"SNMP_PERSISTENT_DIR": str(folder), "MIBS": ""}
         self._daemon.spawn(site, "snmpd", *command, environment=environment)
-        # From outside, as in a trial: within the namespace a query would need the loopback interface.
+        # From the tester, as in a trial: inside the namespace a query would need the loopback interface.
         ready = partial(is_answered, site.ports[0].neighbour_netns, addresses[0])
         self._daemon.wait_for(ready, "the SNMP agent", longest_s=_LONGEST_START_S, poll_s=_POLL_S)
 
     def stop(self, site: DeviceSite) -> None:
-        """End it and remove its files; a second call does nothing."""
+        """End the agent and remove its files; a second call does nothing."""
         self._daemon.stop()
         shutil.rmtree(self._folder(site), ignore_errors=True)
         (site.folder / "snmpd.log").unlink(missing_ok=True)
 
     def check(self) -> None:
-        """Refuse to go on if it has ended by itself.
-
-        Raises DeviceEnded.
-        """
+        """Raise DeviceEnded if the agent has ended by itself."""
         self._daemon.check()
 
     @staticmethod
@@ -99,14 +95,14 @@ def get_request(number: int) -> bytes:
 
 
 def request_of(message: bytes) -> int | None:
-    """Return the id of the request that a message answers without an error; None if it does no such thing."""
+    """Return the id of the request that a message answers without an error, or None."""
     try:
-        tag, whole, _ = _taken(message)
-        version, of_version, rest = _taken(whole)
-        _, _, rest = _taken(rest)
-        of_pdu, pdu, _ = _taken(rest)
-        of_id, number, rest = _taken(pdu)
-        of_status, status, _ = _taken(rest)
+        tag, content, _ = _element(message)
+        version, of_version, rest = _element(content)
+        _, _, rest = _element(rest)
+        of_pdu, pdu, _ = _element(rest)
+        of_id, number, rest = _element(pdu)
+        of_status, status, _ = _element(rest)
     except IndexError:
         return None
     if (tag, version, of_pdu, of_id, of_status) != (_SEQUENCE, _INTEGER, _RESPONSE, _INTEGER, _INTEGER):
@@ -117,7 +113,7 @@ def request_of(message: bytes) -> int | None:
 
 
 def is_answered(netns: str | None, address: str) -> bool:
-    """Whether an SNMP agent answers at an address, asked from a namespace of the tester."""
+    """Whether an SNMP agent answers queries to an address from a namespace of the tester."""
     with contextlib.closing(ManagementQueries(netns, address)) as queries:
         queries.begin()
         for _ in range(_ATTEMPTS):
@@ -128,10 +124,7 @@ def is_answered(netns: str | None, address: str) -> bool:
 
 
 class ManagementQueries:
-    """A query each second, to the device's port where test frames enter (RFC 2544 sec. 11.2).
-
-    ``netns``: namespace of the tester's port; ``address``: the device's.
-    """
+    """A query each second from the tester's port in ``netns`` to the device's ``address`` (RFC 2544 sec. 11.2)."""
 
     def __init__(self, netns: str | None, address: str) -> None:
         self._address = address
@@ -153,14 +146,14 @@ class ManagementQueries:
     def each_second(self) -> None:
         """Send a query; one that cannot be sent counts as not sent."""
         number = next(self._ids) & _IDS
-        # An ICMP message about an earlier query is reported here.
+        # The socket reports an ICMP message about an earlier query here.
         with contextlib.suppress(OSError):
             self._socket.sendto(get_request(number), (self._address, _PORT))
             self._open.add(number)
             self._sent += 1
 
     def annotate(self, trial: Trial, due: int) -> Trial:
-        """Add how many queries were sent and answered; a trial without those that were due is no result."""
+        """Note how many queries were sent and answered; a trial without the due queries is no result."""
         answered = self.answers_within(_LONGEST_ANSWER_S, self._sent)
         note = (
             f"{self._sent:,} SNMP queries were sent to {self._address}, one each second, and the device answered "
@@ -170,7 +163,7 @@ class ManagementQueries:
         return replace(trial, notes=(*trial.notes, note), invalid=(*trial.invalid, *few))
 
     def answers_within(self, longest_s: float, wanted: int) -> int:
-        """Return how many queries are answered; wait at most so long for as many as are wanted."""
+        """Return the number of answered queries, after at most ``longest_s`` seconds of waiting for ``wanted``."""
         until_s = time.monotonic() + longest_s
         while True:
             with contextlib.suppress(OSError):
@@ -194,8 +187,8 @@ def _tlv(tag: int, value: bytes) -> bytes:
     return bytes((tag, len(value))) + value
 
 
-def _taken(data: bytes) -> tuple[int, bytes, bytes]:
-    """Return the first element's tag and value, and the rest."""
+def _element(data: bytes) -> tuple[int, bytes, bytes]:
+    """Return tag and value of the first element, and the rest."""
     tag, length, start = data[0], data[1], 2
     if length & 0x80:
         start += length & 0x7F

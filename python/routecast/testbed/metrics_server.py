@@ -1,6 +1,6 @@
-"""Figures for Prometheus: a page of text on a port of this machine (text format 0.0.4).
+"""Rates, loss and latency of a running trial, slice by slice: as a sentence, and as a page for Prometheus.
 
-A trial while it runs: the rates, loss and latency of each slice as it ends, in words and for Prometheus.
+The page has text format 0.0.4; a client package would add metrics of the process and change format and names.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.schema import value
 from routecast.testbed._counted import Counted, Slice, counted
 
-__all__ = ["Live", "MetricsServer", "Second"]
+__all__ = ["Live", "MetricsServer", "SliceRates"]
 
 _QUANTILES = {"0.5": "p50_s", "0.99": "p99_s", "0.999": "p999_s"}
 
 
 @value
-class Second:
-    """What a slice of a trial counted; rates in frames/s."""
+class SliceRates:
+    """The rates of a slice of a trial."""
 
     until_s: float
     offered_pps: float
@@ -30,8 +30,8 @@ class Second:
     counts: Counted
 
     @classmethod
-    def of(cls, part: Slice) -> Second:
-        """Read a slice that has just ended."""
+    def of(cls, part: Slice) -> SliceRates:
+        """Return the rates of a slice."""
         counts = counted([part])
         return cls(
             until_s=part.from_s + part.duration_s,
@@ -41,9 +41,8 @@ class Second:
             counts=counts,
         )
 
-    @property
-    def words(self) -> str:
-        """Rates, loss and latency on one line."""
+    def describe(self) -> str:
+        """Return a line with rates, loss and latency."""
         latency = self.counts.latency
         times = (
             f", latency p50 {format_duration(latency.p50_s)}, p99 {format_duration(latency.p99_s)}" if latency else ""
@@ -55,28 +54,28 @@ class Second:
 
 
 class Live:
-    """Sums of a running measurement, and its last slice; safe to read from another thread."""
+    """Sums of a running measurement and its last slice, safe to read in another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sums = {"sent": 0, "received": 0, "lost": 0}
-        self._last: Second | None = None
+        self._last: SliceRates | None = None
         self.began_again = False
-        """Whether the slice that was taken in last begins a trial anew that was invalid before."""
+        """Whether the last slice begins the repetition of an invalid trial."""
 
-    def add(self, part: Slice) -> Second:
-        """Take in a slice that has ended."""
-        second = Second.of(part)
+    def add(self, part: Slice) -> SliceRates:
+        """Add a slice that has ended."""
+        rates = SliceRates.of(part)
         with self._lock:
-            self._sums["sent"] += second.counts.sent_frames
-            self._sums["received"] += second.counts.received_frames
-            self._sums["lost"] += second.counts.lost_frames
-            self.began_again = self._last is not None and second.until_s <= self._last.until_s
-            self._last = second
-        return second
+            self._sums["sent"] += rates.counts.sent_frames
+            self._sums["received"] += rates.counts.received_frames
+            self._sums["lost"] += rates.counts.lost_frames
+            self.began_again = self._last is not None and rates.until_s <= self._last.until_s
+            self._last = rates
+        return rates
 
     def exposition(self) -> str:
-        """Return the text that Prometheus reads: counters since the start, gauges of the last slice."""
+        """Return the page for Prometheus: counters since the start, gauges of the last slice."""
         with self._lock:
             return "\n".join(self._lines()) + "\n"
 
@@ -99,8 +98,7 @@ class Live:
 class MetricsServer:
     """Serves ``/metrics`` on 127.0.0.1 until it is closed.
 
-    ``port``: 0 for any free one; ``text``: returns the page as it is now. Raises EnvironmentProblem: the port is in
-    use.
+    ``port`` 0 takes any free one; ``text`` returns the current page. Raises EnvironmentProblem: the port is in use.
     """
 
     def __init__(self, port: int, text: Callable[[], str]) -> None:
@@ -117,7 +115,7 @@ class MetricsServer:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         try:
             self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -128,6 +126,6 @@ class MetricsServer:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()

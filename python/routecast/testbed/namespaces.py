@@ -20,7 +20,7 @@ from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import FOR_NAMESPACES, require
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.dut_host import Device, DevicePort, DeviceSite, run_command
-from routecast.testbed.netns import inside
+from routecast.testbed.netns import command_inside, inside
 from routecast.testbed.state import BedState, set_offload
 
 __all__ = ["End", "Namespaces"]
@@ -33,7 +33,7 @@ _TAG_BYTES = 4
 
 
 End = tuple[str, str, str]
-"""One end of a wire: namespace, interface, MAC address."""
+"""End of a wire: namespace, interface, MAC address."""
 
 
 class Namespaces(Bed):
@@ -58,7 +58,7 @@ class Namespaces(Bed):
             self._receiving = self._bind(self._sink, "s0", self.placement.receiver)
 
     def settle_again(self) -> None:
-        """Bind the threads again if they are others than those that were bound: an XDP program came or went."""
+        """Bind the threads again if they were replaced: an XDP program came or went."""
         if self.device.data_path == "kernel" and self.device_threads() != self._bound:
             self.settle()
 
@@ -68,7 +68,7 @@ class Namespaces(Bed):
         return napi.bind(netns, interface, cpu=cpu, priority=self.priority_on(cpu))
 
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
-        """Return what a reader must know of trials whose frames enter the device by these ports."""
+        """Return the notes of trials whose frames enter the device by these ports."""
         notes = super().notes_for(entering)
         if self.device.data_path == "kernel" and not self._bound:
             notes += ("the device's kernel thread could not be bound to a core: generator and device may share one",)
@@ -78,7 +78,7 @@ class Namespaces(Bed):
         return notes
 
     def beside_generator(self) -> Mapping[str, bool]:
-        """Return who else works on the generator's core, and of each whether it is known to go before the generator."""
+        """Return the other workers on the generator's core, and whether each is known to run before the generator."""
         states = {}
         if self.placement.is_shared and self.site.cpu is not None:
             is_bound = bool(self._bound) and self.device_threads() == self._bound
@@ -88,12 +88,12 @@ class Namespaces(Bed):
         return states
 
     def device_threads(self) -> tuple[int, ...]:
-        """Return the thread that polls the device's receiving port, where the kernel forwards."""
+        """Return the thread that polls the device's receiving port, if the kernel forwards."""
         threads = napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
         return tuple(filter(napi.visible, threads))
 
     def facts(self) -> Mapping[str, object]:
-        """Return what the bed is, as plain data."""
+        """Return the facts of the bed as plain data."""
         threads = self.device_threads() if self._site is not None else ()
         return {
             **super().facts(),
@@ -126,7 +126,7 @@ class Namespaces(Bed):
             mtu=self._file.mtu,
         )
 
-    def _make_site(self, noted: BedState) -> DeviceSite:
+    def _make_site(self, bed_state: BedState) -> DeviceSite:
         is_tagged = self._has_sub_interfaces
         return DeviceSite(
             netns=self._dut,
@@ -151,7 +151,7 @@ class Namespaces(Bed):
             priority=self.priority_on(self.placement.dut),
             shares_core=self.placement.is_shared,
             folder=self.folder,
-            on_spawn=noted.add_process,
+            on_spawn=bed_state.add_process,
         )
 
     def _pairs(self) -> tuple[tuple[End, End], ...]:
@@ -164,7 +164,7 @@ class Namespaces(Bed):
             for side in (0, 1)
         )
 
-    def _make(self, noted: BedState) -> None:
+    def _make(self, bed_state: BedState) -> None:
         _ip(None, [f"netns add {name}" for name in self._namespaces()])
         for name in self._namespaces():
             inside(name, self._quiet)
@@ -181,11 +181,11 @@ class Namespaces(Bed):
                 for offload in ("rx", "tx", "tso", "gso", "gro", *(("flags",) if self._tags else ())):
                     set_offload(name, interface, offload, on=False)
                 if len(self._tags) > 1:
-                    # The legacy flags know of no service tags; without ethtool these frames count four bytes less.
-                    command = ["ip", "netns", "exec", name, "ethtool", "-K", interface, "tx-vlan-stag-hw-insert", "off"]
+                    # The legacy flags do not cover service tags; without ethtool these frames count four bytes less.
+                    command = command_inside(name, "ethtool", "-K", interface, "tx-vlan-stag-hw-insert", "off")
                     run_command(command, check=False)
                 if name == self._dut:
-                    # Frames that a program sends into a veth pair arrive only at a peer with NAPI, which GRO brings.
+                    # Frames that a program sends into a veth pair arrive only at a peer with NAPI, which GRO enables.
                     set_offload(name, interface, "gro", on=True)
         if self._has_sub_interfaces:
             try:
@@ -205,7 +205,7 @@ class Namespaces(Bed):
 
     @property
     def _has_sub_interfaces(self) -> bool:
-        """Whether the addresses of the device are those of sub-interfaces: of a router that is the kernel's own."""
+        """Whether the device's addresses belong to sub-interfaces: if the kernel routes tagged frames."""
         device = self.device
         is_kernel_router = device.data_path == "kernel" and device.layer == 3
         return bool(self._tags) and is_kernel_router and not getattr(device, "keeps_tags", False)
@@ -215,7 +215,7 @@ class Namespaces(Bed):
         return ".".join([interface, *map(str, self._tags)])
 
     def _sub_interfaces(self, interface: str) -> list[str]:
-        """Return the ``ip`` lines that make the sub-interfaces of one that carries VLAN tags."""
+        """Return the ``ip`` lines that make the sub-interfaces for VLAN tags."""
         lines = [f"link set {interface} up"]
         for number, tag in enumerate(self._tags):
             upper = ".".join([interface, *map(str, self._tags[: number + 1])])
@@ -227,7 +227,7 @@ class Namespaces(Bed):
         return lines
 
     def _quiet(self) -> None:
-        """Keep a fresh namespace from sending frames of its own accord; runs inside it."""
+        """Keep a new namespace from sending frames of its own; runs inside it."""
         for folder in ("all", "default"):
             ipv4 = Path("/proc/sys/net/ipv4/conf") / folder
             for setting in ("rp_filter", "send_redirects", "accept_redirects"):
@@ -244,7 +244,7 @@ class Namespaces(Bed):
                 (ipv6.parent / folder / "disable_ipv6").write_text("1", encoding="utf-8")
 
     def _tester_side(self, side: int) -> None:
-        """Give the tester's port addresses, routes and neighbours, so that `ping` by hand works too."""
+        """Set addresses, routes and neighbours of the tester's port, so that `ping` works too."""
         addresses, interface = self._addresses[side], _TESTER_INTERFACE[side]
         router = addresses.router_ipv4.partition("/")[0]
         lines = [
@@ -270,7 +270,7 @@ def _ip(netns: str | None, lines: list[str]) -> None:
 
 
 def _scheduling(pid: int) -> dict[str, object]:
-    """Return how a kernel thread is scheduled, as it is and not as it was asked."""
+    """Return the actual scheduling of a kernel thread."""
     try:
         return {
             "thread": Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip(),

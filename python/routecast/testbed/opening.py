@@ -1,4 +1,4 @@
-"""From the name of a test bed to an evaluator that is ready to measure."""
+"""Open a test bed by name, up to an evaluator that is ready to measure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["make_bed", "open_testbed", "pairs"]
 
 
 def pairs(texts: Sequence[str]) -> dict[str, str]:
-    """Split what people write after ``--dut-option``.
+    """Split the arguments of ``--dut-option``.
 
-    Raises QuantityProblem: a text is no ``key=value``.
+    Raises QuantityProblem: a text is not of the form ``key=value``.
 
     Examples
     --------
@@ -62,11 +62,11 @@ def make_bed(
     encapsulation : str, optional
         VLAN tags and tunnel of test frames, instead of the file's: ``"vlan:10"``, ``"vxlan:42"``.
     own_network : bool
-        Send on interfaces that carry other traffic or addresses as well.
+        Whether frames may leave by interfaces with other traffic or addresses.
     share_cores : bool
-        Use cores on which another test bed measures.
+        Whether the bed may use cores on which another test bed measures.
     on_remark : callable, optional
-        Told what the user should know, line by line.
+        Gets remarks for the user, line by line.
 
     Raises
     ------
@@ -75,9 +75,8 @@ def make_bed(
     """
     file = read_testbed(testbed, device=device, options=options, encapsulation=encapsulation)
     under_test = make_device(file.dut.device, file.dut.options)
-    bed: Bed
     if isinstance(file, NamespacesFile):
-        bed = Namespaces(file, under_test, on_remark=on_remark)
+        bed: Bed = Namespaces(file, under_test, on_remark=on_remark)
     else:
         bed = Interfaces(file, under_test, own_network=own_network, on_remark=on_remark)
     bed.share_cores = share_cores
@@ -97,7 +96,7 @@ def open_testbed(
     power: str | None = None,
     **measure: Any,
 ) -> Iterator[Measure]:
-    """Make a test bed, start its device, and yield an evaluator; everything is undone at the end.
+    """Make a test bed, start its device, and yield an evaluator; the end of the context undoes everything.
 
     Parameters are those of :func:`make_bed` and of :class:`Measure`, and ``power``: the power meter, instead of the
     file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.

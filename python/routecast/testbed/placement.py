@@ -1,10 +1,9 @@
-"""Which core works for whom.
+"""The cores of generator, receiver and device under test.
 
-The generator and the device under test work on different cores, so that the one does not take the other's time. Frames
-that the device sends are received on the device's own core, right where they are sent: none is lost behind the device.
-
-Where there is one core only, they take turns on it: whatever waits for frames goes before the generator, which never
-sleeps, so that each frame is forwarded before the next one is made.
+Generator and device work on different cores, so that neither takes the other's time. Frames from the device are
+received on the device's own core, so that none is lost behind the device. On a single core they take turns: threads
+that wait for frames run before the generator, which never sleeps, so that each frame is forwarded before the next one
+is made.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["CoreAssignment", "place"]
+__all__ = ["CoreAssignment", "assign_cores", "cores_of"]
 
 _CPUS = Path("/sys/devices/system/cpu")
+_MOST_CORES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreAssignment:
-    """Cores of the generator, of a receiver of its own (None: with the device), and of the device under test.
-
-    ``more_dut`` are the device's cores beyond the first.
-    """
+    """Cores of the generator, of the receiver (None: the device's) and of the device, ``more_dut`` beyond its first."""
 
     tester: int
     receiver: int | None
@@ -44,27 +41,27 @@ class CoreAssignment:
         return self.tester == self.dut
 
 
-def place(
+def assign_cores(
     tester: int | None = None, receiver: int | None = None, dut: int | None = None, *, cores: int = 1
 ) -> CoreAssignment:
-    """Choose the cores that are not given.
+    """Choose the cores that are None.
 
-    The device gets the last core that shares no physical core with the generator's; interrupts and other work tend to
-    the first ones. ``cores`` is the number of the device's cores: those beyond the first share no physical core with
-    the generator's as far as there are such.
+    The device gets the last core that shares no physical core with the generator's: interrupts and other work tend to
+    use the first ones. Of its ``cores`` cores, those beyond the first avoid the generator's physical core if possible.
 
-    Raises EnvironmentProblem: a given core is not there, or this process may not use it; or there are too few cores for
-    the device.
+    Raises EnvironmentProblem: this process may not use a core of the arguments, or the device needs more cores than
+    there are.
     """
     allowed = sorted(os.sched_getaffinity(0))
     for role, core in (("tester", tester), ("receiver", receiver), ("dut", dut)):
         if core is not None and core not in allowed:
-            raise EnvironmentProblem(f"cores.{role}: core {core} cannot be used here; allowed are {_text(allowed)}")
+            names = ", ".join(map(str, allowed))
+            raise EnvironmentProblem(f"cores.{role}: core {core} cannot be used here; allowed are {names}")
     if tester is None:
         others = [core for core in allowed if core != dut] or allowed
         free = [core for core in others if core != receiver]
         if receiver in others and len(free) <= (dut is None):
-            free = [receiver]  # too few: the device needs a core of its own first
+            free = [receiver]  # too few: the device's own core goes first
         tester = ([core for core in free if core not in _siblings(dut)] or free)[0]
     if dut is None:
         others = [core for core in allowed if core not in {tester, receiver}]
@@ -107,19 +104,28 @@ def _notes(tester: int, receiver: int | None, dut: int, more: tuple[int, ...]) -
 
 
 def _siblings(core: int | None) -> frozenset[int]:
-    """Return the hardware threads of the same physical core, itself included."""
+    """Return the hardware threads of a core's physical core, itself included."""
     if core is None:
         return frozenset()
     try:
         text = (_CPUS / f"cpu{core}" / "topology" / "thread_siblings_list").read_text(encoding="utf-8")
     except OSError:
         return frozenset({core})
-    siblings: set[int] = set()
+    return frozenset(cores_of(text))
+
+
+def cores_of(text: str) -> tuple[int, ...]:
+    """Read a list of cores as the kernel writes it; malformed parts are left out.
+
+    Examples
+    --------
+    >>> cores_of("0-2,7")
+    (0, 1, 2, 7)
+    """
+    cores: list[int] = []
     for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        siblings.update(range(int(first), int(last or first) + 1))
-    return frozenset(siblings)
-
-
-def _text(cores: list[int]) -> str:
-    return ", ".join(map(str, cores))
+        first, _, last = part.strip().partition("-")
+        if not first.isdigit() or (last and not last.isdigit()) or int(last or first) >= _MOST_CORES:
+            continue
+        cores += range(int(first), int(last or first) + 1)
+    return tuple(cores)

@@ -1,4 +1,4 @@
-"""Reading ``*.testbed.toml``: every fault at once, each with its place."""
+"""Read ``*.testbed.toml`` and report every fault at once with its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["BUILT_IN", "bed_schema", "parse_testbed", "read_testbed"]
 
 BUILT_IN = "namespaces"
-"""What people write for the test bed that needs no file."""
+"""Name of the test bed that needs no file."""
 
 
 def read_testbed(
@@ -26,27 +26,20 @@ def read_testbed(
     options: Mapping[str, object] | None = None,
     encapsulation: str | None = None,
 ) -> NamespacesFile | InterfacesFile:
-    """Read a test bed from a file, or return the one that is built in.
+    """Read a test bed from a file, or return the built-in one, ``"namespaces"``.
 
-    ``name``: ``"namespaces"`` is the built-in test bed, everything else a file; ``device``: the device under test,
-    instead of the file's; ``options``: options of the device; they go before the file's, and replace all of them where
-    ``device`` is another one; ``encapsulation``: VLAN tags and tunnel of test frames, instead of the file's. Raises
-    FileProblem: the file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    ``device`` and ``encapsulation`` replace those of the file. ``options`` of the device go before the file's, and
+    replace all of them if ``device`` is another one. Raises FileProblem: the file cannot be read, is no TOML, or is
+    wrong; with all faults and their places.
     """
     if str(name) == BUILT_IN:
-        return parse_testbed(
-            'name = "namespaces"\nkind = "namespaces"\n',
-            subject=BUILT_IN,
-            device=device,
-            options=options,
-            encapsulation=encapsulation,
-        )
-    path = Path(name)
-    if not path.exists():
+        text = f'name = "{BUILT_IN}"\nkind = "namespaces"\n'
+    elif Path(name).exists():
+        text = read_text(Path(name), kind="test bed")
+    else:
         hint = f'is not there; "{BUILT_IN}" is the test bed that needs no file'
-        raise FileProblem(str(path), [Problem("", hint)])
-    text = read_text(path, kind="test bed")
-    return parse_testbed(text, subject=str(path), device=device, options=options, encapsulation=encapsulation)
+        raise FileProblem(str(Path(name)), [Problem("", hint)])
+    return parse_testbed(text, subject=str(Path(name)), device=device, options=options, encapsulation=encapsulation)
 
 
 def parse_testbed(
@@ -104,7 +97,7 @@ def bed_schema() -> dict[str, Any]:
 def _override(data: dict[str, Any], device: str | None, options: Mapping[str, object]) -> None:
     table = data.get("dut", {})
     if not isinstance(table, dict):
-        return  # the model says what a [dut] is
+        return  # the model reports it
     if device is not None and device != table.get("device", "linux"):
         table = {"device": device}
     if device is not None or options:
@@ -119,13 +112,13 @@ def _contradictions(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
         problems.append(Problem("cores.dut", f"{what}; give another core, or none to let routecast choose"))
     if bed.kind == "namespaces":
         return problems
-    seen: dict[tuple[str | None, str], int] = {}
+    numbers: dict[tuple[str | None, str], int] = {}
     for number, port in enumerate(bed.port):
         key = (port.netns, port.interface)
-        if key in seen:
-            what = f"{port.interface} is port {seen[key]} already: each port has its own interface"
+        if key in numbers:
+            what = f"{port.interface} is port {numbers[key]} already: each port has its own interface"
             problems.append(Problem(f"port[{number}].interface", what))
-        seen[key] = number
+        numbers[key] = number
         if number > 1 and port.ipv4 is None:
             what = "is missing: RFC 2544 gives addresses to two ports, give those of further ports here"
             problems.append(Problem(f"port[{number}].ipv4", what))

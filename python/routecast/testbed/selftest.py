@@ -1,4 +1,4 @@
-"""What the tester can do by itself: generator and receiver joined by a wire, without a device between them.
+"""The limits of the tester itself: generator and receiver joined by a wire, without a device between them.
 
 ::
 
@@ -44,7 +44,7 @@ class NoOptions:
 
 
 class Wire:
-    """The device under test of a self-test: none."""
+    """The device of a self-test: a wire, which does nothing."""
 
     name: ClassVar[str] = "wire"
     title: ClassVar[str] = "a wire, no device"
@@ -54,24 +54,24 @@ class Wire:
     reset_kinds: tuple[str, ...] = ()
 
     def missing(self) -> tuple[Missing, ...]:
-        """Return that nothing is missing."""
+        """Return no program: nothing is missing."""
         return ()
 
     def start(self, site: DeviceSite) -> None:
-        """Start nothing."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """End nothing."""
+        """Do nothing."""
 
     def restart(self, kind: str) -> None:
-        """Reset nothing."""
+        """Do nothing."""
 
     def facts(self) -> Mapping[str, object]:
-        """Return what it is."""
+        """Return name and title."""
         return {"name": self.name, "title": self.title}
 
     def counters(self) -> Mapping[str, int]:
-        """Return that nothing is counted."""
+        """Return no counts."""
         return {}
 
 
@@ -85,19 +85,19 @@ class BackToBack(Namespaces):
         gen, sink = ((port.netns or "", port.interface, port.mac) for port in self.ports)
         return ((gen, sink),)
 
-    def _make_site(self, noted: BedState) -> DeviceSite:
+    def _make_site(self, bed_state: BedState) -> DeviceSite:
         return DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=self.folder)
 
 
 @value
 class SelfTestCheck:
-    """One finding of a self-test."""
+    """The result of one step of a self-test."""
 
     name: Literal["maximum", "rate", "latency"]
-    back_end: str = field("How frames were sent")
+    back_end: str = field("Back end that sent")
     frame_bytes: int
-    where: str = field('On which core frames were received: ``"same core"``, ``"other core"``')
-    trial: Trial | None = field("None where the back end is not to be had; ``reason`` says why")
+    where: str = field('Core of the receiver: ``"same core"`` or ``"other core"``')
+    trial: Trial | None = field("None if the back end is not available; ``reason`` says why")
     reason: str = ""
 
     @property
@@ -110,7 +110,7 @@ class SelfTestCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:
-    """All findings, and what ran the last of them: the tester as it chooses its back ends itself."""
+    """The results of all steps, and the facts of the tester that ran the last one, with back ends of its own choice."""
 
     checks: tuple[SelfTestCheck, ...]
     facts: Mapping[str, Any]
@@ -124,8 +124,8 @@ def self_test(
 ) -> SelfTest:
     """Measure the tester's own limits on a veth pair.
 
-    ``file``: name, cores and priority are taken from it; ``on_remark`` and ``on_progress``: told what the user should
-    know, and how far the test is. Raises EnvironmentProblem: rights or kernel features are missing.
+    Name, cores and priority come from ``file``. ``on_remark`` gets remarks for the user, ``on_progress`` the number of
+    finished steps, of all steps, and the step. Raises EnvironmentProblem: rights or kernel features are missing.
     """
     unlimited = file.model_copy(update={"wire": _UNLIMITED_BPS, "networks": 1})
     apart = BackToBack(unlimited, Wire()).placement
@@ -133,13 +133,13 @@ def self_test(
     steps = list(_steps(two_cores=apart.dut != apart.tester))
     checks: list[SelfTestCheck] = []
     facts: Mapping[str, Any] = {}
-    for place, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
-        with BackToBack(beside if place == "other core" else unlimited, Wire(), on_remark=on_remark) as bed:
+    for where, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
+        with BackToBack(beside if where == "other core" else unlimited, Wire(), on_remark=on_remark) as bed:
             bed.begin_measuring()
             measure = Measure(bed, back_end=back_end, retries=1, phases=Phases(learning_frames=0))
             try:
                 with measure:
-                    for step in (step for step in steps if (step.where, step.back_end) == (place, back_end)):
+                    for step in (step for step in steps if (step.where, step.back_end) == (where, back_end)):
                         on_progress(len(checks), len(steps), f"{back_end}, {step.frame_bytes} B")
                         checks.append(_run(measure, step))
                     facts = measure.facts()
@@ -147,19 +147,19 @@ def self_test(
                 done = {
                     (check.name, check.frame_bytes)
                     for check in checks
-                    if (check.where, check.back_end) == (place, back_end)
+                    if (check.where, check.back_end) == (where, back_end)
                 }
                 checks += [
                     SelfTestCheck(
                         name=step.name,
                         back_end=back_end,
                         frame_bytes=step.frame_bytes,
-                        where=place,
+                        where=where,
                         trial=None,
                         reason=str(problem),
                     )
                     for step in steps
-                    if (step.where, step.back_end) == (place, back_end) and (step.name, step.frame_bytes) not in done
+                    if (step.where, step.back_end) == (where, back_end) and (step.name, step.frame_bytes) not in done
                 ]
     return SelfTest(checks=tuple(checks), facts=facts)
 
@@ -175,19 +175,19 @@ class _Step:
 
 
 def _steps(*, two_cores: bool) -> Iterator[_Step]:
-    for place in ("same core", "other core") if two_cores else ("same core",):
+    for where in ("same core", "other core") if two_cores else ("same core",):
         for back_end in BACK_ENDS:
             for size in FRAME_BYTES:
                 yield _Step(
                     name="maximum",
                     back_end=back_end,
                     frame_bytes=size,
-                    where=place,
+                    where=where,
                     rate_pps=_ABOVE_ALL_PPS,
                     duration_s=_MAXIMUM_S,
                 )
             yield _Step(
-                name="latency", back_end=back_end, frame_bytes=64, where=place, rate_pps=_FLOOR_PPS, duration_s=_FLOOR_S
+                name="latency", back_end=back_end, frame_bytes=64, where=where, rate_pps=_FLOOR_PPS, duration_s=_FLOOR_S
             )
     for rate_pps in RATES_PPS:
         yield _Step(
@@ -207,7 +207,7 @@ def _run(measure: Measure, step: _Step) -> SelfTestCheck:
         flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)),
     )
     if step.name == "maximum":
-        # More than can be sent is asked for: that the tester falls short is the finding, no reason to try again.
+        # The rate is above every limit: that the tester falls short is the result, no reason to repeat.
         measure = measure.attempted_once()
     trial = measure.trial(load, step.duration_s)
     return SelfTestCheck(

@@ -1,4 +1,4 @@
-"""The compiled tester, as Measure sees it."""
+"""The compiled tester behind Measure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routecast.quantity.schema import field, value
 __all__ = ["BACK_ENDS", "BackEnd", "Tester", "back_ends", "error_text", "notes_of", "open_tester"]
 
 BACK_ENDS = ("auto", "live", "af_xdp", "af_packet")
-"""How frames are sent; auto takes the fastest that a port has for a load."""
+"""Ways to send; ``auto`` takes the fastest that a port has for a load."""
 
 
 @value
@@ -21,24 +21,22 @@ class BackEnd:
 
     name: str
     task: Literal["send", "receive"]
-    why_not: str | None = field(
-        "Why this process cannot use it on this machine, whatever the interface; None where it can"
-    )
+    why_not: str | None = field("Why this process cannot use it on any interface; None if it can")
 
 
 class Tester(Protocol):
-    """What Measure needs of the compiled tester (``routecast._core.Tester``)."""
+    """The part of ``routecast._core.Tester`` that Measure uses."""
 
     def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
         """Run a trial; JSON in and out."""
         ...
 
     def facts(self) -> str:
-        """Return what the tester is made of, as JSON."""
+        """Return the facts of the tester as JSON."""
         ...
 
     def close(self) -> None:
-        """Let go of the ports."""
+        """Release the ports."""
         ...
 
 
@@ -60,19 +58,19 @@ def open_tester(configuration: Mapping[str, Any]) -> Tester:
 
 
 def back_ends() -> tuple[BackEnd, ...]:
-    """Return the tester's back ends, tried as far as that goes without an interface."""
+    """Return the tester's back ends, tested as far as possible without an interface."""
     from routecast import _core
 
-    return tuple(BackEnd(**load) for load in json.loads(_core.back_ends()))
+    return tuple(BackEnd(**entry) for entry in json.loads(_core.back_ends()))
 
 
 def notes_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the reader of a trial must know of the tester that ran it, from the tester's facts."""
+    """Return the notes of trials by a tester, from its facts."""
     why = facts.get("no_ebpf")
     if not why:
         return ()
     ports = facts["ports"]
-    sent = dict.fromkeys(port_["back_end"] for port in ports for port_ in port["send"])
+    sent = dict.fromkeys(sender["back_end"] for port in ports for sender in port["send"])
     received = dict.fromkeys(port["receive"]["back_end"] for port in ports if port["receive"])
     ways = f"sent through {', '.join(sent)} and received through {', '.join(received)}"
     return (f"frames were {ways}: {why}",)

@@ -1,4 +1,4 @@
-"""What is said of a test bed: the tester's test of itself, a reading of a power meter, what distorts on a machine."""
+"""Tables of test beds: self-test, power meters and readings, findings of the doctor, devices, back ends."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ __all__ = [
 ]
 
 MARKS = {"fine": ("✓", "green"), "distorts": ("▲", "yellow"), "missing": ("✗", "red"), "unseen": ("?", "dim")}
-"""Of each state of a finding: sign and colour."""
+"""Sign and colour of each state of a finding."""
 
 
 def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
-    """Return highest rates, latency floors and accuracy of the rate, as far as they were tested."""
-    of = {name: [check for check in result.checks if check.name == name] for name in ("maximum", "latency", "rate")}
+    """Return the tables of highest rates, latency floors and accuracy of the rate."""
+    names = ("maximum", "latency", "rate")
+    by_name = {name: [check for check in result.checks if check.name == name] for name in names}
     left = (Column.text("Back end", "back_end"), Column.text("Receiver", "where"))
 
     def delay(title: str, name: str) -> Column:
@@ -47,7 +48,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
         return check.rate_error_ratio if math.isfinite(check.rate_error_ratio) else None
 
     maxima = Table.of(
-        of["maximum"],
+        by_name["maximum"],
         *left,
         Column("Frame", "B", "d", "frame_bytes"),
         Column("Received", "", format_pps, lambda row: row.trial.forwarded_pps if row.trial else None),
@@ -57,7 +58,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
         title="Highest rate, gen to sink without a device, time stamp in every frame",
     )
     floors = Table.of(
-        [latency for latency in of["latency"] if latency.trial is not None and latency.trial.latency is not None],
+        [check for check in by_name["latency"] if check.trial is not None and check.trial.latency is not None],
         *left,
         delay("Least", "min"),
         delay("Median", "p50"),
@@ -68,7 +69,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
         caption="What a wire between generator and receiver takes: no device can be measured below it.",
     )
     rates = Table.of(
-        [rate for rate in of["rate"] if rate.trial is not None],
+        [check for check in by_name["rate"] if check.trial is not None],
         Column.text("Intended", lambda row: format_pps(row.trial.intended_pps)),
         Column("Error", "", "+.4%", error),
         Column("Attempts", "", "d", "trial.attempts"),
@@ -79,7 +80,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
 
 
 def reading_tables(reading: PowerReading) -> tuple[Table, ...]:
-    """Return mean, least and most power and the energy, and each zone where there are several."""
+    """Return the figures of a reading, and its zones if there are several."""
     facts = [
         ("mean power", format_power(reading.mean_w)),
         ("least, most", f"{format_power(reading.min_w)}, {format_power(reading.max_w)}"),
@@ -99,19 +100,19 @@ def reading_tables(reading: PowerReading) -> tuple[Table, ...]:
         title="Zones",
         caption="Zones that are not in the sum lie within others, or beside what it covers.",
     )
-    whole = Table.of_facts(facts, name="reading", title=f"{reading.meter}, scope {reading.scope}")
-    return (whole, zones) if len(reading.zones) > 1 else (whole,)
+    summary = Table.of_facts(facts, name="reading", title=f"{reading.meter}, scope {reading.scope}")
+    return (summary, zones) if len(reading.zones) > 1 else (summary,)
 
 
 def findings_tables(findings: Sequence[tuple[str, Finding]], *, everything: bool) -> list[RichTable]:
-    """Return what was found of a machine for a terminal, a table for each group; of all, or of what is not fine."""
+    """Return a table of findings for each group, for a terminal; ``everything`` adds the effects of fine ones."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     tables = []
     for group, entries in groupby(findings, key=lambda entry: entry[0]):
-        of = group.removeprefix("Interface ") if group.startswith("Interface ") else ""
+        interface = group.removeprefix("Interface ") if group.startswith("Interface ") else ""
         table = RichTable(
             title=group,
             title_justify="left",
@@ -134,14 +135,14 @@ def findings_tables(findings: Sequence[tuple[str, Finding]], *, everything: bool
                 text.append(f"\n→ {finding.advice}", style="cyan")
             if finding.remedy:
                 text.append(f"\n$ {finding.remedy}", style="cyan")
-            name = finding.check.removesuffix(f" {of}") if of else finding.check
+            name = finding.check.removesuffix(f" {interface}") if interface else finding.check
             table.add_row(Text(mark, style=style), Text(name, style=style if finding.state != "fine" else ""), text)
         tables.append(table)
     return tables
 
 
 def beds_table(beds: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the test beds that stand."""
+    """Return the test beds that are up."""
     return Table.of(
         beds,
         Column.text("Name", lambda row: row["name"]),
@@ -168,7 +169,7 @@ def devices_table(devices: Sequence[DeviceEntry]) -> Table:
 
 
 def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
-    """Return how the tester can send and receive, and what each way lacks here."""
+    """Return the tester's ways to send and receive, and what each lacks here."""
     return Table.of(
         back_ends,
         Column.text("Name", "name"),

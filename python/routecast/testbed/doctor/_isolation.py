@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor._machine import ExaminedMachine, Finding, cores_of, distorts, fine, missing, unseen
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, distorts, fine, missing, unseen
+from routecast.testbed.placement import cores_of
 
 _CPU = "sys/devices/system/cpu"
 _STEAL_RATIO = 0.001

@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from routecast.quantity.schema import field, value
+from routecast.testbed.placement import cores_of
 
 
 class State(StrEnum):
@@ -63,7 +64,6 @@ def unseen(check: str, found: str, effect: str = "") -> Finding:
 
 
 _COMMAND_S = 10.0
-_MOST_CORES = 65_536
 
 
 class ExaminedMachine:
@@ -186,20 +186,3 @@ class ExaminedMachine:
     def _physical(self) -> tuple[str, ...]:
         names = self.names("sys/class/net")
         return tuple(name for name in names if self.exists(f"sys/class/net/{name}/device"))
-
-
-def cores_of(text: str) -> tuple[int, ...]:
-    """Read a list of cores as the kernel writes it; malformed parts are left out.
-
-    Examples
-    --------
-    >>> cores_of("0-2,7")
-    (0, 1, 2, 7)
-    """
-    cores: list[int] = []
-    for part in text.strip().split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdigit() or (last and not last.isdigit()) or int(last or first) >= _MOST_CORES:
-            continue
-        cores += range(int(first), int(last or first) + 1)
-    return tuple(cores)

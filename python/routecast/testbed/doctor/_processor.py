@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor._machine import ExaminedMachine, Finding, cores_of, distorts, fine, missing, unseen
+from routecast.testbed.doctor._machine import ExaminedMachine, Finding, distorts, fine, missing, unseen
 from routecast.testbed.meters._finding import find_meters
 from routecast.testbed.meters._rapl import READ_RECIPE
+from routecast.testbed.placement import cores_of
 
 _RECIPE_MARK = ": run as root, or let a group read it"
 _CPU = "sys/devices/system/cpu"
