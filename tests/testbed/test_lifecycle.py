@@ -214,7 +214,7 @@ def test_a_bed_that_was_put_up_stays_until_it_is_taken_down(bed_file: str, name:
     with make_bed(bed_file) as bed:
         bed.keep()
     assert len(left(name)["namespaces"]) == 3
-    assert state.described(name)["state"] == "put up to stay"
+    assert state.describe_bed(name)["state"] == "put up to stay"
     with (
         pytest.raises(EnvironmentProblem, match=rf"\(cores? .* since .* UTC\): .*testbed down {name}"),
         make_bed(bed_file),

@@ -1,4 +1,4 @@
-"""Workloads of network processors: what a packet takes in the kernels of CommBench and of NpBench's groups.
+"""Workloads of network processors: what a packet takes in kernels of CommBench and NpBench.
 
 ::
 

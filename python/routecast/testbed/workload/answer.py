@@ -1,14 +1,7 @@
-"""What a packet takes in a kernel: by size, in all, and by the size of the cache.
+"""Characterise a workload kernel: what a packet takes by frame size, in all, and by the size of the cache.
 
-The same packets under valgrind's cachegrind: a second opinion on counts, and what a real cache and branches miss.
-
-Two runs that differ only in whether the packets are processed differ by the kernel alone; compare
-:mod:`routecast.testbed.function_run`, whose counts hold the loop too. Their command lines are equally long: one
-more letter moves the stack and the heap, and an interpreter at other addresses starts with hundreds of other events.
-
-What a line rate asks of a processor: instructions per second, and how many there may be per packet.
-
-Runs a kernel twice: at full speed for its time, and followed instruction by instruction for all else.
+The kernel runs twice, at full speed for its time and traced instruction by instruction for all else. Cachegrind counts
+the same packets as a second opinion, and a line rate gives the instructions per second that it requires.
 """
 
 from __future__ import annotations
@@ -51,13 +44,24 @@ __all__ = [
     "required",
 ]
 
+HELD_PACKETS = 2048
+"""Packets that are generated or taken from a capture; the kernel cycles through them."""
+
+_FILLED = 8
+"""Twice the mean number of waiting packets per entry of a queueing kernel (``crates/probe``: ``BACKLOG``)."""
+
+_MOST_SIZES = 16
+_CLASSES = ("loads", "stores", "updates", "branches", "jumps")
+_ACCESSES = ("packet_reads", "packet_writes", "other_reads", "other_writes")
+_OPTIONS = ("--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
+
 TRACED_PACKETS = 512
 MOST_INSTRUCTIONS = 1_500_000
-"""Bounds of a trace: some 6 µs an instruction make this 10 s."""
+"""Bounds of a trace; at about 6 µs per instruction it takes 10 s."""
 
 _TIMED_S = 0.3
 _TRACED_SHARE = 0.9
-"""Of the progress: what the trace is of the whole."""
+"""The trace's share of the progress."""
 
 CHILD = (
     "import sys, _imp, _frozen_importlib\n"
@@ -68,7 +72,7 @@ CHILD = (
     "import posix\n"
     "posix._exit(0)\n"
 )
-"""Runs a workload with as little of an interpreter as there can be: no site, no package but the core, no tidying up."""
+"""Runs a workload with the least interpreter: no site, no package but the core, no clean-up."""
 
 
 def child_command(request: dict[str, object]) -> list[str]:
@@ -77,7 +81,7 @@ def child_command(request: dict[str, object]) -> list[str]:
 
     return [
         sys.executable,
-        # Without site; -I would leave the order of dictionaries and sets to chance, which a count must not hang on.
+        # Without site; -I would randomise the order of dictionaries and sets, and counts must not depend on it.
         "-S",
         "-c",
         CHILD,
@@ -104,26 +108,26 @@ def characterise(
     most_instructions : int
         The trace ends after the packet that reaches it.
     timed : bool
-        Run it at full speed too.
+        Whether to run it at full speed too.
     progress : callable, optional
-        Told the finished share, 0..1.
+        Gets the finished share, 0..1.
 
     Raises
     ------
     routecast.errors.ModelProblem
-        A size, a number or the capture is not what it must be.
+        A size, a number or the capture is wrong.
     routecast.errors.EnvironmentProblem
         Programs cannot be traced on this host, or it is not x86-64.
     """
 
-    def heard(share: float, offset: float, part: float) -> None:
+    def report(share: float, offset: float, part: float) -> None:
         if progress is not None:
             progress(offset + part * share)
 
     run = native(
         "run_workload",
         case.request(warm_up=case.warm_up, duration_s=_TIMED_S if timed else 0.0),
-        lambda share: heard(share, 0.0, 1.0 - _TRACED_SHARE),
+        lambda share: report(share, 0.0, 1.0 - _TRACED_SHARE),
     )
     request = case.request(warm_up=case.warm_up, measured=packets, traced=True)
     trace = native(
@@ -134,7 +138,7 @@ def characterise(
             "warm_up": packets // 4,
             "most_instructions": most_instructions,
         },
-        lambda share: heard(share, 1.0 - _TRACED_SHARE, _TRACED_SHARE),
+        lambda share: report(share, 1.0 - _TRACED_SHARE, _TRACED_SHARE),
     )
     if not trace["packets"]:
         raise EnvironmentProblem(
@@ -146,17 +150,19 @@ def characterise(
 
 @value
 class Required:
-    """What frames of one size at a line rate ask for."""
+    """What frames of one size at a line rate require."""
 
     frame_bytes: float
-    line_bps: float = field("Of the wire, its overhead of 20 B per frame included (S1)")
+    line_bps: float = field("Rate of the wire, with its overhead of 20 B per frame (S1)")
     packets_per_s: float
-    instructions: float = field("Of the kernel, per packet")
+    instructions: float = field("Instructions of the kernel per packet")
     instructions_per_s: float
-    # Instructions per packet that one processor has time for: frequency x instructions per cycle / packets per second;
-    # NaN where no frequency is given.
-    budget: float = math.nan
-    processors: int | None = field("How many of them it takes, if they shared the packets without loss", default=None)
+    budget: float = field(
+        "Instructions per packet for which one processor has time: frequency x instructions per cycle / packets per "
+        "second; NaN without a frequency",
+        default=math.nan,
+    )
+    processors: int | None = field("Processors required, if they share the packets without loss", default=None)
 
 
 def required(
@@ -167,7 +173,7 @@ def required(
     frequency_hz: float | None = None,
     instructions_per_cycle: float = 1.0,
 ) -> tuple[Required, ...]:
-    """Return what a line rate asks for, by frame size (Lee & John 2003, "required processing capability per packet").
+    """Return what a line rate requires, by frame size (Lee & John 2003, "required processing capability per packet").
 
     Parameters
     ----------
@@ -195,26 +201,22 @@ def required(
     return tuple(rows)
 
 
-D1_BYTES = 32_768
-_OPTIONS = ("--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", f"--D1={D1_BYTES},8,64", "--LL=1048576,16,64")
-
-
 @value
 class CachegrindCounts:
-    """Means per packet; none is below 0, though a difference of two runs may be by an event or two of their loops."""
+    """Means per packet, cut at 0, since the difference of two runs may be off by an event or two of their loops.
 
-    # An instruction that reads a place and writes it back counts as one read (cachegrind's manual, "Dr").
+    An instruction that reads and writes back one address counts as one read (cachegrind's manual, "Dr").
+    """
+
     instructions: float
     reads: float
     writes: float
-    # Conditional branches, and those that cachegrind's predictor gets wrong; indirect jumps likewise in ``jumps`` and
-    # ``jumps_mispredicted``.
-    branches: float
-    mispredicted: float = field("Conditional branches, and those that cachegrind's predictor gets wrong")
-    jumps: float
-    jumps_mispredicted: float
-    d1_misses: float = field("Of a data cache of 32 KiB, 8 ways, lines of 64 B")
-    packets: int = field("Over how many the counts are a mean")
+    branches: float = field("Conditional branches")
+    mispredicted: float = field("Conditional branches that cachegrind's predictor gets wrong")
+    jumps: float = field("Indirect jumps")
+    jumps_mispredicted: float = field("Indirect jumps that the predictor gets wrong")
+    d1_misses: float = field("Misses of a data cache of 32 KiB, 8 ways, lines of 64 B")
+    packets: int = field("Packets of the mean")
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
@@ -222,12 +224,16 @@ class CachegrindCounts:
 
 
 def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | None = None) -> CachegrindCounts:
-    """Count what a packet takes; runs the kernel twice under cachegrind, some fifty times slower.
+    """Count events per packet, by two runs under cachegrind, some fifty times slower.
+
+    The runs differ only in whether the packets are processed, and so by the kernel alone. Their command lines are
+    equally long: one more letter moves stack and heap, and an interpreter at other addresses starts with hundreds of
+    other events.
 
     Raises EnvironmentProblem: valgrind is missing, or it fails.
     """
     refuse_no_valgrind()
-    # Once round all packets, so that the mix of sizes is that of all.
+    # Each packet once, so that the mix of sizes is that of all.
     request = case.request(warm_up=case.warm_up, measured=HELD_PACKETS)
     idle, busy = (child_command({**request, "idle": is_idle}) for is_idle in (True, False))
     idle[-1] = idle[-1].ljust(len(busy[-1]))
@@ -254,18 +260,11 @@ def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | 
     )
 
 
-HELD_PACKETS = 2048
-"""Packets that are made, or taken from a capture: the kernel goes round them."""
-
-_FILLED = 8
-"""Twice the packets that wait on average for each entry of a queueing kernel (``crates/probe``: ``BACKLOG``)."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """A kernel of ``crates/probe``: its name, what it does, the suite and group that it stands for.
+    """A kernel of ``crates/probe`` with its title and the suite and group that it represents.
 
-    ``works_on`` is ``"header"`` or ``"payload"``; ``table`` says what its ``entries`` are ("" and 0: it has none).
+    ``table`` names its ``entries`` ("" and 0: it has no table).
     """
 
     name: str
@@ -282,23 +281,22 @@ class WorkloadCase:
     """A kernel and its packets."""
 
     kernel: Kernel
-    entries: int | None = field("Entries of its table; None: its own number", default=None)
+    entries: int | None = field("Entries of its table; None: the kernel's own number", default=None)
     frames: FrameMix | None = field(
-        "Sizes of generated packets; None: those of RFC 2544, equally often, which show what a byte takes", default=None
+        "Sizes of generated packets; None: those of RFC 2544, equally often, which show the cost of a byte",
+        default=None,
     )
     capture: Path | None = field("A pcap or pcapng file instead of generated packets", default=None)
     content: Literal["words", "random"] = field(
         "Payload of generated packets: words by Zipf's law, which compress, or random bytes, which do not",
         default="words",
     )
-    flows: int = field(
-        "Flows of generated packets; each packet belongs to any of them with equal chances", default=1024
-    )
+    flows: int = field("Flows of generated packets; a packet belongs to each with equal probability", default=1024)
     seed: int = 1
 
     @property
     def warm_up(self) -> int:
-        """Packets until the state is steady: tables in memory, and queues of some packets each filled."""
+        """Packets until the state is steady: tables are in memory and queues filled."""
         entries = self.kernel.entries if self.entries is None else self.entries
         return max(HELD_PACKETS, _FILLED * entries)
 
@@ -336,32 +334,28 @@ def kernels() -> tuple[Kernel, ...]:
     """
     from routecast import _core
 
-    return tuple(Kernel(**load) for load in json.loads(_core.workload_kernels()))
+    return tuple(Kernel(**entry) for entry in json.loads(_core.workload_kernels()))
 
 
 def read_kernel(name: str) -> Kernel:
     """Return a kernel by its name.
 
-    Raises ModelProblem: there is none of that name; the message tells the nearest.
+    Raises ModelProblem: there is no kernel of that name; the message suggests the nearest.
     """
     known = {kernel.name: kernel for kernel in kernels()}
     if name not in known:
-        what = f"is no kernel; {did_you_mean(name, known)}; `routecast workload list` tells what each does"
+        what = f"is no kernel; {did_you_mean(name, known)}; `routecast workload list` describes each"
         raise ModelProblem(f"workload {name!r}", [Problem("", what)])
     return known[name]
 
 
-_CLASSES = ("loads", "stores", "updates", "branches", "jumps")
-_ACCESSES = ("packet_reads", "packet_writes", "other_reads", "other_writes")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfSize:
+class SizeMeans:
     """Means of the packets of one frame size, per packet.
 
-    ``instructions`` is split into ``loads``, ``stores``, ``updates`` (both), ``branches`` (conditional), ``jumps``
-    (jumps, calls, returns) and ``others``. ``packet_*`` are accesses to packets as they came and as they leave,
-    ``other_*`` those to all other memory: tables, state, the stack.
+    ``instructions`` are the sum of ``loads``, ``stores``, ``updates`` (both), ``branches`` (conditional), ``jumps``
+    (jumps, calls, returns) and ``others``. ``packet_*`` are accesses to packets as they arrive and leave, ``other_*``
+    those to all other memory: tables, state, the stack.
     """
 
     frame_bytes: float
@@ -384,9 +378,9 @@ class OfSize:
 class LineFit:
     """Least squares over packets: ``per_packet + per_byte · frame_bytes``.
 
-    ``r_squared`` is the share of the variance that the line explains (NaN where there is none); ``worst_ratio`` the
-    largest relative distance of a size's mean from it. With packets of one size only, ``per_byte`` is NaN and
-    ``per_packet`` the mean.
+    ``r_squared`` is the share of the variance that the line explains (NaN without variance); ``worst_ratio`` the
+    largest relative distance of a size's mean from it. With one size only, ``per_byte`` is NaN and ``per_packet`` the
+    mean.
     """
 
     per_packet: float
@@ -404,7 +398,7 @@ class LineFit:
 class Misses:
     """Misses per packet of a fully associative cache that replaces the least recently used line of 64 B.
 
-    ``data`` with packets, ``other_data`` without them, ``instructions`` of a cache for instructions alone.
+    ``data`` includes packets, ``other_data`` does not; ``instructions`` are of a cache for instructions alone.
     """
 
     cache_bytes: int
@@ -414,10 +408,10 @@ class Misses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tempo:
-    """How fast the kernel runs on this host, tables warm: median over rounds of all packets.
+class Speed:
+    """Speed of the kernel on this host with warm tables: median over rounds of all packets.
 
-    ``instructions_per_cycle`` takes the instructions of these packets from the fitted line: fewer were traced.
+    ``instructions_per_cycle`` takes the instructions of these packets from the fitted line, since fewer were traced.
     """
 
     ns_per_packet: float
@@ -427,41 +421,41 @@ class Tempo:
 
 @value
 class Characterisation:
-    """A kernel's answer."""
+    """What a packet takes in a kernel."""
 
     case: WorkloadCase
-    entries: int = field("Of the kernel's table; 0: it has none")
-    sizes: tuple[OfSize, ...] = field(
-        "By frame size; a capture with many sizes is told in at most 16 classes of like sizes"
+    entries: int = field("Entries of the kernel's table; 0: it has none")
+    sizes: tuple[SizeMeans, ...] = field(
+        "Means by frame size; those of a capture with many sizes are in classes of similar sizes"
     )
-    mean: OfSize = field("Over all packets traced")
-    fit: LineFit = field("Instructions over the frame size")
+    mean: SizeMeans = field("Means over all traced packets")
+    fit: LineFit = field("Instructions by frame size")
     packets: int = field("Packets traced")
-    complete: bool = field("Whether these are all that were asked for")
+    complete: bool = field("Whether all requested packets were traced")
     static_instructions: int = field("Instructions that ran at least once")
     code_bytes: int = field("Bytes of the instructions that ran at least once")
     for_99_percent: int = field("Fewest instructions that make up 99 % of those executed")
     for_90_percent: int = field("Fewest instructions that make up 90 % of those executed")
     packet_lines: int = field("Lines of 64 B of packets touched in all")
     other_lines: int = field("Other lines of 64 B touched in all")
-    data_accesses: float = field("Accesses to lines of packets' data, per packet: what the misses are a part of")
+    data_accesses: float = field("Accesses to lines of data per packet, misses among them")
     other_accesses: float = field("Accesses to lines of other data, per packet")
     instruction_accesses: float = field("Accesses to lines of instructions, per packet")
-    cold_misses: float = field("Of ``data``, per packet: lines touched for the first time, which no cache holds")
+    cold_misses: float = field("Misses of ``data`` per packet at the first touch of a line, which no cache avoids")
     misses: tuple[Misses, ...]
-    tempo: Tempo | None
-    held: int = field("Packets that the kernel goes round")
+    tempo: Speed | None
+    held: int = field("Packets that the kernel cycles through")
     skipped: int = field("Packets of the capture left out (not IPv4)")
-    cut: int = field("Packets that the capture holds in part")
-    more: bool = field("Whether the capture has more packets than were taken")
+    cut: int = field("Packets that the capture truncated")
+    more: bool = field("Whether the capture has more packets")
 
     def instructions(self, frame_bytes: float) -> float:
-        """Return instructions for a packet of a size: the mean of that size if it was traced, else the line's."""
+        """Return instructions per packet of a size: the mean of that size if it was traced, else the line's value."""
         exact = next((size for size in self.sizes if size.frame_bytes == frame_bytes), None)
         return exact.instructions if exact else self.fit.at(frame_bytes)
 
     def to_json(self) -> dict[str, object]:
-        """Return plain data; what is not known is None."""
+        """Return plain data; unknown values are None."""
         document = {name: _plain(value) for name, value in asdict(self).items() if name != "case"}
         case = self.case
         return {
@@ -483,11 +477,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-MOST_SIZES = 16
-
-
 def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mapping[str, Any]) -> Characterisation:
-    """Return the answer made of what the core told: the outcome of a run at full speed, and of a trace."""
+    """Return the characterisation from the core's outcomes of a run at full speed and of a trace."""
     packets = trace["packets"]
     count = len(packets)
     reuse = [trace[name] for name in ("data", "other_data", "instructions")]
@@ -526,7 +517,7 @@ def characterisation_of(case: WorkloadCase, run: Mapping[str, Any], trace: Mappi
         ),
         tempo=None
         if ns is None
-        else Tempo(ns_per_packet=ns, cycles_per_packet=cycles, instructions_per_cycle=fit.at(mean_bytes) / cycles),
+        else Speed(ns_per_packet=ns, cycles_per_packet=cycles, instructions_per_cycle=fit.at(mean_bytes) / cycles),
         held=run["packets"],
         skipped=run["skipped"],
         cut=run["cut"],
@@ -564,18 +555,18 @@ def fitted_line(points: Sequence[tuple[float, float]]) -> LineFit:
     )
 
 
-def _by_size(packets: Sequence[Mapping[str, float]]) -> tuple[OfSize, ...]:
-    """Return means by frame size; where sizes are many, by power of the square root of two."""
+def _by_size(packets: Sequence[Mapping[str, float]]) -> tuple[SizeMeans, ...]:
+    """Return means by frame size; with many sizes, by powers of the square root of two."""
     sizes = {packet["frame_bytes"] for packet in packets}
     classes: dict[float, list[Mapping[str, float]]] = {}
     for packet in packets:
         size = packet["frame_bytes"]
-        name = size if len(sizes) <= MOST_SIZES else round(2.0 * math.log2(size))
+        name = size if len(sizes) <= _MOST_SIZES else round(2.0 * math.log2(size))
         classes.setdefault(name, []).append(packet)
     return tuple(_mean(classes[name]) for name in sorted(classes))
 
 
-def _mean(packets: Sequence[Mapping[str, float]]) -> OfSize:
+def _mean(packets: Sequence[Mapping[str, float]]) -> SizeMeans:
     count = len(packets)
 
     def of(name: str) -> float:
@@ -583,7 +574,7 @@ def _mean(packets: Sequence[Mapping[str, float]]) -> OfSize:
 
     classes = {name: of(name) for name in _CLASSES}
     instructions = of("instructions")
-    return OfSize(
+    return SizeMeans(
         frame_bytes=of("frame_bytes"),
         payload_bytes=of("payload_bytes"),
         packets=count,

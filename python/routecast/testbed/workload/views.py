@@ -1,7 +1,8 @@
-"""A workload: the tables of ``routecast workload``, and misses over the size of the cache as a figure."""
+"""Tables of ``routecast workload``, and a figure of misses by the size of the cache."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,9 @@ _LABELLED_EVERY = 2
 def miss_figure(answer: Characterisation) -> Figure:
     """Return the curve of misses per packet: all data, data without packets, instructions."""
     curves: tuple[tuple[str, Callable[[Misses], float]], ...] = (
-        ("Data", lambda case: case.data),
-        ("Data without packets", lambda case: case.other_data),
-        ("Instructions", lambda case: case.instructions),
+        ("Data", lambda miss: miss.data),
+        ("Data without packets", lambda miss: miss.other_data),
+        ("Instructions", lambda miss: miss.instructions),
     )
     sizes = tuple(float(miss.cache_bytes) for miss in answer.misses)
     ticks = sizes[::_LABELLED_EVERY]
@@ -51,7 +52,7 @@ _CLASSES = (
 
 
 def kernels_table() -> Table:
-    """Return which kernels there are."""
+    """Return the kernels."""
     from routecast.testbed.workload import kernels
 
     return Table.of(
@@ -76,7 +77,7 @@ def _sizes(answer: Characterisation) -> Table:
     source = f"packets of {case.capture}" if case.capture else f"generated packets, payload of {case.content}"
     fit = answer.fit
     line = f"Instructions = {fit.per_packet:.1f} + {fit.per_byte:.4g} x frame bytes (R² {fit.r_squared:.3f})"
-    if fit.r_squared != fit.r_squared:
+    if math.isnan(fit.r_squared):
         line = f"Instructions = {fit.per_packet:.1f} for frames of any size"
     caption = (
         f"Means per packet over {answer.packets} {source}. Accesses to packets: as they came and as they leave; "
@@ -94,7 +95,7 @@ def _sizes(answer: Characterisation) -> Table:
         Column("writes", "", ".1f", "other_writes"),
         name="sizes",
         title=f"{kernel.name}: {kernel.title}",
-        caption=caption + (f"{line}." if fit.per_byte == fit.per_byte else ""),
+        caption=caption + (f"{line}." if not math.isnan(fit.per_byte) else ""),
     )
 
 
@@ -152,7 +153,7 @@ def _misses(answer: Characterisation) -> Table:
 
 
 def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: float) -> Table:
-    """Return what a line rate asks for."""
+    """Return what a line rate requires."""
     caption = "Frames back to back, 20 B of preamble and gap each (S1)."
     if frequency_hz is not None:
         caption += f" One processor: {format_frequency(frequency_hz)}, {ipc:g} instructions per cycle."
@@ -171,7 +172,7 @@ def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: f
 
 
 def counted_table(answer: Characterisation, counted: CachegrindCounts) -> Table:
-    """Return what cachegrind counts beside what the trace has."""
+    """Return the counts of cachegrind beside those of the trace."""
     mean = answer.mean
     miss = next((miss.data for miss in answer.misses if miss.cache_bytes == 32_768), None)
     rows = (
