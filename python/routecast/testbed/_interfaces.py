@@ -25,6 +25,11 @@ _IDLE_S = 0.5
 _LINK_LOCAL = ("fe80:", "169.254.")
 _UNKNOWN_SPEEDS = (-1, 0, 65_535, 4_294_967_295)
 
+_LINK_UP_WITHIN_S = 10.0
+_NO_NETWORKS = PortAddresses(
+    router_ipv4="", router_ipv6="", tester_ipv4="", tester_ipv6="", networks_ipv4=(), networks_ipv6=()
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortFacts:
@@ -132,12 +137,6 @@ def link_bps(netns: str | None, interface: str) -> float | None:
 def _driver(netns: str | None, interface: str) -> str:
     command = command_inside(netns, "readlink", f"/sys/class/net/{interface}/device/driver")
     return run_command(command, check=False).strip().rpartition("/")[2] or "virtual"
-
-
-_LINK_UP_WITHIN_S = 10.0
-_NO_NETWORKS = PortAddresses(
-    router_ipv4="", router_ipv6="", tester_ipv4="", tester_ipv6="", networks_ipv4=(), networks_ipv6=()
-)
 
 
 class Interfaces(Bed):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import array
 import fcntl
 import re
+import socket
 import struct
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from routecast.testbed._napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
 from routecast.testbed.netns import inside
@@ -23,51 +24,42 @@ _NAME_BYTES = 32
 # Such as rx_queue_0_drops (veth, virtio_net), rx0_dropped, rx3_missed; without drops by XDP programs, on purpose.
 _DROPS = re.compile(r"rx[_-]?(?:queue[_-])?(\d+)[._-](?!xdp)\w*(?:drop|discard|miss|no_buf)\w*")
 
-
-class Socket(Protocol):
-    """Any socket of the interface's network namespace."""
-
-    def fileno(self) -> int:
-        """Return its descriptor."""
-        ...
+_GET_LINK, _NEW_LINK = 18, 16
+_ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
+_IFF_UP = 1
+_POLL_S = 2e-3
 
 
-def queue_drops(socket: Socket, interface: str) -> Mapping[int, int]:
+def queue_drops(handle: socket.socket, interface: str) -> Mapping[int, int]:
     """Return the drops of each receive queue since the interface exists; empty if the driver does not count them."""
     drops: dict[int, int] = {}
     with suppress(OSError):
-        names = _names(socket, interface)
+        names = _names(handle, interface)
         if not any(map(_DROPS.fullmatch, names)):
             return {}
-        answer = _ethtool(socket, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
+        answer = _ethtool(handle, interface, struct.pack("=II", _GET_COUNTS, len(names)), 8 * len(names))
         for name, count in zip(names, struct.unpack_from(f"={len(names)}Q", answer, 8), strict=True):
             if match := _DROPS.fullmatch(name):
                 drops[int(match[1])] = drops.get(int(match[1]), 0) + count
     return drops
 
 
-def _names(socket: Socket, interface: str) -> list[str]:
-    size = _ethtool(socket, interface, struct.pack("=IIQ", _GET_SIZE, 0, 1 << _STRING_SET), 4)
+def _names(handle: socket.socket, interface: str) -> list[str]:
+    size = _ethtool(handle, interface, struct.pack("=IIQ", _GET_SIZE, 0, 1 << _STRING_SET), 4)
     mask, count = struct.unpack_from("=QI", size, 8)
     if not mask:
         return []
-    answer = _ethtool(socket, interface, struct.pack("=III", _GET_STRINGS, _STRING_SET, count), _NAME_BYTES * count)
+    answer = _ethtool(handle, interface, struct.pack("=III", _GET_STRINGS, _STRING_SET, count), _NAME_BYTES * count)
     texts = (answer[12 + _NAME_BYTES * position :][:_NAME_BYTES] for position in range(count))
     return [text.partition(b"\0")[0].decode(errors="replace") for text in texts]
 
 
-def _ethtool(socket: Socket, interface: str, command: bytes, room: int) -> bytes:
+def _ethtool(handle: socket.socket, interface: str, command: bytes, room: int) -> bytes:
     """Return the kernel's answer, which begins as the command does (linux/ethtool.h)."""
     data = array.array("B", command + bytes(room))
     request = struct.pack("16sP16x", interface.encode(), data.buffer_info()[0])
-    fcntl.ioctl(socket.fileno(), _SIOCETHTOOL, request)
+    fcntl.ioctl(handle.fileno(), _SIOCETHTOOL, request)
     return data.tobytes()
-
-
-_GET_LINK, _NEW_LINK = 18, 16
-_ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
-_IFF_UP = 1
-_POLL_S = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,14 @@ from routecast.testbed.streams import Streams
 
 _RATES = {"offered_pps": "sent_frames", "forwarded_pps": "received_frames", "dropped_pps": "lost_frames"}
 
+_DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
+"""Names of a device's counters of lost frames by place."""
+
+_RX_DROPPED = "_rx_dropped"
+_FULL_RATIO = 0.9
+_AT_LINE_RATE_RATIO = 0.995
+_NOTABLE_RATIO = 0.005
+
 
 def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ...]:
     """Return the rates during equal parts of a trial.
@@ -37,15 +45,6 @@ def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ..
         Moment(time_s=part_s * at, **{rate: parts[at] / part_s for rate, parts in counts.items()})
         for at in range(number)
     )
-
-
-_DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
-"""Names of a device's counters of lost frames by place."""
-
-_RX_DROPPED = "_rx_dropped"
-_FULL_RATIO = 0.9
-_AT_LINE_RATE_RATIO = 0.995
-_NOTABLE_RATIO = 0.005
 
 
 def trial_of(

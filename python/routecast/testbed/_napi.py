@@ -24,6 +24,9 @@ _NESTED_AND_ORDER_BITS = 0x3FFF
 _WAIT_S = 1.0
 _RECEIVE_BYTES = 1 << 17
 
+_GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
+_NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
+
 
 def open_netlink(protocol: int) -> socket.socket:
     """Open a socket to the kernel in the calling thread's network namespace."""
@@ -70,10 +73,6 @@ def attributes(data: bytes) -> dict[int, bytes]:
         by_kind[kind & _NESTED_AND_ORDER_BITS] = data[offset + 4 : offset + length]
         offset += (length + 3) & ~3
     return by_kind
-
-
-_GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
-_NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
 
 
 def make_threaded(netns: str, interface: str) -> bool:

@@ -42,6 +42,18 @@ FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN")
 FOR_NAMESPACES = (*FOR_SENDING, "CAP_SYS_ADMIN")
 """Capabilities to send, and to make network namespaces."""
 
+# Phrases of sentences about other work on the machine; disturbances() recognises the sentences by them.
+_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"
+_DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
+_SHARED, _STOLEN, _OTHERS, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
+_DEVICE_LOST = "the device was ready and did not run"
+BEFORE_THE_RESET = "the trial ended before the reset"
+_REASONS_OF_OTHERS = (
+    *(_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM, _DROPPED, _MISSED),
+    *(_SHARED, _STOLEN, _DEVICE_LOST, BEFORE_THE_RESET),
+)
+_NOTES_OF_OTHERS = (_LATE, _STOLEN, _OTHERS, _STALLED)
+
 
 def missing(wanted: Iterable[str]) -> tuple[str, ...]:
     """Return the capabilities (capabilities(7)) that are not in effect in this process."""
@@ -61,18 +73,6 @@ def require(wanted: Iterable[str], purpose: str) -> None:
             f"{purpose} needs {names}, which this process does not have: run it as root (sudo), "
             "or give the capabilities with setpriv or ambient capabilities of a service"
         )
-
-
-# Phrases of sentences about other work on the machine; disturbances() recognises the sentences by them.
-_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM = "the tester sent", "frames/s instead of", "left late", "had no room for"
-_DROPPED, _MISSED = "the tester itself dropped", "the tester itself missed"
-_SHARED, _STOLEN, _OTHERS, _STALLED = "share core", "the hypervisor took", "other work took", "disturbance:"
-_DEVICE_LOST = "the device was ready and did not run"
-BEFORE_THE_RESET = "the trial ended before the reset"
-_REASONS_OF_OTHERS = (
-    *(_TOO_FEW, _WRONG_RATE, _LATE, _NO_ROOM, _DROPPED, _MISSED, _SHARED, _STOLEN, _DEVICE_LOST, BEFORE_THE_RESET),
-)
-_NOTES_OF_OTHERS = (_LATE, _STOLEN, _OTHERS, _STALLED)
 
 
 @value

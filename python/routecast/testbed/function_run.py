@@ -46,6 +46,16 @@ _QUEUE = "queue"
 
 _QUANTILES = ("min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s")
 
+FEW_PACKETS = 1024
+MANY_PACKETS = 4096
+_CHILD = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
+_DURATION_S = 1.0
+_ANY_RATE_PPS = 1e6
+"""A saturated run has no rate; an offered load must have one."""
+
+_QUARTILES_SD = 1.349
+"""From the lower to the upper quartile of a normal law, in standard deviations."""
+
 
 @value
 class InMemory:
@@ -256,11 +266,6 @@ def _latency(latency: Mapping[str, Any] | None) -> Delay | None:
     )
 
 
-FEW_PACKETS = 1024
-MANY_PACKETS = 4096
-_CHILD = "import sys\nfrom routecast import _core\n_core.run_function(sys.argv[1])\n"
-
-
 @value
 class PacketCounts:
     """Means per packet, as valgrind's cachegrind counts them."""
@@ -306,13 +311,6 @@ def _counts(request: Mapping[str, object]) -> dict[str, int]:
     """Return cachegrind's sums of a run, by event."""
     command = [sys.executable, "-c", _CHILD, json.dumps(request, allow_nan=False)]
     return cachegrind_sums(command, "--cache-sim=yes", *CACHES)
-
-
-_DURATION_S = 1.0
-_ANY_RATE_PPS = 1e6
-"""A saturated run has no rate; an offered load must have one."""
-_QUARTILES_SD = 1.349
-"""From the lower to the upper quartile of a normal law, in standard deviations."""
 
 
 @value

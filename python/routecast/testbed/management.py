@@ -26,6 +26,16 @@ SNMPD = Missing(program="/usr/sbin/snmpd", package="snmpd")
 _LONGEST_START_S = 20.0
 _POLL_S = 0.1
 
+_PORT = 161
+_COMMUNITY = b"public"
+_SYS_UP_TIME = bytes((0x2B, 6, 1, 2, 1, 1, 3, 0))  # 1.3.6.1.2.1.1.3.0; the first two numbers are 40 · 1 + 3
+_INTEGER, _OCTETS, _NULL, _OID, _SEQUENCE, _GET, _RESPONSE = 0x02, 0x04, 0x05, 0x06, 0x30, 0xA0, 0xA2
+_V2C = 1
+_ATTEMPTS, _ATTEMPT_S = 4, 0.5
+_LONGEST_ANSWER_S = 1.0
+_LARGEST_BYTES = 2048
+_IDS = 0x7FFF_FFFF
+
 
 class SnmpAgent:
     """Answers reads of the system group at the device's addresses."""
@@ -68,17 +78,6 @@ class SnmpAgent:
     @staticmethod
     def _folder(site: DeviceSite) -> Path:
         return site.folder / "snmp"
-
-
-_PORT = 161
-_COMMUNITY = b"public"
-_SYS_UP_TIME = bytes((0x2B, 6, 1, 2, 1, 1, 3, 0))  # 1.3.6.1.2.1.1.3.0; the first two numbers are 40 · 1 + 3
-_INTEGER, _OCTETS, _NULL, _OID, _SEQUENCE, _GET, _RESPONSE = 0x02, 0x04, 0x05, 0x06, 0x30, 0xA0, 0xA2
-_V2C = 1
-_ATTEMPTS, _ATTEMPT_S = 4, 0.5
-_LONGEST_ANSWER_S = 1.0
-_LARGEST_BYTES = 2048
-_IDS = 0x7FFF_FFFF
 
 
 def get_request(number: int) -> bytes:

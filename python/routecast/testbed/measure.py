@@ -32,6 +32,19 @@ from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, op
 
 __all__ = ["Measure", "Phases"]
 
+_LEARNING_PPS = 5_000.0
+_REMEMBERED_S = 60.0
+"""Time for which a device remembers its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
+
+_TRIAL_IDS = 128
+_ALMOST_RATIO = 1.0 - 1e-9
+_MOST_SLICES = 10_000
+"""Each slice costs the tester some milliseconds."""
+
+_BETWEEN_ATTEMPTS_S = 0.2
+_KERNELS_OWN_FRAMES = 8
+_SHORT_RATIO = 0.01
+
 
 @value
 class Phases:
@@ -64,17 +77,6 @@ class Phases:
     def rfc2544(cls) -> Phases:
         """Return the pauses of RFC 2544 sec. 23: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
         return cls(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)
-
-
-_LEARNING_PPS = 5_000.0
-_REMEMBERED_S = 60.0
-"""Time for which a device remembers its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
-
-_TRIAL_IDS = 128
-
-_ALMOST_RATIO = 1.0 - 1e-9
-_MOST_SLICES = 10_000
-"""Each slice costs the tester some milliseconds."""
 
 
 class Sender:
@@ -183,10 +185,6 @@ class Sender:
         """Return a snapshot of links, cores and device."""
         assert self._watch is not None
         return self._watch.read(self._bed.device_threads(), dict(self._bed.device.counters()))
-
-
-_BETWEEN_ATTEMPTS_S = 0.2
-_KERNELS_OWN_FRAMES = 8
 
 
 class Measure:
@@ -547,9 +545,6 @@ class Measure:
             "to_ports": [int(stream["to_port"]) for stream in streams.streams],
             "is_even": [stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams],
         }
-
-
-_SHORT_RATIO = 0.01
 
 
 def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:

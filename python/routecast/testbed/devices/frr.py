@@ -57,6 +57,17 @@ _LONGEST_ARRIVAL_S = 5.0
 _NEIGHBOUR_POLL_S = 0.02
 _END = b"\0\0\0"
 
+_LONGEST_ROUTING_S = 60.0
+_LONGEST_UPDATE_S = 10.0
+_POLL_S = 0.1
+_MOST_ROUTES = 5000  # staticd takes about 1.5 ms for each
+# Routes stay at the end, and at the start until staticd has had 60 s to claim them.
+_RETAINING = ["--retain", "--graceful_restart", "60"]
+# One transaction: committed line by line, the time grows with the square of the length.
+_AT_ONCE = ["--tcli"]
+_PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
+_BGP = "bgp"
+
 
 class Vty:
     """The command line of an FRR daemon at its Unix socket.
@@ -282,18 +293,6 @@ def _session(address: str, its_as: int) -> list[str]:
         f" neighbor {address} timers connect 1",
         f" neighbor {address} advertisement-interval 0",
     ]
-
-
-_LONGEST_ROUTING_S = 60.0
-_LONGEST_UPDATE_S = 10.0
-_POLL_S = 0.1
-_MOST_ROUTES = 5000  # staticd takes about 1.5 ms for each
-# Routes stay at the end, and at the start until staticd has had 60 s to claim them.
-_RETAINING = ["--retain", "--graceful_restart", "60"]
-# One transaction: committed line by line, the time grows with the square of the length.
-_AT_ONCE = ["--tcli"]
-_PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
-_BGP = "bgp"
 
 
 @dataclass(frozen=True, kw_only=True)

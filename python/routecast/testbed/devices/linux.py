@@ -105,9 +105,9 @@ class KernelRouter(StartedDevice[_O]):
         """
         self._agent.check()
         counts = interfaces.interface_counters(self.site)
-        at_ip = interfaces.ip_counters(self.site)
-        counts["drop"] += sum(number for place, number in at_ip.items() if not place.endswith("_forwarded"))
-        return counts | at_ip | self._ingress.counters()
+        ip_counts = interfaces.ip_counters(self.site)
+        counts["drop"] += sum(number for place, number in ip_counts.items() if not place.endswith("_forwarded"))
+        return counts | ip_counts | self._ingress.counters()
 
     def _begin(self, site: DeviceSite) -> None:
         self._configure(site)

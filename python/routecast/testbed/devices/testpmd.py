@@ -25,6 +25,16 @@ from routecast.testbed.dut_host import DeviceSite, Missing
 _LONGEST_ANSWER_BYTES = 16_384
 _TIMEOUT_S = 5.0
 
+_FCS_BYTES = 4
+_SMALLEST_FRAME_BYTES, _LARGEST_FRAME_BYTES = 64, 2048
+_MEMORY_MB = 256
+_BUFFERS = 16_384
+_NO_WIRE = {"link": "driver null has no link"}
+_LONGEST_START_S = 20.0
+_DROPS = ("imissed", "ierrors", "oerrors", "rx_nombuf")
+_FORWARDING_THREAD = "worker-1"
+_TICKS_AT_WORK = 2
+
 
 class DpdkTelemetry:
     """A connection to the socket ``dpdk_telemetry.v2`` (DPDK 20.05 and newer).
@@ -76,17 +86,6 @@ class DpdkTelemetry:
         except (OSError, ValueError) as problem:
             raise EnvironmentProblem(f"{self._path}: the DPDK process does not answer: {problem}") from problem
         return answer
-
-
-_FCS_BYTES = 4
-_SMALLEST_FRAME_BYTES, _LARGEST_FRAME_BYTES = 64, 2048
-_MEMORY_MB = 256
-_BUFFERS = 16_384
-_NO_WIRE = {"link": "driver null has no link"}
-_LONGEST_START_S = 20.0
-_DROPS = ("imissed", "ierrors", "oerrors", "rx_nombuf")
-_FORWARDING_THREAD = "worker-1"
-_TICKS_AT_WORK = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,8 @@ def link(machine: ExaminedMachine, name: str) -> Finding:
     """Look at the link: it must be up, full duplex, with a rate."""
     folder, check = f"sys/class/net/{name}", f"link {name}"
     if not machine.exists(folder):
-        there = ", ".join(machine.names("sys/class/net")) or "none"
-        return missing(check, f"there is no such interface; there are {there}", "nothing can be measured")
+        names = ", ".join(machine.names("sys/class/net")) or "none"
+        return missing(check, f"there is no such interface; there are {names}", "nothing can be measured")
     state, speed, duplex = (machine.text(f"{folder}/{part}") for part in ("operstate", "speed", "duplex"))
     if state == "down" or machine.text(f"{folder}/carrier") == "0":
         return missing(check, "down", "nothing can be measured", remedy=f"ip link set {name} up")
@@ -167,7 +167,7 @@ def flow_control(machine: ExaminedMachine, name: str) -> Finding:
         return fine(check, "off")
     return distorts(
         check,
-        ", ".join(f"{way.lower()} {state}" for way, state in states.items()),
+        ", ".join(f"{direction.lower()} {state}" for direction, state in states.items()),
         "pause frames slow the tester down instead of showing loss: throughput is what they permit",
         remedy=f"ethtool -A {name} autoneg off rx off tx off",
     )

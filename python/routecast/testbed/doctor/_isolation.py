@@ -157,33 +157,33 @@ def interrupts(machine: ExaminedMachine) -> Finding:
         )
     if not machine.cores:
         return fine("interrupts", "irqbalance does not run; the measuring cores are not chosen")
-    ours = {
+    card_names = {
         name for card in machine.interfaces for name in (card, machine.target(f"sys/class/net/{card}/device")) if name
     }
-    there: list[str] = []
-    seen = False
+    disturbing: list[str] = []
+    is_readable = False
     for irq in machine.names("proc/irq", "[0-9]*"):
         text = machine.text(f"proc/irq/{irq}/effective_affinity_list") or machine.text(
             f"proc/irq/{irq}/smp_affinity_list"
         )
         if text is None:
             continue
-        seen = True
+        is_readable = True
         actions = [name for name in machine.names(f"proc/irq/{irq}") if machine.exists(f"proc/irq/{irq}/{name}/")]
         label = _action(machine, irq) or next(iter(actions), "")
-        if set(cores_of(text)) & set(machine.cores) and not any(name in label for name in ours):
-            there.append(f"{irq} ({label})" if label else irq)
-    if not seen:
+        if set(cores_of(text)) & set(machine.cores) and not any(name in label for name in card_names):
+            disturbing.append(f"{irq} ({label})" if label else irq)
+    if not is_readable:
         return unseen("interrupts", "this process may not read where interrupts go")
-    if not there:
+    if not disturbing:
         return fine("interrupts", f"none of other devices on {_list(machine.cores)}")
     elsewhere = next((core for core in machine.online if core not in machine.cores), None)
-    numbers = " ".join(entry.split()[0] for entry in there)
+    numbers = " ".join(entry.split()[0] for entry in disturbing)
     move = f"for i in {numbers}; do echo {elsewhere} > /proc/irq/$i/smp_affinity_list; done"
     return distorts(
         "interrupts",
-        f"{len(there)} of other devices may come to {_list(machine.cores)}: {', '.join(there[:4])}"
-        + (", …" if len(there) > 4 else ""),
+        f"{len(disturbing)} of other devices may come to {_list(machine.cores)}: {', '.join(disturbing[:4])}"
+        + (", …" if len(disturbing) > 4 else ""),
         "each stops a measuring core for some microseconds",
         remedy="" if elsewhere is None else move,
         advice="all cores measure: none is left for them" if elsewhere is None else "",

@@ -18,6 +18,8 @@ from pathlib import Path
 from routecast.quantity.schema import field, value
 from routecast.testbed.placement import cores_of
 
+_COMMAND_S = 10.0
+
 
 class State(StrEnum):
     """The verdict of a check."""
@@ -61,9 +63,6 @@ def missing(check: str, found: str, effect: str, *, remedy: str = "", advice: st
 def unseen(check: str, found: str, effect: str = "") -> Finding:
     """Return the finding that the check saw nothing."""
     return Finding(check=check, state=State.UNSEEN, found=found, effect=effect)
-
-
-_COMMAND_S = 10.0
 
 
 class ExaminedMachine:

@@ -19,16 +19,24 @@ _DEVICES: Final = {
 }
 _TESTERS: Final = {"trafgen": "netsniff-ng", "iperf3": "iperf3", "xdp-trafficgen": "xdp-tools", "t-rex-64": ""}
 
+_CAPABILITIES = {
+    "CAP_NET_RAW": (13, "no frame can be sent or received"),
+    "CAP_NET_ADMIN": (12, "no interface can be set up, no XDP program attached"),
+    "CAP_BPF": (39, "no BPF program can be loaded: the tester is four times slower through AF_PACKET"),
+    "CAP_SYS_ADMIN": (21, "no network namespace can be made"),
+    "CAP_SYS_NICE": (23, "no real-time priority: rates are erratic beside other work"),
+}
+
 
 def _programs(machine: ExaminedMachine, check: str, wanted: Mapping[str, str], effect: str) -> Finding:
-    there = [program for program in wanted if machine.finds(program)]
-    absent = [program for program in wanted if program not in there]
+    present = [program for program in wanted if machine.finds(program)]
+    absent = [program for program in wanted if program not in present]
     if not absent:
-        return fine(check, ", ".join(there))
+        return fine(check, ", ".join(present))
     packages = sorted({wanted[program] for program in absent if wanted[program]})
     return missing(
         check,
-        f"not {', '.join(absent)}" + (f"; {', '.join(there)} are there" if there else ""),
+        f"not {', '.join(absent)}" + (f"; {', '.join(present)} are there" if present else ""),
         effect,
         remedy=f"apt install {' '.join(packages)}" if packages else "",
     )
@@ -49,15 +57,6 @@ def other_testers(machine: ExaminedMachine) -> Finding:
     return _programs(machine, "other testers", _TESTERS, "no comparison with them; routecast's own tester needs none")
 
 
-_CAPABILITIES = {
-    "CAP_NET_RAW": (13, "no frame can be sent or received"),
-    "CAP_NET_ADMIN": (12, "no interface can be set up, no XDP program attached"),
-    "CAP_BPF": (39, "no BPF program can be loaded: the tester is four times slower through AF_PACKET"),
-    "CAP_SYS_ADMIN": (21, "no network namespace can be made"),
-    "CAP_SYS_NICE": (23, "no real-time priority: rates are erratic beside other work"),
-}
-
-
 def _effective(machine: ExaminedMachine) -> int | None:
     line = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", machine.text("proc/self/status") or "", re.MULTILINE)
     return int(line[1], 16) if line else None
@@ -68,7 +67,7 @@ def capabilities(machine: ExaminedMachine) -> Finding:
     effective = _effective(machine)
     if effective is None:
         return unseen("capabilities", "the kernel does not say")
-    lacking = {name: what for name, (bit, what) in _CAPABILITIES.items() if not effective >> bit & 1}
+    lacking = {name: effect for name, (bit, effect) in _CAPABILITIES.items() if not effective >> bit & 1}
     if not lacking:
         return fine("capabilities", ", ".join(name[4:] for name in _CAPABILITIES))
     return missing("capabilities", f"not {', '.join(lacking)}", "; ".join(lacking.values()), remedy="sudo routecast …")
@@ -155,17 +154,17 @@ def back_ends(machine: ExaminedMachine) -> Finding:
         ]
     except (ValueError, TypeError, KeyError):
         return unseen("back ends", "not recorded")
-    there = ", ".join(name for name, why_not in entries if not why_not) or "none"
+    usable = ", ".join(name for name, why_not in entries if not why_not) or "none"
     absent: dict[str, list[str]] = {}
     for name, why_not in entries:
         if why_not:
             absent.setdefault(why_not, []).append(name)
     if not absent:
-        return fine("back ends", there)
+        return fine("back ends", usable)
     return missing(
         "back ends",
-        there + "".join(f"; not {', '.join(names)}: {why_not}" for why_not, names in absent.items()),
-        "nothing can be measured on a wire" if there == "none" else "the tester takes what is left",
+        usable + "".join(f"; not {', '.join(names)}: {why_not}" for why_not, names in absent.items()),
+        "nothing can be measured on a wire" if usable == "none" else "the tester takes what is left",
         advice="run routecast as root, outside of containers that forbid bpf(2); AF_PACKET measures, but slower",
     )
 

@@ -123,26 +123,26 @@ def json_number(document: Any, pointer: str) -> float:
     >>> json_number({"meters": [{"power": "23.5"}]}, "/meters/0/power")
     23.5
     """
-    here = document
+    node = document
     for number, raw in enumerate(pointer.split("/")[1:]):
         key = raw.replace("~1", "/").replace("~0", "~")
-        if isinstance(here, dict) and key in here:
-            here = here[key]
-        elif isinstance(here, list) and key.isdigit() and int(key) < len(here):
-            here = here[int(key)]
+        if isinstance(node, dict) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isdigit() and int(key) < len(node):
+            node = node[int(key)]
         else:
-            there = "/".join(pointer.split("/")[: number + 1]) or "the top"
-            if isinstance(here, dict):
-                has = f"has {', '.join(list(here)[:8]) or 'nothing'}"
+            reached = "/".join(pointer.split("/")[: number + 1]) or "the top"
+            if isinstance(node, dict):
+                has = f"has {', '.join(list(node)[:8]) or 'nothing'}"
             else:
-                has = f"is a {'list of ' + str(len(here)) if isinstance(here, list) else type(here).__name__}"
-            raise ValueError(f"the answer has no {pointer}: {there} {has}")
-    if isinstance(here, bool) or not isinstance(here, int | float | str):
-        raise ValueError(f"{pointer or 'the answer'} is {type(here).__name__}, not a number")
+                has = f"is a {'list of ' + str(len(node)) if isinstance(node, list) else type(node).__name__}"
+            raise ValueError(f"the answer has no {pointer}: {reached} {has}")
+    if isinstance(node, bool) or not isinstance(node, int | float | str):
+        raise ValueError(f"{pointer or 'the answer'} is {type(node).__name__}, not a number")
     try:
-        return float(here)
+        return float(node)
     except ValueError:
-        raise ValueError(f"{pointer or 'the answer'} is {str(here)[:40]!r}, not a number") from None
+        raise ValueError(f"{pointer or 'the answer'} is {str(node)[:40]!r}, not a number") from None
 
 
 def metric_value(text: str, wanted: str) -> float:
@@ -178,8 +178,8 @@ def metric_value(text: str, wanted: str) -> float:
         several = ", ".join(f"{{{series}}}" for series, _ in values[:_MOST_LISTED])
         raise ValueError(f"{len(values)} series match {wanted}, which are not added: name one by its labels: {several}")
     like = sorted(name for name in names if "watt" in name or "joule" in name or "power" in name)
-    there = f"; there are {', '.join(like[:8])}" if like else ""
-    raise ValueError(f"the answer has no metric {wanted}{there}")
+    hint = f"; there are {', '.join(like[:8])}" if like else ""
+    raise ValueError(f"the answer has no metric {wanted}{hint}")
 
 
 def _labels(text: str | None) -> dict[str, str]:

@@ -20,6 +20,34 @@ from routecast.testbed.meters.meter import Zone
 RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
 """What the sum may cover; ``package`` by default."""
 
+POWERCAP: Final = "sys/class/powercap"
+_FOLDER = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)*")
+_SCOPES: Final = (
+    (re.compile(r"package-\d+(-die-\d+)?"), "rapl:package"),
+    (re.compile(r"psys(-\d+)?"), "rapl:psys"),
+    (re.compile(r"dram"), "rapl:dram"),
+    (re.compile(r"core"), "rapl:core"),
+    (re.compile(r"uncore"), "rapl:uncore"),
+)
+_COUNTER_STEPS = 2**32 - 1
+"""RAPL counters have 32 bits (Intel SDM vol. 3B, 15.10.1): their range has so many steps."""
+
+RAPL_INTERVAL_S: Final = 0.1
+"""Time between samples: far below a minute, in which a 32-bit counter can wrap, and above 50 ms, below which the jitter
+of its updates shows."""
+
+_SUSPICIOUS_RATIO = 0.5
+"""A counter read in time uses a small share of its range: 0.1 s at 500 W is 0.02 % of the usual range."""
+
+READ_RECIPE: Final = (
+    "echo 'z /sys/devices/virtual/powercap/intel-rapl/intel-rapl:*/energy_uj 0440 root power' "
+    "> /etc/tmpfiles.d/rapl.conf; "
+    "echo 'z /sys/devices/virtual/powercap/intel-rapl/intel-rapl:*/intel-rapl:*/energy_uj 0440 root power' "
+    ">> /etc/tmpfiles.d/rapl.conf; "
+    'groupadd -f power; usermod -aG power "$USER"; systemd-tmpfiles --create rapl.conf'
+)
+"""Lets a group read the counters, now and after each boot; not everybody: CVE-2020-8694 reads keys with them."""
+
 
 @value
 class RaplCover:
@@ -51,20 +79,6 @@ class RaplCover:
     def zone_scopes(self) -> frozenset[str]:
         """Scopes of the zones in the sum."""
         return frozenset(f"rapl:{part}" for part in self.covers.split("+"))
-
-
-POWERCAP: Final = "sys/class/powercap"
-
-_FOLDER = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)*")
-_SCOPES: Final = (
-    (re.compile(r"package-\d+(-die-\d+)?"), "rapl:package"),
-    (re.compile(r"psys(-\d+)?"), "rapl:psys"),
-    (re.compile(r"dram"), "rapl:dram"),
-    (re.compile(r"core"), "rapl:core"),
-    (re.compile(r"uncore"), "rapl:uncore"),
-)
-_COUNTER_STEPS = 2**32 - 1
-"""RAPL counters have 32 bits (Intel SDM vol. 3B, 15.10.1): their range has so many steps."""
 
 
 @value
@@ -186,23 +200,6 @@ def _is_container(root: Path) -> bool:
     return any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv"))
 
 
-RAPL_INTERVAL_S: Final = 0.1
-"""Time between samples: far below a minute, in which a 32-bit counter can wrap, and above 50 ms, below which the jitter
-of its updates shows."""
-
-_SUSPICIOUS_RATIO = 0.5
-"""A counter read in time uses a small share of its range: 0.1 s at 500 W is 0.02 % of the usual range."""
-
-READ_RECIPE: Final = (
-    "echo 'z /sys/devices/virtual/powercap/intel-rapl/intel-rapl:*/energy_uj 0440 root power' "
-    "> /etc/tmpfiles.d/rapl.conf; "
-    "echo 'z /sys/devices/virtual/powercap/intel-rapl/intel-rapl:*/intel-rapl:*/energy_uj 0440 root power' "
-    ">> /etc/tmpfiles.d/rapl.conf; "
-    'groupadd -f power; usermod -aG power "$USER"; systemd-tmpfiles --create rapl.conf'
-)
-"""Lets a group read the counters, now and after each boot; not everybody: CVE-2020-8694 reads keys with them."""
-
-
 class RaplSource(Source):
     """Counters of the RAPL zones of a machine.
 
@@ -249,9 +246,9 @@ class RaplSource(Source):
                 f"(CVE-2020-8694): run as root, or let a group read it: {READ_RECIPE}"
             )
         if missing:
-            there = ", ".join(sorted({zone.scope for zone in readable})) or "none"
+            scopes = ", ".join(sorted({zone.scope for zone in readable})) or "none"
             raise EnvironmentProblem(
-                f"power meter {self.name}: this processor has no zone {', '.join(sorted(missing))}; there are: {there}"
+                f"power meter {self.name}: this processor has no zone {', '.join(sorted(missing))}; there are: {scopes}"
             )
         self._zones = {zone.name: zone for zone in readable}
         self._unread = tuple(

@@ -28,6 +28,9 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 ENVIRONMENT = ("ROUTECAST_POWER_USER", "ROUTECAST_POWER_PASSWORD", "ROUTECAST_POWER_TOKEN")
 """Variables with user, password and token of a power meter."""
 
+_MOST_BYTES = 8_000_000
+_CHUNK_BYTES = 65_536
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
@@ -75,10 +78,6 @@ def credentials_for(
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise EnvironmentProblem(f"{path}: holds passwords and may be read by others: chmod 600 {path}")
     return Credentials(user=entry[0], password=entry[2] or "")
-
-
-_MOST_BYTES = 8_000_000
-_CHUNK_BYTES = 65_536
 
 
 class NotThere(EnvironmentProblem):

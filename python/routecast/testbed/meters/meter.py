@@ -31,6 +31,9 @@ __all__ = [
 _EDGE_S = 1e-6
 """Closer instants are the same: they are moments of one call."""
 
+_COMPLETE_RATIO = 0.99
+"""Least metered share of a trial without a note."""
+
 
 @value
 class Zone:
@@ -239,10 +242,6 @@ def metering(meter: PowerMeter) -> Iterator[Metering]:
         yield interval
     finally:
         interval.end()
-
-
-_COMPLETE_RATIO = 0.99
-"""Least metered share of a trial without a note."""
 
 
 def with_power(trial: Trial, reading: PowerReading) -> Trial:

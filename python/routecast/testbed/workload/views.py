@@ -17,6 +17,15 @@ __all__ = ["answer_tables", "counted_table", "kernels_table", "miss_figure", "re
 
 _LABELLED_EVERY = 2
 
+_CLASSES = (
+    ("Load", "loads"),
+    ("Store", "stores"),
+    ("Load and store", "updates"),
+    ("Conditional branch", "branches"),
+    ("Jump, call, return", "jumps"),
+    ("Registers only", "others"),
+)
+
 
 def miss_figure(answer: Characterisation) -> Figure:
     """Return the curve of misses per packet: all data, data without packets, instructions."""
@@ -39,16 +48,6 @@ def miss_figure(answer: Characterisation) -> Figure:
             for (name, of), colour in zip(curves, palette(len(curves), ordered=False), strict=True)
         ),
     )
-
-
-_CLASSES = (
-    ("Load", "loads"),
-    ("Store", "stores"),
-    ("Load and store", "updates"),
-    ("Conditional branch", "branches"),
-    ("Jump, call, return", "jumps"),
-    ("Registers only", "others"),
-)
 
 
 def kernels_table() -> Table:
