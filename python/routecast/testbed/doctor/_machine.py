@@ -105,14 +105,6 @@ class ExaminedMachine:
         """Whether a path exists, readable or not."""
         return os.path.lexists(self.root / path.lstrip("/"))
 
-    def may_read(self, path: str) -> bool:
-        """Whether this process may read a file."""
-        return os.access(self.root / path.lstrip("/"), os.R_OK)
-
-    def may_write(self, path: str) -> bool:
-        """Whether this process may write to a file or into a folder."""
-        return os.access(self.root / path.lstrip("/"), os.W_OK)
-
     def names(self, folder: str, pattern: str = "*") -> tuple[str, ...]:
         """Return the names in a folder that match a pattern, in natural order: ``cpu2`` before ``cpu10``."""
 
