@@ -80,7 +80,7 @@ def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def sources() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts[:1])
+    return sorted(path for path in PACKAGE.rglob("*.py") if not {"data", "tests"} & {*path.relative_to(PACKAGE).parts})
 
 
 @pytest.mark.slow

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-import routecast
 from routecast.cli.run import run
+from routecast.wings import data_folders
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = Path(routecast.__file__).parent / "data" / "examples"
-NAMES = sorted(path.relative_to(SHIPPED).as_posix() for path in SHIPPED.rglob("*.*") if path.is_file())
+SHIPPED = {
+    path.relative_to(folder).as_posix(): path
+    for folder in data_folders("examples")
+    for path in folder.rglob("*.*")
+    if path.is_file()
+}
+NAMES = sorted(SHIPPED)
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +31,12 @@ def copied(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_the_folder_of_the_repository_is_the_one_that_ships() -> None:
-    assert (ROOT / "examples").resolve() == SHIPPED.resolve()
+def test_the_folder_of_the_repository_links_what_ships() -> None:
+    linked = {name: ROOT / "examples" / name for name in NAMES}
+    assert {name: path.resolve() for name, path in linked.items()} == {
+        name: path.resolve() for name, path in SHIPPED.items()
+    }
+    assert {path.name for path in (ROOT / "examples").iterdir()} == {name.partition("/")[0] for name in NAMES}
     assert len(NAMES) > 30
 
 
@@ -50,9 +59,9 @@ def test_names_of_examples_differ_whatever_their_folder() -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(".experiment.toml")])
 def test_an_example_comes_with_the_files_that_it_reads(name: str, empty_folder: Path) -> None:
     assert run(["examples", name]) == 0
-    named = tomllib.loads((SHIPPED / name).read_text())["router"]
+    named = tomllib.loads(SHIPPED[name].read_text())["router"]
     assert copied(empty_folder / "examples") == sorted([name, named])
-    assert (empty_folder / "examples" / name).read_bytes() == (SHIPPED / name).read_bytes()
+    assert (empty_folder / "examples" / name).read_bytes() == SHIPPED[name].read_bytes()
 
 
 @pytest.mark.parametrize("called", ["green", "green.router.toml", "examples/green.router.toml"])
@@ -89,7 +98,7 @@ def test_a_changed_file_is_kept_unless_forced(empty_folder: Path, capsys: pytest
     assert copied(empty_folder / "examples") == ["green.router.toml"]
     assert mine.read_text() == "mine"
     assert run(["examples", "--all", "--force"]) == 0
-    assert mine.read_bytes() == (SHIPPED / "green.router.toml").read_bytes()
+    assert mine.read_bytes() == SHIPPED["green.router.toml"].read_bytes()
 
 
 def test_a_folder_in_the_way_is_told_whatever_is_forced(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

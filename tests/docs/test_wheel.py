@@ -72,7 +72,9 @@ def package_files() -> list[str]:
     return [
         path.relative_to(ROOT / "python" / "routecast").as_posix()
         for path in (ROOT / "python" / "routecast").rglob("*")
-        if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
+        if path.is_file()
+        and path.suffix != ".so"
+        and not {"__pycache__", "tests", "docs"} & {*path.parts[len(ROOT.parts) :]}
     ]
 
 
