@@ -114,7 +114,7 @@ check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the ext
 .PHONY: docs
 docs: $(DONE)/extension $(DONE)/group-docs ## build the documentation into build/docs
 	@echo '── sphinx'
-	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/docs
 
 # Which ns-3 the module is built against, out of tree: debian (libns3-dev), or a wheel of PyPI: wheel-3.42, -3.43, -3.44.
 NS3 ?= debian
@@ -167,8 +167,8 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@$(BIN)/routecast power optimise examples/green.router.toml --target "p99 < 100 us" --figure docs/images/green-front.svg > /dev/null
 	@$(BIN)/routecast study msr_energy --out build/msr_energy > /dev/null
 	@cp build/msr_energy/figures/frontier.svg docs/images/msr-energy-frontier.svg
-	@$(BIN)/routecast noc optimum examples/hotspot.noc.toml --load 1 --figure docs/images/noc-hotspot-map.svg > /dev/null
-	@$(BIN)/routecast noc simulate examples/mesh8x8.noc.toml --figure docs/images/noc-latency.svg > /dev/null
+	@$(BIN)/routecast noc optimum examples/hotspot.noc.toml --load 1 --figure python/routecast/noc/docs/images/noc-hotspot-map.svg > /dev/null
+	@$(BIN)/routecast noc simulate examples/mesh8x8.noc.toml --figure python/routecast/noc/docs/images/noc-latency.svg > /dev/null
 	@$(BIN)/routecast study kvm_tuning --out build/kvm_tuning > /dev/null
 	@cp build/kvm_tuning/figures/single.svg docs/images/kvm-one-router.svg
 	@cp build/kvm_tuning/figures/priorities.svg docs/images/kvm-priorities.svg

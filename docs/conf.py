@@ -10,7 +10,9 @@ release = routecast.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["build"]
+root_doc = "docs/index"
+include_patterns = ["docs/**", "python/routecast/*/docs/**"]
+exclude_patterns = [".*", "build", "crates", "target"]
 
 napoleon_google_docstring = False
 napoleon_use_ivar = True

@@ -43,7 +43,8 @@ class Wing:
     """What a wing adds: modules are named relative to its package.
 
     ``commands`` are by panel of the help and by word, ``schemas`` and ``file_kinds`` by the word before ``.toml``,
-    ``studies`` by the kind that a study file names: ``package:Class`` of the document.
+    ``studies`` by the kind that a study file names: ``package:Class`` of the document. ``questions`` are what users
+    ask, with the command that answers, and ``examples`` what follows a command that does not run alone.
     """
 
     package: str
@@ -51,6 +52,8 @@ class Wing:
     file_kinds: Mapping[str, FileKind] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
     studies: Mapping[str, str] = field(default_factory=dict)
+    questions: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:

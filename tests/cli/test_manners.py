@@ -18,7 +18,7 @@ from in_process import completed
 from typer.main import get_command
 
 from routecast.cli.app import app
-from routecast.cli.questions import EXAMPLES, QUESTIONS
+from routecast.cli.questions import examples, questions
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE_FILES = ROOT / "examples"
@@ -38,14 +38,14 @@ def commands(group: Any, *names: str) -> Iterator[tuple[str, Any]]:
 
 def test_routecast_alone_shows_questions_on_one_screen() -> None:
     done = completed()
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{QUESTIONS}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{questions()}\n", "")
     lines = done.stdout.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
 
 
 def test_every_command_that_a_question_names_exists() -> None:
-    named = re.findall(r"routecast ([a-z]+)|; ([a-z]+)", QUESTIONS)
+    named = re.findall(r"routecast ([a-z]+)|; ([a-z]+)", questions())
     words = {first or second for first, second in named} - {"models"}
     assert len(words) > 15
     assert words <= set(get_command(app).commands)  # type: ignore[attr-defined]
@@ -60,14 +60,14 @@ def test_the_help_goes_by_question() -> None:
 
 def test_every_command_that_needs_something_has_an_example() -> None:
     needing = {name for name, command in commands(get_command(app)) if any(one.required for one in command.params)}
-    assert set(EXAMPLES) == needing
+    assert set(examples()) == needing
 
 
-@pytest.mark.parametrize("command", EXAMPLES)
+@pytest.mark.parametrize("command", examples())
 def test_a_bare_command_shows_an_example_after_the_usage_error(command: str) -> None:
     done = completed(*command.split(), folder=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == f"for example: routecast {command} {EXAMPLES[command]}"
+    assert done.stderr.splitlines()[-1] == f"for example: routecast {command} {examples()[command]}"
 
 
 def test_an_example_that_is_not_here_comes_with_what_copies_it(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ LONG = {
     "noc compare",
     "power optimise",
 }
-RUNNING = [command for command in EXAMPLES if command not in OF_OWN_FILES and not AS_ROOT.match(command)]
+RUNNING = [command for command in examples() if command not in OF_OWN_FILES and not AS_ROOT.match(command)]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ RUNNING = [command for command in EXAMPLES if command not in OF_OWN_FILES and no
 )
 def test_an_example_runs(command: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(EXAMPLE_FILES.resolve())
-    done = completed(*command.split(), *shlex.split(EXAMPLES[command]), folder=tmp_path)
+    done = completed(*command.split(), *shlex.split(examples()[command]), folder=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

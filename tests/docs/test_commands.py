@@ -30,14 +30,18 @@ from in_process import completed, copy_to_go_on
 from routecast.testbed.checks import FOR_NAMESPACES, missing
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "python").glob("routecast/*/docs/*.md")),
+]
 REWRITE = bool(os.environ.get("ROUTECAST_REWRITE_PAGES"))
 NOT_RUN_HERE = ("git ", "cd ", "make ", "pip ")
 NEEDS_NAMESPACES = re.compile(
     r"routecast (measure|testbed (devices|up|down|selftest)|multistage|benchmark .*--testbed)"
 )
 FENCE = re.compile(r"^```(?P<kind>\S.*?)\n(?P<body>.*?)^```", re.DOTALL | re.MULTILINE)
-EXAMPLE = re.compile(r"\{literalinclude\} \.\./examples/(?P<name>\S+)")
+EXAMPLE = re.compile(r"\{literalinclude\} (\.\./)+(data/)?examples/(?P<name>\S+)")
 NAMED = re.compile(r"\w+ (?P<name>\S+)$")
 CAPTION = re.compile(r"^:caption: (?P<name>\S+)\n+", re.MULTILINE)
 
@@ -163,7 +167,7 @@ def in_the_checkout(tmp_path: Path, study: Callable[[str], Path]) -> Typed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path, in_the_checkout: Typed) -> None:
     run_page(page, tmp_path / "work", in_the_checkout)
 
@@ -204,7 +208,7 @@ def run_page(page: Path, work: Path, typed: Typed) -> None:
         pytest.skip(f"needs root ({', '.join(lacking)}): these commands of {page.name} did not run: {skipped}")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_piece_of_python_of_a_page_runs(page: Path) -> None:
     pieces = [fence["body"] for fence in FENCE.finditer(page.read_text(encoding="utf-8")) if fence["kind"] == "python"]
     for piece in pieces:
@@ -212,7 +216,7 @@ def test_every_piece_of_python_of_a_page_runs(page: Path) -> None:
     assert page.exists()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
     targets = set(re.findall(r"^\.PHONY: ([a-z0-9-]+)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     named = set(re.findall(r"^(?:\$ )?make ([a-z0-9-]+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
@@ -249,7 +253,8 @@ def test_the_command_reference_names_every_option_of_every_command() -> None:
 
     from routecast.cli.app import app
 
-    reference = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / "cli.md", *(ROOT / "python").glob("routecast/*/docs/reference.md"))
+    reference = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     below = {"routecast": typer.main.get_command(app)}
     while below:
         below = {f"{name} {sub}": it for name, group in below.items() for sub, it in commands_of(group)}

@@ -91,10 +91,10 @@ def _ended_as_interrupted() -> Iterator[Handler]:
 
 def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
     if not arguments and "_ROUTECAST_COMPLETE" not in os.environ:  # a shell that asks how to complete gives none
-        from routecast.cli.questions import QUESTIONS
+        from routecast.cli.questions import questions
 
         begin()
-        print(QUESTIONS, flush=True)
+        print(questions(), flush=True)
         return 0
     from typer.main import get_command
 

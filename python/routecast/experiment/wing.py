@@ -12,4 +12,6 @@ WING = Wing(
     file_kinds={"experiment": FileKind("an experiment file", ("experiment",), frozenset({"factor", "response"}))},
     schemas={"experiment": "file:experiment_schema"},
     studies={"experiments": "study:ExperimentsStudy"},
+    questions={"Which factors matter?": "experiment FILE"},
+    examples={"experiment": "examples/multicore_2_3.experiment.toml --design-only"},
 )

@@ -63,7 +63,7 @@ class MultistageOptions:
 
 
 class MultistageDevice(StartedDevice[MultistageOptions]):
-    """Load balancers and back-end routers of Linux that are one router; see docs/multistage.md.
+    """Load balancers and back-end routers of Linux that are one router; see ``docs/index.md`` of this package.
 
     With one load balancer the test bed's ports are its own; with two, switches join them. Resets are failures of
     elements that come back (RFC 6201 has resets of whole routers only): the rest of the router takes their flows.

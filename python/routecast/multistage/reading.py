@@ -92,7 +92,7 @@ class RouteTable(FileTable):
 
 
 class DetectorTable(FileTable):
-    """``[detector]``: when a back-end router counts as dead; docs/multistage.md says how it is found."""
+    """``[detector]``: when a back-end router counts as dead."""
 
     silence: Duration = Field(default=0.05, description="T: how long it returns nothing while others do.")
     alone: Duration = Field(default=0.2, description="The same where no other returns anything.")

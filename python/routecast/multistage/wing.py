@@ -40,4 +40,16 @@ WING = Wing(
     },
     schemas={"multistage": "reading:multistage_schema"},
     studies={"multistage": "study:MultistageStudy"},
+    questions={"What of a router of many machines?": "multistage"},
+    examples={
+        "multistage predict": 'examples/demo.multistage.toml --load "20 kpps"',
+        "multistage up": "examples/demo.multistage.toml --background",
+        "multistage drain": 'br0 --idle "1 s"',
+        "multistage add": "br3 --weight 2",
+        "multistage remove": "br0",
+        "multistage weight": "br1 0.5",
+        "multistage fail": "br1 --kind hang",
+        "multistage restore": "br1",
+        "multistage trace": "udp 198.18.1.2:1024 198.19.1.2:7",
+    },
 )

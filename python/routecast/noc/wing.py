@@ -30,4 +30,11 @@ WING = Wing(
     },
     schemas={"noc": "file:noc_schema"},
     studies={"noc": "study:NocStudy"},
+    questions={"What of a network on chip?": "noc"},
+    examples={
+        "noc power": "examples/toy.noc.toml",
+        "noc optimum": "examples/toy.noc.toml",
+        "noc simulate": "examples/hotspot.noc.toml",
+        "noc compare": "examples/toy.noc.toml",
+    },
 )

@@ -22,4 +22,10 @@ WING = Wing(
     },
     schemas={"cluster": "cluster.reading:cluster_schema", "placement": "placement.reading:placement_schema"},
     studies={"cluster": "cluster.study:ClusterStudy"},
+    questions={"Which machines, which cores, where?": "plan"},
+    examples={
+        "plan cluster": "examples/li2012.cluster.toml",
+        "plan mapping": "examples/ixp2850-mapping.router.toml",
+        "plan placement": "examples/vnf.placement.toml",
+    },
 )
