@@ -140,6 +140,27 @@ def _describe_range(schema: dict[str, Any], meaning: str, of_text: Range) -> Non
         schema["description"] = f"{meaning}; {of_text}"
 
 
+def _write_conditions(schema: dict[str, Any], declared: type) -> None:
+    """Write into the JSON Schema of a value which of its keys differ from their defaults under some choices only."""
+    fields = {entry.name: entry for entry in dataclasses.fields(declared)}
+    conditions = []
+    for entry in fields.values():
+        for other, choices in entry.metadata.get("only_where", {}).items():
+            chosen: dict[str, Any] = {"properties": {_file_key(fields[other]): {"enum": [*choices]}}}
+            if fields[other].default not in choices:
+                chosen["required"] = [_file_key(fields[other])]
+            conditions.append({"if": {"not": chosen}, "then": {"properties": {_file_key(entry): _only(entry.default)}}})
+    if conditions:
+        schema["allOf"] = conditions
+
+
+def _only(default: Any) -> dict[str, Any]:
+    """Return the JSON Schema of what a file may say of a default; a number with a unit is a text."""
+    if default == ():
+        return {"maxItems": 0}
+    return {"pattern": r"^\s*0+(\.0*)?\s*\D*$"} if default == 0.0 else {"const": default}
+
+
 _NUMBERS = {"ge", "gt", "le"}
 
 
@@ -170,7 +191,12 @@ def range_of(annotation: Any, limits: Mapping[str, Any] | None = None) -> Range 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, dataclasses.field))
 def value(declared: type[_T]) -> type[_T]:
     """Make a frozen dataclass that files can say, key by key."""
-    config = {"extra": "forbid", "arbitrary_types_allowed": True, "alias_generator": key_of}
+    config = {
+        "extra": "forbid",
+        "arbitrary_types_allowed": True,
+        "alias_generator": key_of,
+        "json_schema_extra": _write_conditions,
+    }
     declared.__pydantic_config__ = config  # type: ignore[attr-defined]  # where pydantic looks for it
     return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(declared)
 
@@ -186,6 +212,10 @@ def key_of(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
+def _file_key(entry: dataclasses.Field[Any]) -> str:
+    return cast("str", entry.metadata.get("alias", key_of(entry.name)))
+
+
 class KnownKey(NamedTuple):
     """A key that a table of a file may have: what it means, the type of its value, and the range of a number."""
 
@@ -198,7 +228,7 @@ def keys_of(declared: Any) -> dict[str, KnownKey]:
     """Return the keys that a file may give a value."""
     types = get_type_hints(declared, include_extras=True)
     return {
-        entry.metadata.get("alias", key_of(entry.name)): KnownKey(
+        _file_key(entry): KnownKey(
             entry.metadata.get("description", ""), types[entry.name], range_of(types[entry.name], entry.metadata)
         )
         for entry in dataclasses.fields(declared)
@@ -409,7 +439,7 @@ def file_fields(made: Any) -> dict[str, Any]:
     types = get_type_hints(type(made), include_extras=True)
     document: dict[str, Any] = {}
     for declared in dataclasses.fields(made):
-        key, part = declared.metadata.get("alias", key_of(declared.name)), getattr(made, declared.name)
+        key, part = _file_key(declared), getattr(made, declared.name)
         if part is None or (isinstance(part, float) and not math.isfinite(part)):
             continue
         text = _written(part, types[declared.name])
@@ -421,7 +451,7 @@ def file_fields(made: Any) -> dict[str, Any]:
 
 
 def _is_a_part(made: Any, key: str) -> bool:
-    return [part.metadata.get("alias", key_of(part.name)) for part in dataclasses.fields(made)].count(key) > 1
+    return [_file_key(part) for part in dataclasses.fields(made)].count(key) > 1
 
 
 def _written(made: Any, annotation: Any) -> Any:
@@ -544,6 +574,8 @@ class Given:
         from pydantic_core import core_schema
 
         read = handler(source) if self.of is None else handler.generate_schema(self.of)
+        if self.of is None and any("only_where" in entry.metadata for entry in dataclasses.fields(source)):
+            read = handler.generate_schema(_changes(source))
         return core_schema.no_info_wrap_validator_function(lambda table, read: _given(read(table), table), read)
 
 
@@ -571,6 +603,16 @@ class OrBase:
         raise PydanticCustomError("value", "{message}", {"message": message})
 
 
+@lru_cache
+def _changes(declared: type) -> type:
+    """Return the type of what a table changes of a value: whether a key has an effect depends on what the base says."""
+    config = {name: entry for name, entry in declared.__pydantic_config__.items() if name != "json_schema_extra"}  # type: ignore[attr-defined]
+    made = extended(declared, ())
+    made.__name__ = made.__qualname__ = f"{declared.__name__}Changes"
+    made.__pydantic_config__ = config  # type: ignore[attr-defined]
+    return made
+
+
 def _partial(declared: type, needs: Collection[str]) -> type:
     types = get_type_hints(declared, include_extras=True)
     left_out = [
@@ -583,7 +625,7 @@ def _partial(declared: type, needs: Collection[str]) -> type:
 
 def _given(made: Any, table: Any) -> dict[str, Any]:
     """Return the fields of a value that a table gives, by their names."""
-    keys = {entry.name: entry.metadata.get("alias", key_of(entry.name)) for entry in dataclasses.fields(made)}
+    keys = {entry.name: _file_key(entry) for entry in dataclasses.fields(made)}
     return {name: getattr(made, name) for name, key in keys.items() if not isinstance(table, dict) or key in table}
 
 
