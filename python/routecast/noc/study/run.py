@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from routecast import __version__
 from routecast.evaluate.executor import answer_of, process_pool
@@ -28,6 +28,7 @@ from routecast.noc.simulate._design import SimulationPhases
 from routecast.noc.simulate._li2012 import DvfsRow, table_6_1
 from routecast.noc.study.document import BEFORE, OURS, Case, NocStudy, Own, Saying, StatedPower
 from routecast.quantity.bounded_file import read_bytes
+from routecast.quantity.comparison import ComparedRow
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
@@ -93,43 +94,30 @@ class PowerPoint:
     gap: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerComparison:
-    """A stated power and the one found, both relative to no scaling at load 1."""
-
-    SUMMARY: ClassVar = (
-        *("case", "curve=stated.curve", "load=stated.load", "where=stated.place"),
-        *("stated_relative_power=stated.relative_power", "at_most=stated.at_most"),
-        *("relative_power", "error_ratio"),
-    )
-
-    case: str
-    stated: StatedPower
-    relative_power: float
-
-    @property
-    def error_ratio(self) -> float:
-        """What is found relative to what is stated, minus 1."""
-        return self.relative_power / self.stated.relative_power - 1.0
+Bound = TypeVar("Bound", StatedPower, Own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnComparison:
-    """A criterion of our own and what is found, both relative to no scaling at load 1."""
+class PowerComparison(ComparedRow[Bound]):
+    """A power that a source states, or a bound of our own, and ours; all relative to no scaling at load 1."""
 
-    SUMMARY: ClassVar = (
-        *("case", "curve=own.curve", "load=own.load", "why=own.why"),
-        *("at_most_relative_power=own.relative_power", "relative_power", "error_ratio"),
+    SUMMARY: ClassVar[tuple[str, ...]] = (
+        *("case", "curve=conditions.curve", "load=conditions.load", "where=conditions.place"),
+        *("stated_relative_power=stated", "at_most=conditions.at_most"),
+        *("relative_power=predicted", "error_ratio"),
     )
 
     case: str
-    own: Own
-    relative_power: float
 
-    @property
-    def error_ratio(self) -> float:
-        """What is found relative to what is asked for, minus 1."""
-        return self.relative_power / self.own.relative_power - 1.0
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnComparison(PowerComparison[Own]):
+    """A criterion of our own, which no source states."""
+
+    SUMMARY: ClassVar[tuple[str, ...]] = (
+        *("case", "curve=conditions.curve", "load=conditions.load", "why=conditions.why"),
+        *("at_most_relative_power=stated", "relative_power=predicted", "error_ratio"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +174,7 @@ class NocResult(StudyResult[NocStudy]):
 
     cases: tuple[CaseResult, ...]
     dvfs_rows: tuple[DvfsRow, ...]
-    compared: tuple[PowerComparison, ...]
+    compared: tuple[PowerComparison[StatedPower], ...]
     own: tuple[OwnComparison, ...] = ()
     statements: tuple[Statement, ...] = ()
 
@@ -212,22 +200,19 @@ class NocResult(StudyResult[NocStudy]):
 ROUNDING = 1e-9
 
 
-def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[PowerComparison, ...]:
-    """Return every stated value of every case beside the one found."""
-    return tuple(
-        PowerComparison(case=case.case.name, stated=stated, relative_power=case.mean(stated.curve, stated.load))
-        for case in cases
-        for stated in case.case.stated
-    )
+def compared(cases: tuple[CaseResult, ...]) -> tuple[PowerComparison[StatedPower], ...]:
+    """Return every stated power of every case beside ours."""
+    return tuple(PowerComparison(**_fields(case, stated)) for case in cases for stated in case.case.stated)
 
 
 def own_comparisons(cases: tuple[CaseResult, ...]) -> tuple[OwnComparison, ...]:
-    """Return every criterion of our own of every case beside what is found."""
-    return tuple(
-        OwnComparison(case=case.case.name, own=own, relative_power=case.mean(own.curve, own.load))
-        for case in cases
-        for own in case.case.own
-    )
+    """Return every criterion of our own of every case beside our power."""
+    return tuple(OwnComparison(**_fields(case, own)) for case in cases for own in case.case.own)
+
+
+def _fields(case: CaseResult, bound: StatedPower | Own) -> dict[str, Any]:
+    predicted = case.mean(bound.curve, bound.load)
+    return {"case": case.case.name, "conditions": bound, "stated": bound.relative_power, "predicted": predicted}
 
 
 def closed_ratio(result: CaseResult, load: float) -> float:
@@ -248,11 +233,11 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
     bounds = result.study.criteria
     limits: list[tuple[str, float | None, float]] = []
     for pair in result.compared:
-        error = pair.error_ratio if pair.stated.at_most else abs(pair.error_ratio)
-        limits.append((f"{pair.case}, {curve_name(pair.stated.curve)}", pair.stated.within, error))
+        error = pair.error_ratio if pair.conditions.at_most else abs(pair.error_ratio)
+        limits.append((f"{pair.case}, {curve_name(pair.conditions.curve)}", pair.conditions.within, error))
     for mine in result.own:
-        name = f"{mine.case}, {curve_name(mine.own.curve)}, a criterion of our own"
-        limits.append((name, mine.own.within, mine.error_ratio))
+        name = f"{mine.case}, {curve_name(mine.conditions.curve)}, a criterion of our own"
+        limits.append((name, mine.conditions.within, mine.error_ratio))
     if result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
         limits.append(("flit level against alpha squared", bounds.flit_ratio, worst))
@@ -420,7 +405,7 @@ def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
         out=run.out,
         cases=cases,
         dvfs_rows=rows,
-        compared=compared(study, cases),
+        compared=compared(cases),
         own=own_comparisons(cases),
         provenance=run.provenance(),
     )

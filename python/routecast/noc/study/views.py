@@ -92,13 +92,15 @@ def compared_table(result: NocResult) -> Table:
     return Table.of(
         result.compared,
         Column.text("Traffic", "case"),
-        Column.text("Policy", lambda row: curve_name(row.stated.curve) + (", at most" if row.stated.at_most else "")),
-        Column("Stated", "", ".3f", "stated.relative_power"),
-        Column("Found", "", ".3f", "relative_power"),
+        Column.text(
+            "Policy", lambda row: curve_name(row.conditions.curve) + (", at most" if row.conditions.at_most else "")
+        ),
+        Column("Stated", "", ".3f", "stated"),
+        Column("Found", "", ".3f", "predicted"),
         Column("Error", "%", signed_percent, "error_ratio"),
-        Column("Stated", "times", ".2f", lambda row: row.stated.load / row.stated.relative_power),
-        Column("Found", "times", ".2f", lambda row: row.stated.load / row.relative_power),
-        Column.text("Where", "stated.place", wrap=True, wide=True),
+        Column("Stated", "times", ".2f", lambda row: row.conditions.load / row.stated),
+        Column("Found", "times", ".2f", lambda row: row.conditions.load / row.predicted),
+        Column.text("Where", "conditions.place", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption="Power relative to no scaling at load 1, and how many times below no scaling that is. Stated is what "
@@ -111,10 +113,10 @@ def own_table(result: NocResult) -> Table:
     return Table.of(
         result.own,
         Column.text("Traffic", "case"),
-        Column.text("Policy", lambda row: curve_name(row.own.curve)),
-        Column("At most", "", ".3f", "own.relative_power"),
-        Column("Found", "", ".3f", "relative_power"),
-        Column.text("Why", "own.why", wrap=True, wide=True),
+        Column.text("Policy", lambda row: curve_name(row.conditions.curve)),
+        Column("At most", "", ".3f", "stated"),
+        Column("Found", "", ".3f", "predicted"),
+        Column.text("Why", "conditions.why", wrap=True, wide=True),
         name="own",
         title="Criteria of our own",
         caption="Power relative to no scaling at load 1. No source states these bounds.",

@@ -241,7 +241,7 @@ def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
     stated = StatedPower(curve="xy", relative_power=0.2, where="p. 1", within=0.1, at_most=at_most)
     one = by_hand(case.model_copy(update={"stated": (stated,)}), xy=(power, power))
     study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
-    judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)))
+    judged = replace(result, study=study, cases=(one,), compared=compared((one,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
 
 
@@ -252,7 +252,7 @@ def test_a_criterion_of_our_own_is_a_limit_and_is_not_called_stated(
     own = Own(curve="xy", relative_power=0.2, why="ours")
     one = by_hand(case.model_copy(update={"own": (own,)}), xy=(power, power))
     study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
-    judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)), own=own_comparisons((one,)))
+    judged = replace(result, study=study, cases=(one,), compared=compared((one,)), own=own_comparisons((one,)))
     assert [criterion.is_met for criterion in criteria(judged)] == [met]
     assert not judged.compared
     assert [table.title for table in terminal_summary(judged).tables if table.name == "own"] == ["Criteria of our own"]
