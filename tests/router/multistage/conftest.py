@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -11,13 +11,14 @@ import pytest
 from routecast.router import Policy, ServiceCost
 from routecast.router.virtual import Technology
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 
 @pytest.fixture(scope="session")
 def passing() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("passing", Path(__file__).with_name("passing.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    import passing
+
+    return passing
 
 
 def _ns(cost: float) -> ServiceCost:

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from li2012_scenarios import figure_3_14, figure_4_5, router_document, table_3_2
 
 from routecast.errors import FileProblem, ModelProblem
 from routecast.router.files import build_router, parse_router, read_router, read_router_and_load
 from routecast.router.multistage import Control, Interconnect, multistage_router
-from routecast.router.multistage.writing import figure_3_14, figure_4_5, router_document, table_3_2
 from routecast.router.virtual import Machine, Server
 from routecast.router.virtual.catalogue import technology
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from li2012_scenarios import figure_3_14, router_document, table_3_2
 
 import routecast
-from routecast.router.multistage.writing import figure_3_14, router_document, table_3_2
 from routecast.router.virtual.catalogue import technology
 from routecast.study.curves.document import CurveStudy
 from routecast.study.curves.simulate import document_of

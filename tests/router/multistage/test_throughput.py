@@ -1,13 +1,13 @@
 """What multistage routers forward, against the smallest capacity on the frames' way, counted by hand."""
 
 import pytest
+from li2012_scenarios import table_3_2
 
 from routecast.evaluate.simulate import Simulate
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.multistage import Control, Interconnect, multistage_router
-from routecast.router.multistage.writing import table_3_2
 from routecast.router.virtual import Machine, Server
 
 BALANCER_S = (1024 + 512) * 1e-9

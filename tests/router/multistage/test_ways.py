@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from li2012_scenarios import FIGURE_3_12, figure_3_14, figure_4_5, table_3_2
 
 from routecast.load.flows import Flow, FlowSet
 from routecast.router.multistage import Interconnect, multistage_router
-from routecast.router.multistage.writing import FIGURE_3_12, figure_3_14, figure_4_5, table_3_2
 from routecast.router.virtual import Machine, Server
 from routecast.router.virtual.catalogue import technologies, technology
 

@@ -1,4 +1,4 @@
-"""A multistage router as a router document, for studies that vary it and for users who begin with a measured one."""
+"""The multistage routers that Li (2012) measured, as builders and as router documents."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Interconnect
 from routecast.router.virtual.machines import Cores, Machine, Server
 from routecast.router.virtual.technology import Technology
-
-__all__ = ["FIGURE_3_12", "figure_3_14", "figure_4_5", "router_document", "table_3_2"]
-
 
 SECOND_SERVER_SPEED = 2.66 / 3.0
 """Clock of a Core 2 Duo E6750 over that of a Xeon E3110 (sec. 3.3: alike "except for the CPU"), taken as speed."""
@@ -248,18 +245,6 @@ def router_document(scenario: Scenario, technology: str) -> dict[str, Any]:
     """Return what a router file says of a scenario; what is as by default is left out.
 
     ``technology``: name or file of the technique that its servers have.
-
-    Examples
-    --------
-    >>> from routecast.router.files import build_router
-    >>> from routecast.router.multistage.writing import table_3_2
-    >>> from routecast.router.virtual.catalogue import technology
-    >>> scenario = table_3_2(technology("vmware-esxi-4.0"))["C.2"]
-    >>> document = router_document(scenario, "vmware-esxi-4.0")
-    >>> document["interconnect"]
-    {'kind': 'vlan', 'links': 2}
-    >>> build_router(document, subject="C.2.router.toml")[0] == scenario.model()
-    True
     """
     between: dict[str, Any] = {"kind": scenario.interconnect.kind}
     if scenario.interconnect.links > 1:
