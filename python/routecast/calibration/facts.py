@@ -41,14 +41,9 @@ class OpenFact:
 def open_facts(
     fitted: FittedRouter, points: Sequence[Point], *, noise_ratio: float | None = None, priors: Priors | None = None
 ) -> tuple[OpenFact, ...]:
-    """Return the facts that would change the interval of what is asked with the most cores.
+    """Return the facts that would change the interval of the point with the most cores.
 
-    Parameters
-    ----------
-    fitted : FittedRouter
-    asked : sequence of Point
-    noise_ratio, priors
-        As of :func:`routecast.calibration.fit`, as ``fitted`` was made with.
+    ``noise_ratio`` and ``priors`` are those of the :func:`routecast.calibration.fit` that returned ``fitted``.
     """
     point = max(points, key=lambda each: each.cores, default=None)
     if point is None or any(each.layout.shared_queue is not None for each in fitted.points):

@@ -83,7 +83,7 @@ def panels_of_points(
 ) -> tuple[MeasuredPanel, ...]:
     """Calibrate and return the panel; where a fact is open, that of each answer too.
 
-    ``points``: those that calibrate; ``asked``: where the controls stand first; ``noise_ratio`` and ``priors``: as of
+    ``points`` calibrate; ``start`` sets the controls; ``noise_ratio`` and ``priors`` are those of
     :func:`routecast.calibration.fit`. Raises FitProblem: no point has a rate, or the points belong to several series.
     """
     fitted = fit(points, noise_ratio=noise_ratio, priors=priors)

@@ -213,10 +213,6 @@ class Layout:
                     return segment
         raise AssertionError("the file was checked")
 
-    def neighbours_to_find(self) -> list[str]:
-        """Return addresses that the router needs from the beginning: gateways of its routes."""
-        return list(dict.fromkeys(route.via for route in self.file.route))
-
 
 def octets(mac: str) -> list[int]:
     """Return a MAC address as its octets.

@@ -166,12 +166,11 @@ class PortPower:
 
 
 def equipped_with(model: PortPower, ports_of: Sequence[str]) -> PortPower:
-    """Return a model whose equipped ports are the given ones, in place of those of its file.
+    """Return a model whose equipped ports are ``ports_of`` in place of those of its file.
 
-    Which ports of a model are plugged in and up, as a command line says it: ``"QSFP/PCC/100G=32"``.
-
-    ``said``: ``"class=number"`` each: that many ports of the class are plugged in, enabled and up. Raises ModelProblem:
-    a text is no class and number, the model has no such class, or one is said twice; all faults at once.
+    Each text is ``"class=number"``, such as ``"QSFP/PCC/100G=32"``: that many ports of the class are plugged in,
+    enabled and up. Raises ModelProblem with all faults: a text is no class and number, or a class is unknown or appears
+    twice.
 
     Examples
     --------

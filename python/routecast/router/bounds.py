@@ -1,6 +1,6 @@
-"""Ranges that several fields of router models share: what is outside means nothing, or cannot be computed with.
+"""Ranges that several fields of router models share.
 
-The simulator counts time in picoseconds, of which 64 bits hold 1.8e7 s. Every single time stays far below that.
+The simulator counts picoseconds in 64 bits, which hold 1.8e7 s; every time of a model stays far below that.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ __all__ = [
 ]
 
 MAX_UNITS: Final = 65_536
-"""Most units of a pool; more is taken for a typing error."""
+"""Most units of a pool; more is probably a typing error."""
 
 MAX_FRAMES: Final = 2**31 - 1
 """Longest queue, ring or batch."""
 
 LONGEST_S: Final = 1e5
-"""Longest time of a model, about a day: longer than any trial, so more changes nothing."""
+"""Longest time of a model, about a day: longer than any trial, so that more changes nothing."""
 
 LONGEST_BYTE_S: Final = 10.0
 """Longest work for a byte: a frame of 10 kB then takes as long as a time may be."""
 
 SHORTEST_SLICE_S: Final = 10e-9
-"""Shortest time slice of a scheduler: less than a switch from one thread to another takes."""
+"""Shortest time slice of a scheduler: shorter than a switch between threads."""
 
 MOST_CONTENTION: Final = 1e6
 """Greatest factor by which units slow each other down, and greatest coefficient of it."""
 
 MOST_INTERRUPTIONS_HZ: Final = 1e8
-"""Most interruptions per second of work; what strikes more often is part of the service."""
+"""Most interruptions per second of work; interruptions that are more frequent belong to the service."""
 
 MOST_QUANTILES: Final = 100_001
 """Longest table of quantiles."""

@@ -1,4 +1,4 @@
-"""Whether a router model contradicts itself, with every fault at once.
+"""Check that a router model does not contradict itself, and report every fault at once.
 
 Places are written as in a router file: ``task[2].service.per_byte_s``, ``pool[0].units``, ``port[1].entry``.
 """
@@ -47,13 +47,30 @@ __all__ = [
     "check_ways",
 ]
 
+Add = Callable[[str, str], None]
+"""Takes a path and a message."""
 
-_BY_TURN = {"round_robin", "random"}
-_KINDS = {"thread", "polling"}
+INDIRECTION_ENTRIES: Final = 128
+"""Length of an RSS indirection table."""
+
+_TARGET_IS_DRAWN = {"round_robin", "random"}
+"""Kinds of route whose next target does not follow from the frame's flow."""
+_CAN_SHARE_A_THREAD = {"thread", "polling"}
+_RESERVED = ("active", "idle", "waking", "base")
+"""Names of the states of a unit that are no sleep states."""
+_LONGEST: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_batch": LONGEST_S}
+_SCV_RANGES: dict[str, tuple[float, float, str]] = {
+    "deterministic": (0.0, 0.0, "0, or not given"),
+    "exponential": (1.0, 1.0, "1, or not given"),
+    "gamma": (1e-6, 1e6, "a number > 0"),
+    "lognormal": (1e-6, 1e6, "a number > 0"),
+    "hyperexponential": (1.0, 1e6, "a number >= 1"),
+    "uniform": (1e-6, 1.0 / 3.0, "a number > 0 and at most 1/3 (at 1/3 it reaches from 0 to twice the mean)"),
+}
 
 
-def check_threads(model: RouterModel, add: Callable[[str, str], None]) -> None:
-    """Report what is wrong with the threads of a model, through ``add(path, message)``."""
+def check_threads(model: RouterModel, add: Add) -> None:
+    """Report what is wrong with the threads of a model."""
     leaders: dict[str, TaskUnit] = {}
     linux = {pool.name for pool in model.pools if pool.policy.kind == "linux"}
     for index, task in enumerate(model.tasks):
@@ -67,10 +84,10 @@ def check_threads(model: RouterModel, add: Callable[[str, str], None]) -> None:
             _check_together(f"task[{index}]", task, leaders.setdefault(task.thread, task), add)
 
 
-def check_polling(model: RouterModel, add: Callable[[str, str], None]) -> None:
-    """Report pools whose units polling task units hold for good, so that others never get one.
+def check_polling(model: RouterModel, add: Add) -> None:
+    """Report pools whose units polling task units never give back, so that others never get one.
 
-    Under ``linux`` nothing is held for good: even a thread that spins is cut off when its slice is over.
+    Under ``linux`` even a thread that spins loses its unit at the end of its slice.
     """
     held_units = {pool.name: 0 for pool in model.pools if pool.policy.kind != "linux"}
     waiting: dict[str, str] = {}
@@ -99,7 +116,7 @@ def check_polling(model: RouterModel, add: Callable[[str, str], None]) -> None:
             add(f"pool[{index}].units", f'polling task units hold all {held}, so "{waiting[pool.name]}" never gets one')
 
 
-def _check_alone(path: str, task: TaskUnit, add: Callable[[str, str], None]) -> None:
+def _check_alone(path: str, task: TaskUnit, add: Add) -> None:
     kind = task.activation.kind
     is_thread = kind == "thread" or bool(task.thread)
     what = "a thread" if is_thread else "one that holds back"
@@ -107,12 +124,12 @@ def _check_alone(path: str, task: TaskUnit, add: Callable[[str, str], None]) -> 
         add(f"{path}.parallel", f"got {task.parallel}: {what} serves one frame at a time; give several task units")
     if (is_thread or task.holds_back) and task.request != "task":
         add(f"{path}.request", f"is {task.request}: {what} asks for its units itself; leave it out")
-    if task.thread and kind not in _KINDS:
+    if task.thread and kind not in _CAN_SHARE_A_THREAD:
         add(
             f"{path}.activation.kind",
             f'is {kind}, but task units that share a thread ("{task.thread}") are thread or polling',
         )
-    elif task.holds_back and kind not in _KINDS:
+    elif task.holds_back and kind not in _CAN_SHARE_A_THREAD:
         add(
             f"{path}.activation.kind",
             f"is {kind}, but only task units that are thread or polling can wait for room and hold frames back",
@@ -122,7 +139,7 @@ def _check_alone(path: str, task: TaskUnit, add: Callable[[str, str], None]) -> 
             f"{path}.batch_frames",
             f"got {task.batch_frames}: a thread takes batches of its budget_frames; leave it out",
         )
-    if task.holds_back and task.route.kind in _BY_TURN and len(task.route.to) > 1:
+    if task.holds_back and task.route.kind in _TARGET_IS_DRAWN and len(task.route.to) > 1:
         add(
             f"{path}.route.kind",
             f"is {task.route.kind}, but a task unit that holds back must know where the next frame goes before it "
@@ -132,14 +149,14 @@ def _check_alone(path: str, task: TaskUnit, add: Callable[[str, str], None]) -> 
         add(f"{path}.holds_back", "is true, but frames leave the router here, where there is always room: leave it out")
 
 
-def _check_together(path: str, task: TaskUnit, leader: TaskUnit, add: Callable[[str, str], None]) -> None:
+def _check_together(path: str, task: TaskUnit, leader: TaskUnit, add: Add) -> None:
     kind = task.activation.kind
     pairs = (
         ("needs", task.needs, leader.needs),
         ("pin", task.pin, leader.pin),
         ("priority", task.priority, leader.priority),
         ("weight", task.weight, leader.weight),
-        *([("activation.kind", kind, leader.activation.kind)] if kind in _KINDS else []),
+        *([("activation.kind", kind, leader.activation.kind)] if kind in _CAN_SHARE_A_THREAD else []),
     )
     for name, own, theirs in pairs:
         if own != theirs:
@@ -149,13 +166,8 @@ def _check_together(path: str, task: TaskUnit, leader: TaskUnit, add: Callable[[
             )
 
 
-Add = Callable[[str, str], None]
-
-_RESERVED = ("active", "idle", "waking", "base")
-
-
 def check_power(path: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
-    """Report powers that are upside down, states out of order, and P-states of a pool without a clock."""
+    """Report idle power above active power, states out of order, and P-states of a pool without a clock."""
     if draw.idle_w > draw.active_w:
         got = f"got {format_power(draw.idle_w)}, more than the {format_power(draw.active_w)} of a unit at work"
         add(f"{path}.idle_w", f"{got}: give at most that")
@@ -210,16 +222,6 @@ def _check_performance(path: str, draw: PowerDraw, frequency_hz: float | None, a
         same = frequency_hz is not None and math.isclose(state.frequency_hz, frequency_hz, rel_tol=1e-9)
         if same and (state.active_w, state.idle_w) != (draw.active_w, draw.idle_w):
             add(at, "is the P-state that the pool runs at, but has other watts: give both the same")
-
-
-_SCV_RANGES: dict[str, tuple[float, float, str]] = {
-    "deterministic": (0.0, 0.0, "0, or not given"),
-    "exponential": (1.0, 1.0, "1, or not given"),
-    "gamma": (1e-6, 1e6, "a number > 0"),
-    "lognormal": (1e-6, 1e6, "a number > 0"),
-    "hyperexponential": (1.0, 1e6, "a number >= 1"),
-    "uniform": (1e-6, 1.0 / 3.0, "a number > 0 and at most 1/3 (at 1/3 it reaches from 0 to twice the mean)"),
-}
 
 
 def check_variation(path: str, variation: Variation, scv: float | None, add: Add) -> None:
@@ -289,7 +291,7 @@ def check_contention(path: str, contention: Contention, units: int, add: Add) ->
 
 
 def check_law(path: str, named: NamedLaw, add: Add) -> bool:
-    """Report parameters that a law lacks, has not, or that are out of its range; return whether there is none."""
+    """Report parameters that are missing, foreign to the law or out of its range; return whether all are right."""
     shapes, is_right = {shape.name: shape for shape in LAWS[named.law].shapes}, True
     for name in PARAMETERS:
         at, got, shape = f"{path}.{name}", getattr(named, name), shapes.get(name)
@@ -308,18 +310,14 @@ def check_law(path: str, named: NamedLaw, add: Add) -> bool:
     return is_right
 
 
-INDIRECTION_ENTRIES: Final = 128
-"""Length of an RSS indirection table."""
-
-
 @value
 class Targets:
-    """What the routes of a model may lead to, by name and in order: made once, looked up for every route."""
+    """Names of what the routes of a model may lead to, in order."""
 
     tasks: Mapping[str, None]
     ports: Mapping[str, None]
     both: Mapping[str, None]
-    port_count: int = field("Ports, those of one name too")
+    port_count: int = field("Number of ports, also where two have one name")
 
     @classmethod
     def of(cls, model: RouterModel) -> Self:
@@ -380,7 +378,7 @@ def _check_copies(path: str, route: Route, targets: Targets, add: Add) -> None:
 
 
 def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
-    """Report what is wrong with the windows of a model, through ``add(path, message)``."""
+    """Report what is wrong with the windows of a model."""
     places: dict[str, str] = {}
     carrying: dict[str, str] = {}
     sound = True
@@ -411,9 +409,9 @@ def copied(name: str) -> str:
 
 
 def check_ways(tasks: Sequence[TaskUnit], path: Callable[[Window], str], add: Add) -> None:
-    """Report windows that frames leave, if their routes are these, with units in hand, or that wait for each other.
+    """Report windows that frames can leave with units in hand, and windows that wait for each other.
 
-    The task units may have more routes than a model's: all that are ever in force.
+    ``tasks`` may have more routes than the model, such as those of all events.
     """
     windows = windows_among(tasks)
     for window in windows:
@@ -520,8 +518,8 @@ def _awaited(
 ) -> Iterator[tuple[str, str]]:
     """Yield the pools that a frame may wait for at a task unit, and the task units that ask for them.
 
-    One that holds back waits for room in the next queue, and so for whatever that one waits for. What was ``seen``
-    before is left out, and so is all that it waits for: that was seen with it.
+    A task unit that holds back waits for room in the next queue, and so for all that the next one waits for. Task units
+    in ``seen`` are left out with all that they wait for.
     """
     pending = [name] if name not in seen else []
     seen.add(name)
@@ -533,9 +531,6 @@ def _awaited(
             following = [to for to in tasks[at].route.to if to not in seen]
             seen.update(following)
             pending.extend(following)
-
-
-_LONGEST: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_batch": LONGEST_S}
 
 
 def check_model(model: RouterModel) -> None:

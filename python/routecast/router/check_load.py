@@ -1,4 +1,4 @@
-"""Whether a load fits a router: flows need the ports that they name."""
+"""Check that a router has the ports that the flows of a load name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _SHOWN_PROBLEMS = 5
 
 
 def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = ()) -> None:
-    """Check that every flow enters by a port that there is and can leave by the one that it wants.
+    """Check that every flow enters by a port of the router and can leave by the port that it names.
 
-    ``events``: what happens during the trial: its routes ask for ports too. Raises ModelProblem: a flow names a port
-    number that the router does not have, or a port that an egress route leaves out. At most five flows are listed.
+    The routes of ``events`` count too. Raises ModelProblem: a flow names a port number that the router does not have,
+    or a port that an egress route leaves out; it lists at most five flows.
     """
     ports = [port.name for port in model.ports]
     routes = [(task.name, task.route) for task in model.tasks]
     routes += [(event.task, event.route) for event in events if isinstance(event, Reroute)]
-    # Builders give many task units the same route: it is looked at once, and once for all flows that leave alike.
+    # Builders give many task units the same route; each is examined once, and once for all flows of one egress port.
     distinct = {route.to: name for name, route in reversed(routes) if route.kind == "egress"}
     egress_routes = [(name, frozenset(to)) for to, name in reversed(distinct.items())]
     leaves_out: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""A router from an estimate: what a function costs on a host becomes task units, pools and ports.
+"""A router from an estimate: the cost of a function on a host becomes task units, pools and ports.
 
 ::
 
@@ -6,9 +6,9 @@
     port 1 ─┼─► [nic] ─► [memory] ─► distributor ──┼─► core 1 ─┼─► egress port
       …   ─┘                                             └─► …      ─┘
 
-The cores spend the estimate's cycles; ``memory``, where the host's file describes it as a resource of its own, spends
-the time of its DRAM accesses on the memory's channels; ``nic`` lets through what network cards and their bus take.
-In brackets: only where the estimate knows such a limit.
+The cores spend the estimate's cycles. ``memory`` spends the time of the DRAM accesses on the memory's channels, where
+the host's file describes memory as a resource of its own. ``nic`` passes as many frames as network cards and their bus
+carry. Task units in brackets exist only where the estimate knows such a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["cost_by_size", "estimated_router"]
 
 _PORTS = 2
 _UNLIMITED_LINK_BPS = 400e9
-"""Of a host without network cards: what is asked is the function, not a link."""
+"""Rate of the ports of a host without network cards: the function limits, not a link."""
 
 
 def estimated_router(
@@ -40,9 +40,9 @@ def estimated_router(
 ) -> RouterModel:
     """Build the router that an estimate describes.
 
-    ``hardware``: that it was made for; ``by_size``: cycles per packet by frame size, where ``found`` is for a mix: the
-    cores then spend a part per byte. Not given: every frame costs the estimate's mean; ``queue_frames``: queue in front
-    of each core, the memory and the network card. Raises ModelProblem: a parameter is out of range.
+    ``hardware`` is its host. ``by_size`` gives cycles per packet by frame size for an estimate of a mix, so that part
+    of the cost is per byte; without it every frame costs the estimate's mean. ``queue_frames`` is the queue in front of
+    each core, the memory and the network card. Raises ModelProblem: a parameter is out of range.
     """
     per_packet, per_byte = cost_by_size(estimate, by_size or {})
     frame_bytes = estimate.frames.mean_bytes

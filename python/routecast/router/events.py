@@ -1,7 +1,7 @@
-"""What happens to a router during a trial: task units that fail and come back, routes that change.
+"""Events of a trial: task units that fail and come back, and routes that change.
 
-An event is no part of the model, which says what the router is; it is part of the question: what happens at this load,
-for this long, *if*? The simulator answers it; a closed form knows no transients.
+Events belong to the question, not to the model: what happens at this load, for this long, *if* something fails? The
+simulator answers it; a closed form knows no transients.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = ["Event", "Outage", "Reroute", "check_events"]
 
 @value
 class Outage:
-    """A task unit is down: it loses what it holds, waiting or in service, and what comes until it is up again.
+    """A task unit is down: it loses the frames that wait, are in service, or arrive until it is up again.
 
-    Frames lost so are dropped frames of the task unit (S12). A task unit that is down asks for no resources.
+    They count as dropped at the task unit (S12). A task unit that is down requests no resources.
     """
 
     task: str
     from_s: float = field("Seconds since the start of the trial")
-    until_s: float = field("Up again from then on; infinite: not within this trial", default=math.inf)
+    until_s: float = field("Seconds since the start of the trial; infinite: down until its end", default=math.inf)
 
 
 @value
 class Reroute:
-    """From an instant on, frames that a task unit has served go elsewhere."""
+    """A task unit sends the frames that it has served elsewhere from an instant on."""
 
     task: str
     at_s: float = field("Seconds since the start of the trial")
@@ -50,12 +50,12 @@ Add = Callable[[str, str], None]
 
 
 def check_events(model: RouterModel, events: Sequence[Event], duration_s: float) -> None:
-    """Check the events of a trial of a router, all of them together.
+    """Check all events of a trial of a router together.
 
-    A frame can meet an old route of one task unit and a new one of another. So all routes together must not make a
-    cycle, even those that are never in force at the same time, nor lead out of a window.
+    A frame can meet the old route of one task unit and the new route of another. All routes together, even those that
+    are never in force at the same time, must therefore form no cycle and lead out of no window.
 
-    Raises ModelProblem: all faults at once, each with its place, such as ``events[2].from_s``.
+    Raises ModelProblem with all faults and their places, such as ``events[2].from_s``.
     """
     problems: list[Problem] = []
 
@@ -71,7 +71,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
         if isinstance(event, Outage):
             if _within(f"{place}.from_s", event.from_s, duration_s, add) and not event.until_s > event.from_s:
                 began = f"the outage begins at {event.from_s:g} s"
-                add(f"{place}.until_s", f"got {event.until_s:g} s, but {began}: a later time is wanted")
+                add(f"{place}.until_s", f"got {event.until_s:g} s, but {began}: give a later time")
             continue
         _within(f"{place}.at_s", event.at_s, duration_s, add)
         faults = field_faults(event.route, f"{place}.route")
@@ -106,7 +106,7 @@ def _within(place: str, at_s: float, duration_s: float, add: Add) -> bool:
 
 
 def _with_all_routes(model: RouterModel, events: Sequence[Event]) -> list[TaskUnit]:
-    """Return the task units with all targets that they ever have."""
+    """Return the task units with the targets of all their routes."""
     to = {task.name: list(task.route.to) for task in model.tasks}
     for event in events:
         if isinstance(event, Reroute) and event.task in to:

@@ -1,4 +1,4 @@
-"""Reading routers from TOML files (``*.router.toml``): every fault at once, each with its place."""
+"""Routers from TOML files (``*.router.toml``); an error lists every fault with its place."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BUILDERS: Mapping[str, str] = {
     "multistage": "multistage.reading:MultistageRouter",
     "network_processor": "network_processor.reading:NetworkProcessorRouter",
 }
-"""What each builder's routers are read as: a class of a module in this package, loaded when a file names it."""
+"""The class that reads each builder's routers, by module of this package; it is imported when a file names it."""
 
 
 @lru_cache
@@ -66,10 +66,10 @@ def read_router(path: str | Path) -> RouterModel:
 
 
 def read_router_and_load(path: str | Path, *, frames: FrameMix | None = None) -> tuple[RouterModel, OfferedLoad | None]:
-    """Read a router model and the load that its file suggests, None where it suggests none.
+    """Read a router model and the load that its file suggests, or None.
 
-    ``frames``: what will be offered instead of the file's frames: a load in bit/s is of them, and buffers of a network
-    processor are counted in them. Raises FileProblem: as :func:`read_router`.
+    ``frames`` replace the file's frames: a load in bit/s refers to them, and the buffers of a network processor are
+    counted in them. Raises FileProblem as :func:`read_router`.
     """
     path = Path(path)
     text = read_text(path, kind="router file")
@@ -81,8 +81,8 @@ def parse_router(
 ) -> tuple[RouterModel, OfferedLoad | None]:
     """Read a router model and its load, if any, from the text of a router file.
 
-    ``subject``: what to call the text in messages; its stem names a router without a name; ``folder``: where traces are
-    looked for. Raises FileProblem: as :func:`read_router`.
+    ``subject`` is the name of the text in messages, and its stem names a router without a name; ``folder`` holds the
+    traces. Raises FileProblem as :func:`read_router`.
 
     Examples
     --------
@@ -104,11 +104,11 @@ def build_router(
     folder: Path | None = None,
     frames: FrameMix | None = None,
 ) -> tuple[RouterModel, OfferedLoad | None]:
-    """Build a router model and its load, if any, from what a router file says, as plain data.
+    """Build a router model and its load, if any, from the plain data of a router file.
 
-    ``document``: as :func:`~routecast.quantity.toml_file.parse_toml` returns it, or
-    :func:`routecast.router.variants.vary`; ``subject`` and ``folder``: as :func:`parse_router`; ``frames``: as
-    :func:`read_router_and_load`. Raises FileProblem: as :func:`read_router`.
+    ``document`` comes from :func:`~routecast.quantity.toml_file.parse_toml` or :func:`routecast.router.variants.vary`;
+    ``subject`` and ``folder`` are those of :func:`parse_router`, ``frames`` those of :func:`read_router_and_load`.
+    Raises FileProblem as :func:`read_router`.
     """
     router: Any = validated(router_table(document, subject), document, subject)
     router = replace(router, name=router.name or Path(subject).name.removesuffix(".router.toml"))
@@ -135,9 +135,9 @@ def build_router(
 
 
 def router_table(document: Mapping[str, Any], subject: str = "router file") -> type:
-    """Return the table that says what a router file may say: that of its builder, or of ports, pools and task units.
+    """Return the class that a router file is read as: its builder's, or that of ports, pools and task units.
 
-    Raises FileProblem: there is no such builder, or neither a builder nor any of the tables.
+    Raises FileProblem: the builder is unknown, or the file has neither a builder nor any of these tables.
     """
     if "builder" not in document:
         if not {"port", "task", "pool"} & document.keys():

@@ -1,4 +1,4 @@
-"""The task graph: which task units a frame can reach, in which order, and whether it could go round."""
+"""The task graph: cycles, reachable task units, and their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["find_cycle", "reachable_tasks", "topological_order"]
 
 
 def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
-    """Return the names along one cycle of the task graph, first one not repeated; empty if there is none."""
+    """Return the names along one cycle of the task graph, without repeating the first; empty if there is none."""
     following = _following(tasks)
     done: set[str] = set()
     for start in tuple(following):
@@ -36,7 +36,7 @@ def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
 
 
 def reachable_tasks(model: RouterModel) -> set[str]:
-    """Return the names of the task units that some port's frames can reach, or copies of them."""
+    """Return the names of the task units that frames of some port, or copies of them, can reach."""
     following = _following(model.tasks, copies=True)
     reached: set[str] = set()
     pending = [port.entry for port in model.ports if port.entry in following]
@@ -49,7 +49,7 @@ def reachable_tasks(model: RouterModel) -> set[str]:
 
 
 def _following(tasks: Sequence[TaskUnit], *, copies: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the task units that each leads to; targets that many have, all ports say, are looked through once."""
+    """Return the task units that each task unit leads to; equal lists of targets are filtered once."""
     names = {task.name for task in tasks}
     following: dict[tuple[str, ...], tuple[str, ...]] = {}
     for route in (task.route for task in tasks):
@@ -63,7 +63,7 @@ def _following(tasks: Sequence[TaskUnit], *, copies: bool = False) -> dict[str, 
 
 
 def topological_order(tasks: Sequence[TaskUnit]) -> tuple[TaskUnit, ...]:
-    """Return the task units so that routes only lead forward; the graph must have no cycle."""
+    """Return the task units in an order in which every route leads forward; the graph must have no cycle."""
     named = {task.name: task for task in tasks}
     incoming = dict.fromkeys(named, 0)
     for task in tasks:

@@ -54,9 +54,9 @@ class LoadTable:
 def read_load(
     table: Mapping[str, Any], *, ports: int, subject: str = "load", folder: Path | None = None
 ) -> OfferedLoad:
-    """Return the load that a table ``load`` says, as router files have one, for so many ports.
+    """Return the load of a table ``load`` of a router file, for so many ports.
 
-    Raises FileProblem: the table says something wrong; all faults with their places.
+    Raises FileProblem with all faults of the table and their places.
     """
     try:
         return load_of(validated(LoadTable, table, subject), ports, folder)
@@ -66,14 +66,14 @@ def read_load(
 
 @lru_cache(maxsize=4)
 def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
-    """Make flows, once for all the runs of an experiment that have the same."""
+    """Return the flows of a table; runs of an experiment share them."""
     if kind == "random":
         return FlowSet.random(count, seed=seed, ports=ports)
     return FlowSet.meshed(count, ports=ports) if kind == "meshed" else FlowSet.crafted(count, ports=ports)
 
 
 def load_of(load: LoadTable, ports: int, folder: Path | None, *, frames: FrameMix | None = None) -> OfferedLoad:
-    """Return the load that a table says, for so many ports; traces are looked for in ``folder``.
+    """Return the load of a table for so many ports; ``folder`` holds the traces.
 
     ``frames`` will be offered in the place of the table's: a rate in bit/s is of them.
     """

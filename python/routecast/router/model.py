@@ -82,34 +82,31 @@ __all__ = [
 ]
 
 
-# Watts of a unit of a pool by state: active at a performance state, idle, asleep, waking (semantics S11).
-#
-# ::
-#
-#     working ── no work ──► idle ── after_s ──► asleep in C1 ── after_s ──► asleep in C6
-#        ▲                    │                      │                          │
-#        └────────────────────┴──── exit_s ──────────┴───────── exit_s ─────────┘
-#
-# ACPI's names: a P-state is a frequency (and voltage) at which a unit works, a C-state a depth of sleep of an idle
-# one.
 @value
 class SleepState:
-    """A C-state of an idle unit."""
+    """A C-state of an idle unit: a depth of sleep, by ACPI's name (semantics S11).
+
+    ::
+
+        working ── no work ──► idle ── after_s ──► asleep in C1 ── after_s ──► asleep in C6
+           ▲                    │                      │                          │
+           └────────────────────┴──── exit_s ──────────┴───────── exit_s ─────────┘
+    """
 
     name: str = field("Name of the state, such as C1 or C6")
     power_w: Power = field("Of a unit asleep in it, W")
-    # From the first work until the unit works; it draws active power meanwhile, and frames wait.
+    # Meanwhile it draws active power, and frames wait.
     exit_s: Span = field("From the first work until the unit works, s", default=0.0, le=LONGEST_S)
-    # Idle time after which the unit enters it; 0 for a governor that enters at once. States of a pool rise in
-    # ``after_s``; before the first, an idle unit draws :attr:`PowerDraw.idle_w`.
+    # 0 for a governor that enters at once. States of a pool rise in ``after_s``; before the first, an idle unit draws
+    # :attr:`PowerDraw.idle_w`.
     after_s: Span = field("Idle time after which the unit enters it, s", default=0.0, le=LONGEST_S)
-    # Energy of entering and leaving beyond what the powers say (caches flushed and filled again).
+    # Caches are flushed and filled again.
     wake_energy_j: Energy = field("Energy of entering and leaving beyond what the powers say, J", default=0.0)
 
 
 @value
 class PerformanceState:
-    """A P-state that a unit may be run at: its clock, and what it draws there (Bolla et al. 2009, eq. 2)."""
+    """A P-state at which a unit may run (ACPI): its clock, and its watts there (Bolla et al. 2009, eq. 2)."""
 
     frequency_hz: Frequency = field("Cycles per second of a unit, Hz", within=FREQUENCIES_HZ)
     active_w: Power = field("Of a unit at work, W")
@@ -119,19 +116,18 @@ class PerformanceState:
 
 @value
 class PowerDraw:
-    """Watts of one unit of a pool by state (S11). Its scope (package, server, wall) is said by :attr:`scope`."""
+    """Watts of one unit of a pool by state (S11)."""
 
     active_w: Power = field("While it works, W")
     idle_w: Power = field("While it does not, W")
-    # Of the whole pool whatever its units do (memory, fans, the board), once.
+    # Memory, fans, the board; counted once.
     base_w: Power = field("Of the whole pool whatever its units do, W", default=0.0)
     scope: str = field("What the figures cover: package, server, wall", default="package")
     sleep: tuple[SleepState, ...] = field(
         "C-states of idle units, in rising idle time; none: they stay awake", default=()
     )
-    # P-states that the pool could be run at, in rising frequency; the pool runs at
-    # :attr:`~routecast.router.model.ResourcePool.frequency_hz` with ``active_w`` and ``idle_w``.
-    # :func:`routecast.router.performance.at_frequency` returns the model at another one.
+    # The pool runs at :attr:`ResourcePool.frequency_hz` with ``active_w`` and ``idle_w``;
+    # :func:`routecast.router.performance.at_frequency` returns the model at another P-state.
     performance: tuple[PerformanceState, ...] = field(
         "P-states that the pool could run at, in rising frequency", default=()
     )
@@ -151,15 +147,13 @@ class RandomTime:
     """
 
     mean_s: Span = field("Mean, s", default=0.0, le=LONGEST_S)
-    # Law, as for service times: ``deterministic``, ``exponential``, ``gamma``, ``hyperexponential``, ``lognormal``,
-    # ``uniform``.
     variation: Variation = field("Distribution around the mean", default="deterministic")
-    # Squared coefficient of variation of the law (fixed for ``deterministic`` and ``exponential``).
+    # ``deterministic`` and ``exponential`` have their own.
     scv: Number | None = field(
         "Squared coefficient of variation (gamma, lognormal, …)", default=None, ge=0.0, le=MOST_SCV
     )
-    # Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, seconds, in rising order; the first is
-    # the least time, the last the greatest. Between them the distribution function is linear. One: a constant.
+    # The first is the least time, the last the greatest; between them the distribution function is linear. One alone
+    # is a constant.
     quantiles_s: tuple[Annotated[Span, Within(le=LONGEST_S)], ...] = field(
         "Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s",
         default=(),
@@ -213,11 +207,12 @@ class RandomTime:
 
 @value
 class Interruptions:
-    """What takes a unit away while it works: the host's preemption, ticks, other interrupts (S5).
+    """Interruptions of a unit at work by the host's preemption, its ticks and other interrupts (S5).
 
     They strike a busy unit at the instants of a Poisson process, ``rate_hz`` times in a second of its work, and the
-    work resumes afterwards: breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor, Operations
-    Research 11(3), 1963). A service that takes T without them is completed after T and Poisson(rate·T) of their times.
+    work resumes afterwards. They are breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor,
+    Operations Research 11(3), 1963): a service that takes T without them is completed after T and Poisson(rate·T) of
+    their times.
     """
 
     rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz", le=MOST_INTERRUPTIONS_HZ)
@@ -401,7 +396,6 @@ class Policy:
     """
 
     kind: PolicyKind = field("Order in which task units get units", default="fifo")
-    # Longest grant under ``round_robin``, ``fair`` and ``linux`` while others wait.
     quantum_s: Duration | None = field(
         "Longest grant while others wait, s",
         default=None,
@@ -423,19 +417,19 @@ class ResourcePool:
 
     name: str = field("Name of the pool")
     units: Count = field("How many units", default=1, ge=1, le=MAX_UNITS)
-    # Cycles per second of a unit; needed where a task unit that uses the pool gives costs in cycles.
+    # Needed where a task unit of the pool gives costs in cycles.
     frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None, within=FREQUENCIES_HZ)
     unit_speed_ratio: tuple[Annotated[Number, Within(ge=SPEED_RATIOS[0], le=SPEED_RATIOS[1])], ...] = field(
         "Speed of each unit relative to the frequency; none: all 1", default=()
     )
     policy: Policy = field("How units are granted", default=Policy())
-    # Work lost when a unit turns from one task unit (or thread) to another. Under ``linux`` an interrupt borrows the
-    # unit of the thread that it interrupts: it pays nothing, and neither does that thread when it goes on.
-    switch_cost_s: Span = field("Lost when a unit turns to another task unit, s", default=0.0, le=LONGEST_S)
-    # Work lost when a task unit goes on at another unit than its last one.
-    migration_cost_s: Span = field("Lost when a task unit goes on at another unit, s", default=0.0, le=LONGEST_S)
+    # Under ``linux`` an interrupt borrows the unit of the thread that it interrupts: it pays nothing, and neither does
+    # that thread when it resumes.
+    switch_cost_s: Span = field(
+        "Work lost when a unit turns to another task unit or thread, s", default=0.0, le=LONGEST_S
+    )
+    migration_cost_s: Span = field("Work lost when a task unit moves to another unit, s", default=0.0, le=LONGEST_S)
     contention: Contention = field("How units slow each other down", default=Contention())
-    # What takes a unit away while it works (host preemption, ticks).
     interruptions: Interruptions | None = field("What takes units away while they work", default=None)
     power: PowerDraw | None = field("Watts of one unit", default=None)
 
@@ -491,9 +485,9 @@ class Activation:
     ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an
     interrupt costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll
     comes back short; two interrupts are at least ``moderation_s`` apart. ``thread``: a thread of an operating system.
-    A frame that it can serve wakes it, which costs ``interrupt_cost_s`` (the notification: eventfd, VM exit, injected
-    interrupt) once it has its unit. It keeps the unit, as far as the policy lets it, until none of the task units of
-    its :attr:`TaskUnit.thread` can go on, turning from one to the next after ``budget_frames``; then it blocks.
+    A frame that it can serve wakes it; the notification (eventfd, VM exit, injected interrupt) costs
+    ``interrupt_cost_s`` once it has its unit. As far as the policy allows, it keeps the unit until no task unit of its
+    :attr:`TaskUnit.thread` can go on, and turns from one to the next after ``budget_frames``; then it blocks.
     """
 
     kind: ActivationKind = field("dedicated, polling, interrupt (NAPI), or thread", default="dedicated")
@@ -502,24 +496,21 @@ class Activation:
         "Cost of an interrupt, or of the notification that wakes a thread, s", default=0.0, le=LONGEST_S
     )
     moderation_s: Span = field("Least time between two interrupts, s", default=0.0, le=LONGEST_S)
-    # How long a task unit whose poll came back short goes on polling, at active power, before it enables interrupts
-    # again (adaptive activation: busy polling of sockets, DPDK's l3fwd-power); 0 for NAPI.
+    # Adaptive activation: busy polling of sockets, DPDK's l3fwd-power. 0 for NAPI, which enables interrupts at once.
     linger_s: Span = field(
         "How long it goes on polling after a poll that came back short, at active power, s",
         default=0.0,
         only_where={"kind": ("interrupt",)},
         le=LONGEST_S,
     )
-    # From an interrupt (or the frame that wakes a thread) until the task unit, which slept, asks for its unit. It
-    # delays and occupies nothing: what comes meanwhile waits in the queue. A task unit that is interrupted as its
-    # poll ends is still awake.
+    # The wake-up occupies no unit; frames that arrive meanwhile wait in the queue. A task unit that is interrupted as
+    # its poll ends is still awake.
     wakeup: RandomTime | None = field(
         "From an interrupt, or the frame that wakes a thread, until it asks for its unit",
         default=None,
         only_where={"kind": ("interrupt", "thread")},
     )
-    # What a poll takes: the frames that it finds waiting (``gated``), or also those that come while it is under way,
-    # one by one (``exhaustive``: Linux's veth and most drivers), in the words of vacation models (Takagi 1991).
+    # The terms are those of vacation models (Takagi 1991). ``exhaustive``: Linux's veth and most drivers.
     discipline: PollDiscipline = field(
         "What a poll takes: what it finds (gated), or also what comes meanwhile (exhaustive)", default="gated"
     )
@@ -544,7 +535,7 @@ class Need:
 
 @value
 class Route:
-    """Where frames go next: names of task units or ports in ``to``; ``()`` means they leave the router there.
+    """Where frames go next: the task units or ports that ``to`` names; frames leave the router where it is empty.
 
     ``single``: always ``to[0]``. ``rss``: ``to[indirection[hash & 127] % len(to)]`` by the flow's hash (equal
     indirection: ``hash % 128 % len(to)``). ``per_flow``: flow number ``i`` of the load to ``to[i %
@@ -552,9 +543,8 @@ class Route:
     leaves by (``to`` then lists the ports allowed, normally all). ``by_egress``: ``to[p]`` for flows that leave by
     port ``p`` in the end (one entry for each port), a task unit or that port.
 
-    ``copies`` names task units that get a copy of every frame besides, unless it goes there itself: a hub that floods.
-    A copy costs its task unit what a frame costs and ends there. It is no frame of the load: it counts neither as
-    offered nor as dropped.
+    ``copies`` names further task units that get a copy of every frame, as from a hub that floods. A copy costs its
+    task unit as much as a frame and ends there; it counts neither as offered nor as dropped.
     """
 
     kind: RouteKind = field("How a target is chosen", default="single")
@@ -564,7 +554,7 @@ class Route:
         "128 target numbers; none: they go round", default=(), only_where={"kind": ("rss",)}
     )
     copies: tuple[str, ...] = field(
-        "Names of task units that get a copy of every frame besides, where it ends", default=()
+        "Names of further task units that get a copy of every frame, where it ends", default=()
     )
 
 
@@ -576,37 +566,37 @@ class TaskUnit:
     # Empty: it works without a resource manager, on a processor of its own (Meyer et al. 2014: ⊗).
     needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: a processor of its own", default=())
     service: ServiceCost = field("Cost of a frame", default=ServiceCost())
-    # Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.
+    # Frames in service are not counted; arrivals beyond are dropped (S7).
     queue_frames: FrameCount = field("Frames that can wait, frames", default=512, le=MAX_FRAMES)
     activation: Activation = field("When it works", default=Activation())
-    # Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame. Interrupts and
-    # threads take :attr:`Activation.budget_frames` instead.
+    # DPDK's burst, VPP's vector. 1: request and release for each frame. Interrupts and threads take
+    # :attr:`Activation.budget_frames` instead.
     batch_frames: FrameCount = field("Most frames served per grant, frames", default=1, le=MAX_FRAMES)
-    # Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the number of
-    # units for a pool that serves one common queue (M/M/c).
+    # Frames or batches, each on units of its own: 1 for a thread, the number of units for a pool that serves one
+    # common queue (M/M/c).
     parallel: Count = field("Frames in service at once", default=1, ge=1, le=MAX_UNITS)
-    # Who asks the resource manager: ``task``, the task unit for the frame at the head of its queue; ``frame``, every
-    # waiting frame for itself, so that frames of several task units share a FIFO pool in order of arrival.
+    # ``task``: for the frame at the head of its queue. ``frame``: frames of several task units share a FIFO pool in
+    # order of arrival.
     request: Literal["task", "frame"] = field(
-        "Who asks for units: the task unit, or every waiting frame for itself", default="task"
+        "What requests units: the task unit, or every waiting frame for itself", default="task"
     )
-    # Larger is more urgent (policies ``priority``, ``preemptive``).
-    priority: Count = field("Larger is more urgent", default=0)
+    priority: Count = field(
+        "Urgency under the policies priority, preemptive and linux; larger is more urgent", default=0
+    )
     weight: Number = field("Share under the policies fair and linux", default=1.0, gt=0.0)
     pin: tuple[Natural, ...] = field("Units of its first pool that it may use; none: all", default=())
-    # Task units of the same thread are one for the resource managers: one grant at a time, one account under ``fair``
-    # and ``linux``, no switch cost between them. They agree in needs, pin, priority, weight and the kind of
-    # activation, which is ``thread`` or ``polling``. Empty: a thread of its own.
+    # Task units of one thread share one grant at a time and one account under ``fair`` and ``linux``, without switch
+    # cost between them. They agree in needs, pin, priority, weight and kind of activation (``thread``, ``polling``).
     thread: str = field("Name of the thread that it shares with others; none: a thread of its own", default="")
-    # Takes a frame only where there is room for it at the next task unit or port (blocking before service: Perros,
-    # Queueing Networks with Blocking, 1994, ch. 1); else frames are dropped there when they come (S7).
-    holds_back: bool = field("Takes a frame only where there is room for it at the next queue", default=False)
+    # Blocking before service (Perros, Queueing Networks with Blocking, 1994, ch. 1); otherwise a frame that finds no
+    # room is dropped there (S7).
+    holds_back: bool = field("Serves a frame only while the next queue has room for it", default=False)
     route: Route = field("Where frames go next", default=Route())
 
 
 @value
 class Port:
-    """An interface: frames come in at most at line rate, go out at line rate through a ring of finite length.
+    """An interface: frames arrive at up to line rate and leave at line rate through a ring of finite length.
 
     A frame occupies the link for ``(frame_bytes + 20)·8 / link_bps`` seconds (S1).
     """

@@ -1,4 +1,4 @@
-"""Multi-core router of Meyer et al. 2014: a distributor and one task unit per core (Meyer et al. 2014, Fig. 7)."""
+"""The multi-core router of Meyer et al. 2014 (Fig. 7): a distributor and one task unit per core."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_PORTS: Final = 1024
 
 @value
 class Multicore:
-    """A multi-core router in short: a distributor and one task unit for each core.
+    """A multi-core router: a distributor and one task unit for each core.
 
     ::
 
@@ -42,7 +42,7 @@ class Multicore:
                                                        └─► …      ─┘
 
     The distributor takes no time and needs no resource (Meyer et al. 2014, sec. VI-A.2: NIC controller and DMA). Each
-    core is a task unit pinned to its unit of the pool ``cpu``. In brackets: only where a cap is given.
+    core is a task unit pinned to its unit of the pool ``cpu``. Task units in brackets exist only where a cap is given.
     """
 
     name: str = field("Name of the router; without it the file's", default="")
@@ -156,7 +156,7 @@ class Multicore:
 
 
 def multicore(cores: int, service: ServiceCost, **others: Any) -> RouterModel:
-    """Build a router whose cores each serve a queue of their own: a :class:`Multicore` in a line.
+    """Build a router whose cores each serve their own queue; the arguments are the fields of :class:`Multicore`.
 
     Examples
     --------

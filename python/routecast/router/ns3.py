@@ -163,7 +163,7 @@ def _task(task: TaskUnit, model: RouterModel) -> dict[str, Any]:
 
 
 def _variation(kind: str, scv: float) -> str:
-    """Return a factor of mean 1 in ns-3's words; empty: none."""
+    """Return the ns-3 attributes of a random factor of mean 1; empty for none."""
     if kind == "deterministic" or scv == 0.0:
         return ""
     if kind == "exponential":

@@ -1,4 +1,4 @@
-"""Parallel virtual routers: like machines behind a multi-queue macvtap (Li 2012, sec. 4.4)."""
+"""Parallel virtual routers: equal machines behind a multi-queue macvtap (Li 2012, sec. 4.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.check import Outside, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
-from routecast.router.virtual.single import lay_forwarding
+from routecast.router.virtual.single import add_forwarding
 
 __all__ = ["Balancing", "parallel_router"]
 
@@ -30,7 +30,7 @@ def parallel_router(
     tx_ring_frames: int = 512,
     name: str = "",
 ) -> RouterModel:
-    """Build n like routers that look like one from outside: the host spreads frames over their queues.
+    """Build n equal routers that form one router: the host spreads frames over their queues.
 
     ::
 
@@ -38,9 +38,9 @@ def parallel_router(
         port 0 ─► softirq ─┼─► queue 1 ─► backend ─► guest ─► backend ─┼─► egress port
                            └─► queue 2 ─► backend ─► guest ─► backend ─┘
 
-    A macvtap spreads by the flow's hash; round robin is what sec. 4.4 says that it can be changed to. Each machine
-    sends to the ports itself, past the other machines. Without threads of a backend, the vSwitch's cores or the
-    card's queues take the softirq's part.
+    A macvtap spreads by the flow's hash; sec. 4.4 changes it to round robin. Each machine sends to the ports itself,
+    past the other machines. Without threads of a backend, the vSwitch's cores or the card's queues take the softirq's
+    part.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def parallel_router(
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))
     wires = tuple(f"port {port}" for port in range(ports))
-    forwards = [lay_forwarding(assembly, machine, wires, interfaces=interfaces) for machine in machines]
+    forwards = [add_forwarding(assembly, machine, wires, interfaces=interfaces) for machine in machines]
     for port, wire in enumerate(wires):
         entry = _spread(assembly, server, machines, forwards, port % interfaces, wire, _ROUTES[balancing])
         assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
@@ -92,7 +92,7 @@ def _spread(
     wire: str,
     kind: Literal["rss", "round_robin"],
 ) -> str:
-    """Lay the way of frames off a wire to all machines; return its first task unit."""
+    """Add the path of frames from a wire to all machines; return its first task unit."""
     if server.technology.backend in ("thread", "softirq"):
         inside = [
             assembly.into(machine, interface=interface, to=forward)

@@ -18,7 +18,7 @@ _SAME = 1e-9
 def at_frequency(model: RouterModel, frequency_hz: float, pool: str | None = None) -> RouterModel:
     """Return the router with a pool at another one of its P-states.
 
-    Costs in cycles then take another time; costs in seconds (memory, interrupts) do not, which is why the capacity
+    The time of costs in cycles changes; that of costs in seconds (memory, interrupts) does not, so that the capacity
     grows less than the clock (Bolla et al. 2009, figs. 3 and 4).
 
     Parameters

@@ -32,7 +32,7 @@ VETH_RING_FRAMES = 256
 
 @value
 class Softirq:
-    """A Linux forwarder in short: cores that each run the NAPI thread of a receive ring, woken by the first frame.
+    """A Linux forwarder: each core runs the NAPI thread of a receive ring, which the first frame wakes.
 
     ::
 
@@ -129,7 +129,7 @@ class Softirq:
 
 
 def softirq(**given: Any) -> RouterModel:
-    """Build a Linux forwarder: a :class:`Softirq` in a line.
+    """Build a Linux forwarder; the arguments are the fields of :class:`Softirq`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A router file to begin with: of this machine, or of a few answers, with its guesses marked."""
+"""A first router file, from this machine or from a few answers, with its guesses marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_COLUMNS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What is known of a router before it is measured; the notes stand beside the values, ``guess: …`` for guesses.
+    """The known values of a router before it is measured, and a note on each; that of a guess begins with ``guess:``.
 
     ``frequency_hz`` is given where the service is in cycles; ``core_pps`` is what one core forwards then.
     """
@@ -56,11 +56,11 @@ def host_start(
     cards: Sequence[Nic],
     remarks: Sequence[str] = (),
 ) -> Start:
-    """Return what this machine tells of a router that it could be.
+    """Return the values of a router on this machine.
 
     ``cpu``: name of the processor; ``cores``: without hardware threads; ``frequency_hz``: None where the system does
-    not tell it; ``frequency_source``: where it is from; ``cards``: those that tell their speed; the commonest speed
-    counts; ``remarks``: what the system does not tell.
+    not report it; ``frequency_source``: its source; ``cards``: those that report their speed, of which the commonest
+    counts; ``remarks``: values that the system does not report.
     """
     speeds = Counter(card.link_bps for card in cards)
     link_bps, count = speeds.most_common(1)[0] if speeds else (_GUESSED_LINK_BPS, 0)

@@ -24,7 +24,7 @@ def station(
     frequency_hz: float | None = None,
     name: str = "station",
 ) -> RouterModel:
-    """Build one task unit with a common queue in front of ``servers`` units; then frames leave.
+    """Build one task unit with a common queue in front of ``servers`` units.
 
     In Kendall's notation with Poisson arrivals: exponential service M/M/``servers``, with a finite queue
     M/M/c/K with ``K = servers + queue_frames``.

@@ -1,4 +1,4 @@
-"""Variants of a router file: the document with parts overridden by their paths, as designed experiments do.
+"""Variants of a router file, with values at some paths replaced.
 
 A path is written as messages about router files write places: keys joined by dots, list entries in brackets by their
 name, their number, or ``*`` for all::
@@ -38,11 +38,11 @@ def vary(
     subject: str = "router file",
     table: type[BaseModel] | None = None,
 ) -> dict[str, Any]:
-    """Return a router document with other values at some paths; the document itself stays as it is.
+    """Return a router document with other values at some paths, and leave the document unchanged.
 
-    Tables that the document leaves out (``activation``, ``power``) are opened where an override needs them. The values
-    are not looked at: :func:`routecast.router.files.build_router` checks the variant like any file. What no path leads
-    through is shared with the document, not copied.
+    Tables that the document leaves out (``activation``, ``power``) are opened where an override needs them. Values are
+    not checked: :func:`routecast.router.files.build_router` checks the variant like any file. Parts that no path leads
+    through are shared with the document.
 
     ``document``: what a router file says, as :func:`~routecast.quantity.toml_file.parse_toml` returns it;
     ``overrides``: new values by path, as the file would say them: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``;
@@ -71,7 +71,7 @@ def vary(
 
 
 def field_of(table: type[BaseModel], path: str) -> KnownKey | None:
-    """Return the field of a file that a path leads to; None where its writer chooses the key, or none is there."""
+    """Return the field of a file that a path leads to; None for a key of the writer's choice, or a missing one."""
     try:
         steps = _steps(path)
     except _WrongPathError:
@@ -154,7 +154,7 @@ def _opened(table: dict[str, Any], key: str, known: Container[str]) -> dict[str,
 def _entered(
     tables: list[dict[str, Any]], key: str, entries: list[str], *, value: object, is_last: bool
 ) -> list[dict[str, Any]]:
-    """Return the list entries that a key and its brackets mean; the last key's entries get the value instead."""
+    """Return the list entries that a key and its brackets select; those of the last key get the value."""
     lists: list[Any] = [_own(table, key) for table in tables]
     for depth, entry in enumerate(entries):
         inner: list[Any] = []
@@ -173,7 +173,7 @@ def _entered(
 
 
 def _own(holder: Any, at: str | int) -> Any:
-    """Give a table or a list its own copy of what stands at a key or index, and return it."""
+    """Replace the part at a key or index by a copy, and return the copy."""
     inner = holder.get(at, []) if isinstance(at, str) else holder[at]
     if isinstance(inner, list | dict):
         inner = inner.copy()
@@ -183,7 +183,7 @@ def _own(holder: Any, at: str | int) -> Any:
 
 
 def _numbers(entries: list[Any], key: str, entry: str) -> list[int]:
-    """Return the places in a list that the text in brackets means: a name, a number, or all."""
+    """Return the indices that the text in brackets selects: by name, by number, or all."""
     if entry == "*":
         return list(range(len(entries)))
     names = [str(entry.get("name", "")) if isinstance(entry, dict) else "" for entry in entries]

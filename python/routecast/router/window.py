@@ -1,4 +1,4 @@
-"""Windows: units that a frame carries over several task units (:attr:`~routecast.router.model.Need.until`).
+"""Windows: units that a frame holds over several task units (:attr:`~routecast.router.model.Need.until`).
 
 ::
 
@@ -43,7 +43,7 @@ def windows_of(model: RouterModel) -> tuple[Window, ...]:
 
 
 def windows_among(tasks: Sequence[TaskUnit]) -> tuple[Window, ...]:
-    """Return the windows of task units that need not be sound: routes may lead to nowhere."""
+    """Return the windows of task units whose routes may be wrong."""
     named = {task.name: task for task in tasks}
     windows = []
     for task in tasks:
@@ -59,7 +59,7 @@ def windows_among(tasks: Sequence[TaskUnit]) -> tuple[Window, ...]:
 
 
 def _follow(enter: TaskUnit, until: str, tasks: Mapping[str, TaskUnit]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the task units from ``enter`` to ``until``, and a way on which ``until`` is missed."""
+    """Return the task units from ``enter`` to ``until``, and a path that misses ``until``."""
     leak: tuple[str, ...] = () if enter.route.to else (enter.name,)
     inside: dict[str, None] = {}
     # Each name with the one before it: ways have most of their steps in common.

@@ -206,7 +206,7 @@ def test_a_technique_that_does_not_ship_is_named_once() -> None:
 def test_a_function_that_no_builder_lays_and_the_base_does_not_know_is_refused_with_the_nearest() -> None:
     table = '{ base = "kvm-vhost-2012", functions = { forwrd = { per_packet = "1 us" } } }'
     assert refused(VIRTUAL.replace('"kvm-vhost-2012"', table)) == {
-        "technology.functions.forwrd": 'is no function that builders lay or the base knows: did you mean "forward"?'
+        "technology.functions.forwrd": 'is no function that builders use or the base knows: did you mean "forward"?'
     }
 
 

@@ -25,24 +25,24 @@ __all__ = ["multistage_router"]
 
 
 FILTER = "filter"
-"""Name of a machine's work on a frame that is for another one."""
+"""Name of a machine's work on a frame of another machine."""
 
 _SWITCH = "switch"
 
 
 @value
 class Element:
-    """A machine of the multistage router, as the others see it."""
+    """A machine of the multistage router and its interface to the others."""
 
     machine: Machine = dataclasses.field(compare=False)
     interface: int = field("Its interface on the interconnect")
-    takes: str = field("Its task unit that takes the frames that come by that interface; no two elements have the same")
+    takes: str = field("Its task unit that takes the frames of that interface; each element has its own")
 
 
-class Ways:
-    """Lays the ways between elements.
+class Paths:
+    """Adds the paths between elements to an assembly.
 
-    ``pairs``: who sends to whom: all of them, so that those who share a ring or a link share it evenly.
+    ``pairs`` are all senders with their receivers: paths over one ring or link share it evenly.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class Ways:
         down = f"{_SWITCH} to {target.server}{self._link(target)}"
         return (up, down) if self._interconnect.switch_bps is None else (up, _SWITCH, down)
 
-    def lay(self, sender: Element, receiver: Element) -> str:
-        """Lay the way from one element to another; return its first task unit."""
+    def add(self, sender: Element, receiver: Element) -> str:
+        """Add the path from one element to another; return its first task unit."""
         source, target = sender.machine, receiver.machine
         extra = ServiceCost(per_packet_s=self._interconnect.tag_s)
         copies = self._copies(sender, receiver)
@@ -123,7 +123,7 @@ class Ways:
         return f" link {self._on_server[machine.server].index(machine.name) % links}" if links > 1 else ""
 
     def _copies(self, sender: Element, receiver: Element) -> tuple[str, ...]:
-        """Lay what a shared hub's copies of a frame cost; return the task units that get one.
+        """Add the cost of a shared hub's copies of a frame; return the task units that get one.
 
         A virtual switch in promiscuous mode gives each frame to all its ports, the one to the outside included. A cable
         takes it to the other servers' hubs; a physical switch knows where the receiver is.
@@ -143,7 +143,7 @@ class Ways:
         return tuple(dict.fromkeys(copies))
 
     def _flooded_links(self, sender: Element, server: str) -> list[str]:
-        """Lay a hub's copies on the way to a server that the frame itself does not go to."""
+        """Add a hub's copies on the path to a server that the frame itself does not go to."""
         here, link = sender.machine.server, self._link(sender.machine)
         if self._interconnect.joined == "switch":
             return [self._wire(f"{here} to {_SWITCH}{link}", "(copies)")]
@@ -151,7 +151,7 @@ class Ways:
         return [self._wire(cable, "(copies)"), self._assembly.off_wire(server, cable, Route(), label=f"{cable} copies")]
 
     def _thrown_away(self, element: Element) -> list[str]:
-        """Lay what an element does with a frame for another one."""
+        """Add the work of an element for a frame of another one."""
         machine = element.machine
         work = [self._assembly.into(machine, interface=element.interface, to=element.takes)]
         if self._interconnect.filtered_by == "guest":
@@ -187,8 +187,8 @@ def multistage_router(
                 balance          virtual switch     forward        and back           return
                 (which k)        or link            (which port)
 
-    The two passes of a balancer are work of the same thread. An element is a machine, virtual or physical: what it runs
-    on is its server's technology, and servers may differ.
+    The two passes of a balancer are work of the same thread. An element is a machine, virtual or physical,
+    on the technology of its server; servers may differ.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def multistage_router(
         for stage in first
     }
     to_routers = [(stage, other) for stage in first for other in served[stage]]
-    ways = Ways(assembly, interconnect, [*to_routers, *((other, stage) for other in last for stage in first)])
+    paths = Paths(assembly, interconnect, [*to_routers, *((other, stage) for other in last for stage in first)])
     ports = tuple(f"port {number}" for number in range(len(balancers) * ports_per_balancer))
 
     for number, port in enumerate(ports):
@@ -254,10 +254,10 @@ def multistage_router(
         route = Route(to=(out,)) if out else Route(kind="egress", to=ports)
         assembly.function(stage.machine, "return", route)
     for other in last:
-        back = tuple(ways.lay(other, stage) for stage in first for _ in range(ports_per_balancer))
+        back = tuple(paths.add(other, stage) for stage in first for _ in range(ports_per_balancer))
         assembly.function(other.machine, "forward", Route(kind="by_egress", to=back))
     for number, stage in enumerate(first):
-        there = tuple(ways.lay(stage, other) for other in served[stage])
+        there = tuple(paths.add(stage, other) for other in served[stage])
         balance = assembly.function(
             stage.machine,
             balance_function(stage.machine, assembly.servers[stage.machine.server], balancing),

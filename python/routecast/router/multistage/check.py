@@ -1,4 +1,4 @@
-"""Whether servers, elements and their interconnect make a multistage router, with every fault at once."""
+"""Checks of the servers, elements and interconnect of a multistage router, with every fault at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Control:
 
 
 def control_problems(control: Control, servers: Sequence[Server], machines: Sequence[Machine]) -> list[Problem]:
-    """Return what is wrong with control traffic, each with its place."""
+    """Return the problems of control traffic."""
     problems = []
     for server in servers:
         rate_hz, message_s = _on_core(control, server, machines)
@@ -71,7 +71,7 @@ def with_control(
 
 
 def _on_core(control: Control, server: Server, machines: Sequence[Machine]) -> tuple[float, float]:
-    """Return messages per second of each core of a server, and what one takes there."""
+    """Return the messages per second of each core of a server, and the time of one there."""
     elements = sum(1 for machine in machines if machine.server == server.name)
     return control.rate_pps * elements / server.cores, control.message_s / server.speed_ratio
 
@@ -86,7 +86,7 @@ VLAN_TAG_BYTES = 4.0
 
 @value
 class Interconnect:
-    """What joins balancers and routers: virtual switches within servers, links and a switch between them.
+    """The interconnect of balancers and routers: virtual switches within servers, links and a switch between them.
 
     The second stage (Li 2012, sec. 1.2, 3.2). ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one
     VLAN for each pair of balancer and router on a virtual switch; a tag's work more. ``hub``: a hub with two ports for
@@ -125,7 +125,7 @@ class Interconnect:
 
     @property
     def tag_bytes(self) -> float:
-        """Bytes that a frame is longer between servers."""
+        """Bytes that a tag adds to a frame between servers."""
         return VLAN_TAG_BYTES if self.kind == "vlan" else 0.0
 
 
@@ -134,7 +134,7 @@ Balancing = Literal["round_robin", "flow_hash", "local"]
 
 @value
 class Joint:
-    """How the servers of a multistage router are joined, with each other and with the outside."""
+    """The connections of the servers of a multistage router with each other and with the outside."""
 
     interconnect: Interconnect = field("What joins balancers and routers", default=Interconnect())
     balancing: Balancing = field(
@@ -149,7 +149,7 @@ class Joint:
 
 
 def balance_function(balancer: Machine, server: Server, balancing: str) -> str:
-    """Return the name of what a balancer does on the way in: simpler if it balances locally, and that has a cost."""
+    """Return a balancer's function for arriving frames: the local one if it balances locally and has its cost."""
     known = {*server.technology.functions, *balancer.functions}
     return "balance_local" if balancing == "local" and "balance_local" in known else "balance"
 
@@ -157,7 +157,7 @@ def balance_function(balancer: Machine, server: Server, balancing: str) -> str:
 def check_multistage(
     subject: str, servers: Sequence[Server], balancers: Sequence[Machine], routers: Sequence[Machine], joint: Joint
 ) -> None:
-    """Check what a multistage router is made of.
+    """Check the parts of a multistage router.
 
     Raises ModelProblem: with all problems: no balancer or no router, what
     :func:`~routecast.router.virtual.check.machine_problems` finds, a local balancer without a router on its server, a

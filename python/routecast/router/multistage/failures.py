@@ -1,7 +1,7 @@
-"""Elements of a router that fail and come back, or are switched off and on by plan, as events of a trial.
+"""Failures and planned absences of a router's elements as events of a trial.
 
-Nothing here is special to balancers: wherever a router chooses among several ways (round robin, by hash), a way that
-cannot but lead into an element that is down is left out once that is known.
+This holds wherever a router chooses among several paths (round robin, by hash), not only at balancers: once a failure
+is known, the router leaves out the paths that lead into the element that is down.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TASK = re.compile(r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?
 
 @value
 class Absence:
-    """An element that is away for a while: what happens to it, and what the others know of it."""
+    """The absence of an element: the events at the element, and when the others know of it."""
 
     element: str
     # It takes no frames from, to; seconds since the start of the trial. ``up_s`` infinite: it does not come back.
@@ -47,10 +47,10 @@ class Absence:
 def failover(
     model: RouterModel, element: str, *, at_s: float, until_s: float = math.inf, detection_s: float
 ) -> tuple[Event, ...]:
-    """Return the events of an element that fails: what is sent to it until the others know is lost.
+    """Return the events of an element that fails; frames that others send to it before they know are lost.
 
-    Balancers send what they would have given it to the others, ``detection_s`` after it failed, and use it again
-    ``detection_s`` after it has come back. Where no other is left, frames go on to it and are lost.
+    Balancers send its frames to the other elements ``detection_s`` after it failed, and use it again ``detection_s``
+    after its return. Where no other is left, frames still go to it and are lost.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def failover(
 def switched(
     model: RouterModel, element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = DRAIN_S
 ) -> tuple[Event, ...]:
-    """Return the events of an element that is switched off by plan, and on again: nothing that it holds is lost.
+    """Return the events of an element that is switched off by plan, and on again, without losing frames.
 
-    The others send it nothing from ``off_s`` on; ``drain_s`` later, when it has sent what it held, it goes off. It is
-    back, and used, at ``on_s``.
+    The others send it nothing from ``off_s`` on; it switches off ``drain_s`` later, when it has sent its frames. It is
+    in use again at ``on_s``.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, .
 
 
 def elements(model: RouterModel) -> tuple[str, ...]:
-    """Return the names of a router's machines, as far as its task units tell."""
+    """Return the names of a router's machines that its task units reveal."""
     return tuple(dict.fromkeys(name for name in map(_element, model.tasks) if name))
 
 
 def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
-    """Return the task units of a machine: of its threads and, where it is physical, of its softirqs."""
+    """Return the task units of a machine's threads and, where it is physical, of its softirqs."""
     if not element:  # which is what task units of no machine are called
         return ()
     mine = tuple(task.name for task in model.tasks if _element(task) == element)
@@ -151,7 +151,7 @@ def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
 
 
 def _element(task: TaskUnit) -> str:
-    """Name the machine of a task unit; '' where it is of none: a wire, a card, a vSwitch."""
+    """Return the name of a task unit's machine; '' for a wire, a card or a vSwitch."""
     for pattern, text in ((_THREAD, task.thread), (_TASK, task.name)):
         match = pattern.fullmatch(text)
         if match:
@@ -160,7 +160,7 @@ def _element(task: TaskUnit) -> str:
 
 
 def _lost(model: RouterModel, down: Set[str]) -> set[str]:
-    """Return the task units from which every frame comes to one that is down."""
+    """Return the task units whose frames all reach a task unit that is down."""
     ways = {task.name: task.route.to for task in model.tasks}
     known = dict.fromkeys(down, True)
 
@@ -174,7 +174,7 @@ def _lost(model: RouterModel, down: Set[str]) -> set[str]:
 
 
 def _without(route: Route, lost: Set[str]) -> Route:
-    """Return a route without the ways that are lost; as it is if none is, or all are."""
+    """Return a route without the lost paths; the route itself if no path is lost, or all are."""
     kept = tuple(index for index, name in enumerate(route.to) if name not in lost)
     if len(kept) in (0, len(route.to)):
         return route

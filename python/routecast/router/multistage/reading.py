@@ -1,4 +1,4 @@
-"""Multistage routers from what router files say."""
+"""Multistage routers from router files."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def line_ports(card: LineCard, processor: NetworkProcessor) -> list[Port]:
 
 
 def way_in(card: LineCard, processor: NetworkProcessor, following: str) -> list[TaskUnit]:
-    """Return the way of a frame from outside to the processor's ``following``; line cards come first."""
+    """Return the task units from the ports to the processor's ``following``, line cards first."""
     switched = [_crossbar("crossbar in", card, Route(to=(following,)))] if card.latency_s else []
     behind = switched[0].name if switched else following
     cards = [
@@ -96,7 +96,7 @@ def way_in(card: LineCard, processor: NetworkProcessor, following: str) -> list[
 
 
 def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route) -> tuple[Route, list[TaskUnit]]:
-    """Return where frames go that leave the last stage, and the processor's own ports, each with a ring before it."""
+    """Return the route of frames that leave the last stage, and the processor's ports, each behind a ring."""
     ports = [
         TaskUnit(
             name=f"blade port {number}", service=_on_the_wire(processor), queue_frames=ring_frames, route=following
@@ -107,7 +107,7 @@ def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route)
 
 
 def way_out(card: LineCard, ports: Sequence[str]) -> tuple[Route, list[TaskUnit]]:
-    """Return where frames go that leave the blade, and the way from there to the ports of their flows."""
+    """Return the route of frames that leave the blade, and the task units from there to the ports of their flows."""
     cards: list[TaskUnit] = []
     out = Route(kind="egress", to=tuple(ports))
     if card.out_per_packet_s or card.out_per_byte_s:
@@ -142,7 +142,7 @@ def _name(number: int) -> str:
 
 
 def _on_the_wire(processor: NetworkProcessor) -> ServiceCost:
-    """Return how long a port of the switch carries a frame, the 20 bytes that it has on the wire included."""
+    """Return the time of a frame on a port of the switch, with the 20 bytes of preamble and gap."""
     byte_s = 8.0 / processor.link_bps
     return ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s)
 
@@ -155,9 +155,9 @@ _SHORTEST_TURN_S = 10e-9
 
 
 def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
-    """Return numbers of slices in turn, each as often as its share of the traffic says, spread evenly.
+    """Return a sequence of slice numbers in which each appears, evenly spread, by its share of the traffic.
 
-    Slices (meta-routers) of one processor: which flows are whose, and what is dropped before it takes others' time.
+    Flows belong to slices (meta-routers) of one processor, and excess frames are dropped before they take others' time.
 
     ::
 
@@ -206,17 +206,17 @@ def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
 
 
 def flows_of_a_round(slices: Sequence[Slice], ports: int) -> int:
-    """Return of how many flows the number must be a multiple for shares to be exact."""
+    """Return the number of which the number of flows must be a multiple for exact shares."""
     return len(pattern(slices)) * ports
 
 
 def dealt_out(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Route:
-    """Return the route by which the flows of slice ``k`` go to ``to[k]``, anywhere on their way."""
+    """Return the route by which the flows of slice ``k`` go to ``to[k]``."""
     return Route(kind="per_flow", to=tuple(to[number] for number in pattern(slices) for _ in range(ports)))
 
 
 def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: int) -> list[TaskUnit]:
-    """Return the task units that tell slices apart and hold each to its bandwidth; the first is :data:`ENTRY`."""
+    """Return the task units that separate slices and limit each to its bandwidth; the first is :data:`ENTRY`."""
     names = [f"slice {part.name}" if part.policing == "policed" else following for part in slices]
     units = [TaskUnit(name=ENTRY, route=dealt_out(slices, ports, names))]
     for part, name in zip(slices, names, strict=True):
@@ -238,7 +238,7 @@ def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: 
 
 
 def are_weighted(slices: Sequence[Slice]) -> bool:
-    """Return whether slices have queues of their own at the ports: one that asks for it divides from all others."""
+    """Return whether slices have queues of their own at the ports; one weighted slice separates all."""
     return any(part.policing == "weighted" for part in slices)
 
 
@@ -250,7 +250,7 @@ def schedulers(
     frame_bytes: float,
     following: Route | None = None,
 ) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
-    """Return the way from the last stage to the ports: queues of each slice, and pools that serve them by weight.
+    """Return the task units from the last stage to the ports: a queue for each slice, in pools that serve by weight.
 
     ``queue_frames``: of each slice at each port; ``frame_bytes``: one such frame is the longest turn of a slice;
     ``following``: where frames go from there; None: to the port.
@@ -292,26 +292,14 @@ def network_processor(
 ) -> RouterModel:
     """Build a router of stages of blocks on the engines of a network processor.
 
-    Parameters
-    ----------
-    processor : NetworkProcessor
-    blocks : sequence of Block
-        All of them run, each in one stage.
-    states : sequence of State
-    stages : sequence of Stage
-        In the order of the way. Frames go from the last one to the port that their flow leaves by.
-    slices : sequence of Slice
-        Meta-routers that share the processor; none: one router.
-    line_card : LineCard or None
-        What stands before each port; None: the ports are the processor's own.
-    frame_bytes : float
-        Size of the frames that the chip's receive and transmit buffers are counted in; at least one frame fits.
-    port_queue_frames : int
-        Frames that a queue manager keeps for each port in a memory, before the port's part of the transmit buffer.
-        Slices that are weighted divide them.
-    burst_frames : int
-        Depth of the bucket of a slice that is policed, frames for each port.
-    name : str
+    Parameters ---------- processor : NetworkProcessor blocks : sequence of Block All of them run, each in one stage.
+    states : sequence of State stages : sequence of Stage In the order in which frames pass them. Frames go from the
+    last one to the port that their flow leaves by. slices : sequence of Slice Meta-routers that share the processor;
+    none: one router. line_card : LineCard or None What stands before each port; None: the ports are the processor's
+    own. frame_bytes : float Size of the frames that the chip's receive and transmit buffers are counted in; at least
+    one frame fits. port_queue_frames : int Frames that a queue manager keeps for each port in a memory, before the
+    port's part of the transmit buffer. Slices that are weighted divide them. burst_frames : int Depth of the bucket of
+    a slice that is policed, frames for each port. name : str
 
     Raises
     ------
@@ -371,14 +359,14 @@ def network_processor(
 
 
 def stage_names(stages: Sequence[Stage]) -> tuple[str, ...]:
-    """Return how stages are called: by their block, or by their first and last."""
+    """Return the names of stages: their block, or their first and last."""
     return tuple(
         stage.blocks[0] if len(stage.blocks) == 1 else f"{stage.blocks[0]} to {stage.blocks[-1]}" for stage in stages
     )
 
 
 def _entry(stage: Stage, name: str) -> str:
-    """Return where frames come to a stage: its ring, which deals them out, or the threads of its only engine."""
+    """Return the entry of a stage: its ring, which distributes the frames, or the threads of its only engine."""
     return f"{name} ring" if len(stage.engines) > 1 else _threads_task(name, stage.engines[0])
 
 
@@ -408,7 +396,7 @@ class _Assembly:
         self._memories: set[str] = set()
 
     def pools(self) -> list[ResourcePool]:
-        """Return engines, their threads, and the memories that anybody uses."""
+        """Return engines, their threads, and the memories in use."""
         engines = sorted({number for stage in self._stages for number in stage.engines})
         pools = [
             ResourcePool(name=f"engine {number}", frequency_hz=self._processor.engines.frequency_hz)
@@ -473,7 +461,7 @@ class _Assembly:
         return [entering, *body]
 
     def _chains(self, index: int, engine: int) -> tuple[list[tuple[Step, ...]], tuple[Step, ...]]:
-        """Return the steps of a stage for each slice, or once where slices do not differ in it, and its last ones."""
+        """Return the steps of a stage for each slice, or once where slices do not differ, and the last steps."""
         stage = self._stages[index]
         active = sum(stage_threads(stage, self._processor) for stage in self._stages if engine in stage.engines)
         differ = any(ratio != 1.0 for part in self._slices for ratio in _of(part.cycles_ratio, stage.blocks))
@@ -496,7 +484,7 @@ class _Assembly:
 
 
 class _Chain:
-    """Names and makes the task units of steps that follow each other on one engine."""
+    """Makes and names the task units of successive steps on one engine."""
 
     def __init__(self, prefix: str, engine: int, threads: int, processor: NetworkProcessor) -> None:
         self._prefix = prefix
@@ -506,7 +494,7 @@ class _Chain:
         self._taken: dict[str, int] = {}
 
     def tasks(self, steps: Sequence[Step], following: Route) -> list[TaskUnit]:
-        """Return task units for steps; the last one leads on."""
+        """Return the task units of steps; the last one leads to the next stage."""
         made = [task for step in steps for task in self._made(step)]
         return [
             replace(task, route=Route(to=(made[number + 1].name,)) if number + 1 < len(made) else following)

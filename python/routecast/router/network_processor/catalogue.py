@@ -71,7 +71,7 @@ class MemoryTable(Memory):
 
 @value
 class ProcessorTable(Hardware):
-    """A network processor: another one with what differs."""
+    """A network processor: a base and the values that differ from it."""
 
     base: str = field("A processor that ships, or a *.processor.toml file, whose values are taken", default="")
     engines: Annotated[Any, Given(EnginesTable, ())] = field("The engines", default_factory=dict)
@@ -82,14 +82,14 @@ class ProcessorTable(Hardware):
 
 @value
 class StateTable(State):
-    """Something that blocks keep in a memory."""
+    """State that blocks keep in a memory."""
 
     source: dict[str, str] = _source()
 
 
 @value
 class BlockTable(Block):
-    """A step of the router; one of the processor's by its name, with what differs, or another one."""
+    """A step of the router: a block of the processor by its name, with changed values, or a new one."""
 
     after: str | None = field('A block of your own: the block that it follows; "" for the first place', default=None)
     present: bool = field("false: frames go past it, and it has no engine", default=True)
@@ -141,7 +141,7 @@ class ProcessorFile(ProcessorTable):
 def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
     """Yield a fault for each table of a list whose name an earlier one has; ``place`` is that of the list.
 
-    The reader does not guess which of them counts.
+    Which of them counts is not guessed.
     """
     first: dict[str, int] = {}
     for index, table in enumerate(tables):
@@ -154,7 +154,7 @@ def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
 
 
 def memories_without_base(tables: Sequence[_Table], chip: NetworkProcessor) -> Iterator[Problem]:
-    """Yield the memories of a table in a router file that no base has, and that lack what only a base could give."""
+    """Yield the memories of a router file's table that no base has and that lack values."""
     memories = {memory.name: memory for memory in chip.memories}
     known = [memory.name for memory in chip.memories if memory.latency_s and memory.bandwidth_bytes_per_s]
     for index, table in enumerate(tables):
@@ -184,7 +184,7 @@ def _missing(place: str, table: _Table, names: Iterable[str]) -> Iterator[Proble
 
 
 def by_name(base: Sequence[_Named], tables: Sequence[_Table], new: _Named) -> tuple[_Named, ...]:
-    """Return parts with what tables give in the place of their own, and those that only tables name, from ``new``."""
+    """Return parts with the values of tables over their own; parts that only tables name are made from ``new``."""
     parts = {part.name: part for part in base}
     for table in tables:
         parts[table["name"]] = merged(parts.get(table["name"], new), table)
@@ -192,7 +192,7 @@ def by_name(base: Sequence[_Named], tables: Sequence[_Table], new: _Named) -> tu
 
 
 def processor_over(base: NetworkProcessor, table: _Table) -> NetworkProcessor:
-    """Return a processor with what a table gives in the place of its own, and the memories that it adds."""
+    """Return a processor with the values of a table in place of its own, and with the memories that the table adds."""
     return merged(base, {**table, "memories": by_name(base.memories, table.get("memories", ()), _MEMORY)})
 
 
@@ -299,7 +299,7 @@ def preset_from(table: _Table, *, folder: Path | None = None) -> Preset:
 
 
 def processor_sources(name: str) -> Mapping[str, str]:
-    """Return where each value of a processor that ships comes from, by its place in the file.
+    """Return the source of each value of a processor that ships, by its place in the file.
 
     Raises FileProblem: as :func:`processor`.
     """

@@ -1,4 +1,4 @@
-"""Whether blocks, states, stages and slices fit each other and the processor, with every fault at once."""
+"""Checks of the blocks, states, stages and slices on a network processor, with every fault at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problems_of(
     slices: Sequence[Slice],
     line_card: LineCard | None = None,
 ) -> list[Problem]:
-    """Return what is wrong with a router on a network processor, each with its place."""
+    """Return the problems of a router on a network processor."""
     problems = parts_problems(processor, blocks, states)
     faults = faults_in("stage", stages) + faults_in("slice", slices)
     faults += field_faults(line_card, "line_card") if line_card is not None else []
@@ -51,7 +51,7 @@ def problems_of(
 
 
 def parts_problems(processor: NetworkProcessor, blocks: Sequence[Block], states: Sequence[State]) -> list[Problem]:
-    """Return what is wrong with the parts themselves, whatever stages are made of them."""
+    """Return the problems of the parts, independent of the stages."""
     problems = field_faults(processor, "processor") + faults_in("state", states) + faults_in("block", blocks)
 
     def add(place: str, message: str) -> None:
@@ -75,7 +75,7 @@ def _check_states(states: Sequence[State], memories: Mapping[str, object], add: 
 
 
 def _check_capacities(processor: NetworkProcessor, states: Sequence[State], stages: Sequence[Stage], add: Add) -> None:
-    """Check that memories have room for the states and rings that are in them."""
+    """Check that memories have room for their states and rings."""
     links = [stage.link for stage in stages[1:]]  # before the first stage is the receive buffer
     for memory in processor.memories:
         kept = sum(state.size_bytes for state in states if state.memory == memory.name)

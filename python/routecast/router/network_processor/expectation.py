@@ -1,4 +1,4 @@
-"""What a router on a network processor forwards at most, in closed form: asymptotic bounds of a closed network.
+"""The maximum throughput of a router on a network processor in closed form: asymptotic bounds of a closed network.
 
 With ``C`` the instructions' time of a stage for a frame on an engine, ``W`` its waits where nobody else uses a memory,
 ``T`` its threads on it and ``share`` of the frames, one over the number of its engines:
@@ -39,7 +39,7 @@ __all__ = ["Expectation", "ResourceLimit", "expectation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLimit:
-    """Frames per second that one resource can carry, were nothing else in the way; ``name`` is that of its pool."""
+    """Frames per second that one resource can carry if nothing else limits; ``name`` is that of its pool."""
 
     name: str
     kind: Literal["engine", "threads", "memory", "lines", "line cards"]
@@ -75,7 +75,7 @@ def expectation(
     """Return the bounds on throughput for frames of one size that leave evenly by all ports.
 
     The arguments are those of :func:`~routecast.router.network_processor.builder.network_processor`, without slices;
-    they are taken to be free of contradictions.
+    they must be free of contradictions.
     """
     named = {block.name: block for block in blocks}
     kept = {state.name: state for state in states}
@@ -136,7 +136,7 @@ def _rate(units: int, busy_s: float) -> float:
 def _times(
     steps: Sequence[Step], processor: NetworkProcessor, frame_bytes: float, memory_s: dict[str, float], share: float
 ) -> tuple[float, float]:
-    """Return the time of runs and of waits, and add what memories are busy to ``memory_s``."""
+    """Return the time of runs and of waits, and add the busy time of memories to ``memory_s``."""
     runs_s = waits_s = 0.0
     for step in steps:
         if isinstance(step, InstructionRun):

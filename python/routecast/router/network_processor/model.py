@@ -100,7 +100,7 @@ class Memory:
 
 @value
 class Hardware:
-    """What a network processor has."""
+    """The hardware of a network processor."""
 
     engines: Engines = field("The engines")
     memories: tuple[Memory, ...] = field("Memories", key="memory")
@@ -120,7 +120,7 @@ class NetworkProcessor(Hardware):
 
 @value
 class State:
-    """Something that blocks keep in a memory: the route table, frames, queue descriptors."""
+    """State of blocks in a memory: the route table, frames, queue descriptors."""
 
     name: str = field("Name of the state")
     # Where it is now; :mod:`routecast.plan.mapping` may choose another.
@@ -130,7 +130,7 @@ class State:
 
 @value
 class Reference:
-    """What a block reads and writes of a state for one frame."""
+    """Accesses of a block to a state for one frame."""
 
     state: str = field("Name of the state")
     accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0, ge=0.0)
@@ -156,9 +156,9 @@ class Block:
 
 @value
 class Link:
-    """How frames (their handles) go from one stage to the next.
+    """The connection of a stage to the next, over which handles of frames pass.
 
-    A handle is written once and read once, each with a wait. What comes when the ring is full is dropped (S7).
+    A handle is written once and read once, each with a wait. A frame that finds the ring full is dropped (S7).
     """
 
     # Next-neighbour registers cost cycles only.
@@ -211,7 +211,7 @@ class Slice:
 
 @value
 class LineCard:
-    """What stands between each port and the processor: a card that validates frames, and a crossbar switch.
+    """The line card between each port and the processor, which validates frames, and the crossbar switch.
 
     All are alike, one for each port of the processor. Frames are validated there, cross the switch to the processor,
     and cross it again on their way out (Heller 2006, sec. 2.3). That the two directions have processors of their own is
@@ -241,9 +241,9 @@ class LineCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionRun:
-    """Instructions on the engine, ``cycles + cycles_per_byte·S`` of them for a frame of ``S`` bytes.
+    """Instructions on the engine: ``cycles + cycles_per_byte·S`` for a frame of ``S`` bytes.
 
-    What a thread does for a frame in a stage: runs of instructions, and waits for memories between them.
+    In a stage, a thread executes runs of instructions for a frame, and waits for memories between them.
 
     ::
 
@@ -283,7 +283,7 @@ def occupancy_s(memory: Memory, access_bytes: int) -> float:
 
 
 def block_cycles(block: Block, processor: NetworkProcessor, active_threads: int) -> float:
-    """Return the cycles of a block for a frame, with what it spills where threads have too few registers each."""
+    """Return the cycles of a block for a frame, spilled registers included where threads have too few."""
     engines = processor.engines
     if not engines.registers:
         return block.cycles
@@ -302,7 +302,7 @@ def steps_of(
     target: Link | None,
     ratios: Mapping[str, float] | None = None,
 ) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """Return what a thread of a stage does for a frame until its blocks are done, and how it hands the frame on.
+    """Return the steps of a thread of a stage for a frame, up to the handover to the next stage.
 
     ``blocks`` and ``states``: by name; ``active_threads``: of all stages on the engine, which share its registers;
     ``source``: the ring that the frame comes by; None: the receive buffer, from which it costs nothing to take it;
@@ -379,7 +379,7 @@ def _wait(block: str, reference: Reference, memory: Memory) -> tuple[Wait, float
 
 
 def joined(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps with runs that follow each other made one, and runs of nothing left out."""
+    """Return the steps with successive runs merged and empty runs left out."""
     made: list[Step] = []
     for step in steps:
         if isinstance(step, InstructionRun) and not step.cycles and not step.cycles_per_byte:

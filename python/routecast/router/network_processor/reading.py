@@ -1,4 +1,4 @@
-"""Routers on network processors from what router files say."""
+"""Routers on network processors from router files."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class NetworkProcessorRouter:
 def stages_of(
     router: NetworkProcessorRouter, preset: Preset, ring: Link, names: list[str], problems: list[Problem]
 ) -> tuple[Stage, ...]:
-    """Return the stages of a router file; what is wrong is added to ``problems``.
+    """Return the stages of a router file, and add their faults to ``problems``.
 
     ``preset``: of the file's processor; ``ring``: between stages that say nothing else; ``names``: blocks that are
     present, in the order of the way.
@@ -286,7 +286,7 @@ def _organised(
 
 
 def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], problems: list[Problem]) -> tuple[Stage, ...]:
-    """Return the stages that a file lists; engines that are counted get the numbers that are free."""
+    """Return the stages that a file lists; where it gives a number of engines, they are the first free ones."""
     if not router.stage:
         problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
     absent = _absent(router)
@@ -318,7 +318,7 @@ _ENTRY = re.compile(r"(?P<list>processor\.memory|block|state|stage)\[(?P<number>
 
 
 def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, stages: Sequence[Stage]) -> Problem:
-    """Return a fault that the builder found with the place that it has in the file.
+    """Return a fault of the builder with its place in the file.
 
     ``problem``: its place counts the memories, blocks and states of ``parts``, and ``stages``; ``router``: what the
     file says.
@@ -360,7 +360,7 @@ _SMALLEST_BYTES = 64.0
 
 @value
 class Parts:
-    """What :func:`~routecast.router.network_processor.builder.network_processor` is called with."""
+    """The arguments of :func:`~routecast.router.network_processor.builder.network_processor`."""
 
     processor: NetworkProcessor
     blocks: tuple[Block, ...]
@@ -374,7 +374,7 @@ class Parts:
 
 
 def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Parts:
-    """Return the processor, blocks, states and stages that a file says, for those who map or bound them.
+    """Return the processor, blocks, states and stages of a file, to map them or to bound their throughput.
 
     Raises ModelProblem: with all faults, their places those of the file.
     """
@@ -417,12 +417,12 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
 
 
 def _queue(table: Mapping[str, Any], frames: int) -> int:
-    """Return the frames that a block keeps for each port: a stub keeps none."""
+    """Return the frames that a block queues for each port; a stub queues none."""
     return 0 if table.get("stub") else int(table.get("queue_frames", frames))
 
 
 def _flow_problems(router: NetworkProcessorRouter, ports: int) -> Iterator[Problem]:
-    """Yield that the file's load has not as many flows as make the shares of slices come out."""
+    """Yield a problem if the load's number of flows does not divide into the shares of the slices."""
     if not router.slice or router.load is None or router.load.arrivals.kind == "trace":
         return
     count, of_a_round = router.load.flows.count, flows_of_a_round(router.slice, ports)
@@ -434,7 +434,7 @@ def _flow_problems(router: NetworkProcessorRouter, ports: int) -> Iterator[Probl
 
 
 def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Problem]) -> list[Block]:
-    """Return the blocks of the processor's router, with the file's in their places."""
+    """Return the blocks of the processor's router, replaced by those of the file."""
     blocks = list(preset.blocks)
     for index, table in enumerate(router.block):
         at, name, after = f"block[{index}]", table["name"], table.get("after")

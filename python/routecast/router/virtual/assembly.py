@@ -1,6 +1,6 @@
 """Putting a router together from machines on servers: each step of a frame's way becomes a task unit of a thread.
 
-The way is laid from its end to its start, because every task unit names the one after it::
+A path is built from its end to its start, because every task unit names the next one::
 
     assembly = Assembly(servers)
     out = assembly.to_port(vm, interface=1, port="port 1")           # backend sends to the wire
@@ -33,7 +33,7 @@ __all__ = ["Assembly"]
 
 
 def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: int, tag_bytes: float) -> TaskUnit:
-    """Return the task unit of one way over a wire: a frame takes it for its bytes, preamble and gap included (S1).
+    """Return the task unit of one path over a wire, which a frame occupies for its bytes, preamble and gap (S1).
 
     ``wire``: name of the wire, and of its pool: ways of the same name share it; ``link_bps``: its rate in this
     direction; ``label``: what tells this way from the others over the wire, in the task unit's name; ``to``: task unit
@@ -88,8 +88,8 @@ def interrupt_driven_tasks(
 ) -> tuple[TaskUnit, TaskUnit]:
     """Return the task units of a function behind the interrupts that bring its frames, first that of the interrupts.
 
-    All of a ring's interrupts come before any work of the function itself (receive livelock: Mogul and Ramakrishnan,
-    ACM TOCS 15(3), 1997, sec. 4). Arguments as for :func:`guest_task`.
+    All interrupts of a ring precede any work of the function (receive livelock: Mogul and Ramakrishnan, ACM TOCS 15(3),
+    1997, sec. 4). Arguments as for :func:`guest_task`.
     """
     behind = guest_task(technology, machine, f"{name} behind interrupts", vcpu, cost, route)
     behind = replace(behind, queue_frames=technology.guest_backlog_frames)
@@ -99,25 +99,25 @@ def interrupt_driven_tasks(
 
 
 class Cards:
-    """The cards of one server, in the order in which they turn up: each takes its turn at the server's cores."""
+    """The cards of one server in the order in which they are added; they take turns at the server's cores."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._known: dict[str, int] = {}
 
     def number(self, card: str) -> int:
-        """Return the number of a card, from 0; one that is new comes last."""
+        """Return the number of a card, from 0; a new one gets the next number."""
         return self._known.setdefault(card, len(self._known))
 
     def interrupt_cores(self, card: str) -> Cores:
-        """Return the cores that a card's queues interrupt: the first is the card's turn, the others follow it."""
+        """Return the cores that a card's queues interrupt, beginning with the core whose turn it is."""
         cores = self._server.interrupt_cores or (0,)
         first = self.number(card)
         queues = min(self._server.technology.nic_queues, len(cores))
         return tuple(cores[(first + queue) % len(cores)] for queue in range(queues))
 
     def backend_cores(self) -> Cores:
-        """Return the cores that softirqs of machines' backends run on: those that the cards interrupt, () if all."""
+        """Return the cores of the softirqs of machines' backends: those that the cards interrupt; () means all."""
         cores = tuple(sorted(self._server.interrupt_cores or (0,)))
         return () if len(cores) == self._server.cores else cores
 
@@ -210,7 +210,7 @@ def backend_task(
 
 
 class Assembly:
-    """Task units, pools and ports of a router, as far as they are laid.
+    """Task units, pools and ports of a router under construction.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class Assembly:
         self._cards = {server.name: Cards(server) for server in servers}
 
     def technology(self, machine: Machine) -> Technology:
-        """Return what a machine runs on."""
+        """Return the technology of a machine's server."""
         return self.servers[machine.server].technology
 
     def port(self, name: str, link_bps: float, *, entry: str, tx_ring_frames: int = 512) -> None:
@@ -245,12 +245,12 @@ class Assembly:
         self._ports.append(Port(name=name, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry))
 
     def card(self, server: str, wire: str) -> None:
-        """Give the card at a wire its turn at a server's interrupt cores; others have theirs as they are laid."""
+        """Give the card at a wire its turn at a server's interrupt cores; other cards take turns as they are added."""
         if self.servers[server].technology.backend in {"thread", "softirq"}:
             self._cards[server].number(wire)
 
     def function(self, machine: Machine, function: str, route: Route, *, label: str = "") -> str:
-        """Lay a function in a machine; return the task unit that takes its frames.
+        """Add a function of a machine; return the task unit that takes its frames.
 
         Parameters
         ----------
@@ -269,15 +269,15 @@ class Assembly:
             parts += [technology.receive, technology.send]
         name = f"{machine.name} {label or function}"
         driven = technology.guest == "thread" and function in technology.interrupt_driven
-        lay = self._interrupt_driven if driven else self._guest
+        add = self._interrupt_driven if driven else self._guest
         if machine.vcpus == 1:
-            return lay(machine, name, 0, added(*parts), route)
+            return add(machine, name, 0, added(*parts), route)
         smp = scaled(added(*parts), technology.smp_factor)
-        vcpus = tuple(lay(machine, f"{name} on vcpu {vcpu}", vcpu, smp, route) for vcpu in range(machine.vcpus))
+        vcpus = tuple(add(machine, f"{name} on vcpu {vcpu}", vcpu, smp, route) for vcpu in range(machine.vcpus))
         return self._add(TaskUnit(name=name, route=Route(kind="rss", to=vcpus)))
 
     def from_wire(self, machine: Machine, *, interface: int, wire: str, to: str, card_share: int = 1) -> str:
-        """Lay the way of frames off a wire into a machine; return its first task unit.
+        """Add the path of frames from a wire into a machine; return its first task unit.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class Assembly:
         return self.off_wire(server.name, wire, Route(to=(inside,)), label=label, card_share=card_share)
 
     def off_wire(self, server: str, wire: str, route: Route, *, label: str = "", card_share: int = 1) -> str:
-        """Lay the work of a card's softirqs on frames off a wire; return the task unit that they come in at.
+        """Add the work of a card's softirqs on frames from a wire; return the task unit that takes them.
 
         ``server`` and ``wire``: the card is the server's at that wire; ``route``: where its frames go; ``label``: what
         to call the card's work in names of task units; ``''``: as the wire; ``card_share``: as for :meth:`from_wire`.
@@ -320,11 +320,11 @@ class Assembly:
         return self.spread(f"{label or wire} queues", "rss", queues)
 
     def spread(self, name: str, kind: RouteKind, to: Sequence[str]) -> str:
-        """Lay a choice among ways that takes no core's time (a card's queues); return its task unit."""
+        """Add a choice among paths that takes no core's time (a card's queues); return its task unit."""
         return self._add(TaskUnit(name=name, route=Route(kind=kind, to=tuple(to))))
 
     def into(self, machine: Machine, *, interface: int, to: str) -> str:
-        """Lay the backend's work on frames for a machine; return its task unit (or the guest's, without a backend)."""
+        """Add the backend's work on frames for a machine; return its task unit (or the guest's, without a backend)."""
         technology = self.technology(machine)
         if technology.backend == "none":
             return to
@@ -347,7 +347,7 @@ class Assembly:
         extra: ServiceCost = FREE,
         ring_share: int = 1,
     ) -> str | None:
-        """Lay the way of frames out of a machine to ports (or wires); None where the guest itself puts them there.
+        """Add the path of frames out of a machine to ports or wires; None where the guest itself sends them.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class Assembly:
         extra : ServiceCost
             Work of the backend for a frame besides sending it.
         ring_share : int
-            Ways that are laid out of this interface: each is a task unit, which has one part in so many of the
+            Paths out of this interface: each is a task unit, which has one part in so many of the
             machine's ring.
 
         Returns
@@ -396,9 +396,9 @@ class Assembly:
         ring_share: int = 1,
         copies: tuple[str, ...] = (),
     ) -> str:
-        """Lay the way from a machine to one on the same server, through the virtual switch; return its first task unit.
+        """Add the path between machines of a server through the virtual switch; return its first task unit.
 
-        A polling vSwitch takes a frame out of one machine and puts it into the other in one go.
+        A polling vSwitch takes a frame out of one machine and puts it into the other at once.
 
         Parameters
         ----------
@@ -432,7 +432,7 @@ class Assembly:
     def wire(
         self, name: str, link_bps: float, *, to: str = "", label: str, queue_frames: int = 512, tag_bytes: float = 0.0
     ) -> str:
-        """Lay a link between servers that several ways share; return this way's task unit (:func:`wire_task`)."""
+        """Add a link between servers that several paths share; return this path's task unit (:func:`wire_task`)."""
         self._links.setdefault(name, ResourcePool(name=name))
         return self._add(wire_task(name, link_bps, label=label, to=to, queue_frames=queue_frames, tag_bytes=tag_bytes))
 
@@ -442,7 +442,7 @@ class Assembly:
         Raises
         ------
         routecast.errors.ModelProblem
-            What was laid contradicts itself; all faults at once.
+            The router contradicts itself; all faults at once.
         """
         used = {need.pool for task in self._tasks.values() for need in task.needs}
         pools = [server.pool() for server in self.servers.values() if server.name in used]
@@ -492,7 +492,7 @@ class Assembly:
         )
 
     def _add(self, task: TaskUnit) -> str:
-        """Add a task unit; one that several ways share is added once."""
+        """Add a task unit; one that several paths share is added once."""
         known = self._tasks.setdefault(task.name, task)
-        assert known == task, f"two ways lay {task.name!r} differently"
+        assert known == task, f"two paths differ in {task.name!r}"
         return task.name

@@ -31,7 +31,7 @@ __all__ = [
 
 @value
 class TechnologyTable(Mechanisms):
-    """A virtualisation technique, as far as it differs from its base."""
+    """The values of a virtualisation technique that differ from its base."""
 
     base: str = field(
         "A technique that ships, by name, or a *.virtualisation.toml: what is left out is as there", default=""
@@ -40,7 +40,7 @@ class TechnologyTable(Mechanisms):
 
 @value
 class TechnologyFile(TechnologyTable):
-    """A ``*.virtualisation.toml``: a technique, and where each of its values comes from."""
+    """A ``*.virtualisation.toml``: a technique and the source of each of its values."""
 
     name: str = field("Name of the technique")
     title: str = field("What it is, in a line", default="")
@@ -89,7 +89,7 @@ def technology(name: str) -> Technology:
 
 
 def technology_sources(name: str) -> Mapping[str, str]:
-    """Return where each value of a technique that ships comes from, by its key in the file, its bases' included.
+    """Return the source of each value of a technique that ships, its bases' included, by key of the file.
 
     Raises FileProblem: as :func:`technology`.
     """
@@ -169,7 +169,7 @@ def _merged(table: Mapping[str, Any], *, name: str, folder: Path | None, above: 
 
 
 def functions_over(base: Mapping[str, ServiceCost], costs: Mapping[str, Any]) -> dict[str, ServiceCost]:
-    """Return the costs of the functions that a table names; what the table leaves out is as in the base, or 0."""
+    """Return the costs of the functions of a table; missing values are the base's, or 0."""
     return {function: merged(base.get(function, ServiceCost()), cost) for function, cost in costs.items()}
 
 

@@ -1,4 +1,4 @@
-"""Whether servers, and the machines on them, contradict themselves or each other, with every fault at once.
+"""Checks of servers and the machines on them, with every fault at once.
 
 Places are written as in a router file: ``server[0].cores``, ``machine[1].vcpu_cores[0]``.
 """
@@ -34,7 +34,7 @@ _COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver"
 
 
 def technology_problems(place: str, technology: Technology, cores: int) -> list[Problem]:
-    """Return what is wrong with a technique on a server of so many cores."""
+    """Return the problems of a technique on a server of so many cores."""
     problems: list[Problem] = []
 
     def add(at: str, message: str) -> None:
@@ -60,7 +60,7 @@ def technology_problems(place: str, technology: Technology, cores: int) -> list[
 
 
 def cost_problems(place: str, cost: ServiceCost) -> list[Problem]:
-    """Return what is wrong with the work of a step."""
+    """Return the problems of the work of a step."""
     problems: list[Problem] = []
     _check_cost(place, cost, lambda at, message: problems.append(Problem(at, message)))
     return problems
@@ -99,11 +99,11 @@ def machine_problems(
     functions: Sequence[str] | Mapping[str, Sequence[str]] = ("forward",),
     places: Sequence[str] = (),
 ) -> list[Problem]:
-    """Return what is wrong with servers and the machines on them.
+    """Return the problems of servers and the machines on them.
 
-    Names that are empty or taken, numbers of cores that cannot be, pins to cores that are not there, machines on no
-    server, priorities that Linux does not have, functions without a cost, and technologies whose numbers cannot be.
-    More pinned threads than cores is no fault: they share.
+    Problems are empty or repeated names, impossible numbers of cores, pins to missing cores, machines on no server,
+    priorities that Linux does not have, functions without a cost, and technologies with impossible numbers. More pinned
+    threads than cores are no fault: they share.
 
     ``functions``: what each machine must be able to do; or for each machine, by its name; ``places``: of the machines;
     ``()``: ``machine[0]``, ``machine[1]``, ….
@@ -143,7 +143,7 @@ def machine_problems(
 
 
 def size_problems(machines: Sequence[Machine], outside: Outside) -> list[Problem]:
-    """Return what is wrong with how many ports, interfaces and threads a router has, and with its links."""
+    """Return the problems of a router's numbers of ports, interfaces and threads, and of its links."""
     problems = field_faults(outside)
     if not problems and not any(field_faults(machine) for machine in machines):
         threads = sum(machine.vcpus + outside.interfaces for machine in machines)

@@ -1,4 +1,4 @@
-"""Costs of several steps that one task unit takes, and of steps that take longer than stated."""
+"""Sums and multiples of the costs of steps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FREE = ServiceCost()
 
 
 def added(*costs: ServiceCost) -> ServiceCost:
-    """Return the cost of several steps that one task unit takes; the first that varies lends its variation.
+    """Return the cost of several steps of one task unit, with the variation of the first that varies.
 
-    Memory accesses are added as the time that they take, so costs of different latencies add up rightly.
+    Memory accesses are added as time, so that costs with different latencies add up.
     """
     numbers = {
         field.name: sum(getattr(cost, field.name) for cost in costs)
@@ -28,9 +28,9 @@ def added(*costs: ServiceCost) -> ServiceCost:
 
 
 def scaled(cost: ServiceCost, factor: float) -> ServiceCost:
-    """Return a cost whose work for each packet, byte and batch is so many times as much.
+    """Return a cost with the work for each packet, byte and batch multiplied by a factor.
 
-    Memory accesses stay as they are: :func:`added` has none, it gives them as time.
+    Memory accesses stay as they are: :func:`added` has turned them into time.
     """
     numbers = {
         field.name: getattr(cost, field.name) * factor for field in fields(ServiceCost) if field.name.startswith("per_")

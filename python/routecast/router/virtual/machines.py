@@ -1,4 +1,4 @@
-"""Servers, and the machines on them: virtual ones, containers, or the server itself."""
+"""Servers and the machines on them: virtual machines, containers, or the server itself."""
 
 from __future__ import annotations
 

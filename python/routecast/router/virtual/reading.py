@@ -1,4 +1,4 @@
-"""Virtual and parallel routers from what router files say of servers, machines and techniques."""
+"""Virtual and parallel routers from the tables of router files: servers, machines and techniques."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MachineTable = Annotated[Mapping[str, Any], Given(Machine)]
 
 @value
 class _OneServerRouter(Outside):
-    """What virtual and parallel routers have in common: one server, its ports, and what its machines run on."""
+    """The common part of virtual and parallel routers: one server, its ports, and the technique of its machines."""
 
     name: str = field("Name of the router; without it the file's", default="")
     technology: TechnologyOrName | None = field(
@@ -121,7 +121,7 @@ class ParallelRouter(_OneServerRouter):
 
 
 def at_technology(problems: Sequence[Problem], tables: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """Return problems of servers that name no technique of their own where the file says that of all, each once."""
+    """Return the problems once each; those of a technique that servers share stand at the file's ``technology``."""
     shared = {
         f"server[{number}].technology": "technology" for number, table in enumerate(tables) if "technology" not in table
     }
@@ -135,11 +135,10 @@ def at_technology(problems: Sequence[Problem], tables: Sequence[Mapping[str, Any
 def servers_from(
     tables: Sequence[Mapping[str, Any]], technology: Mapping[str, Any] | None, folder: Path | None = None
 ) -> tuple[list[Server], list[Problem]]:
-    """Return the servers that tables say, and what is wrong with their techniques.
+    """Return a server for each table, and the problems of their techniques.
 
-    ``technology``: of servers that name none; ``folder``: where techniques that are files are looked for. One for each
-    table; where a technique is wrong, with one that costs nothing, so that the rest can be checked. Faults of the
-    techniques.
+    ``technology`` is for servers that name none; ``folder`` holds techniques that are files. A server whose technique
+    is wrong gets one that costs nothing, so that the rest of the file can be checked.
     """
     problems: list[Problem] = []
     common = _technology(technology, "technology", folder, problems) if technology is not None else None
@@ -156,7 +155,7 @@ def servers_from(
 
 
 def machine_from(table: Mapping[str, Any], servers: Sequence[Server]) -> Machine:
-    """Return the machine that a table says; one that names no server is on the only one."""
+    """Return the machine of a table; one that names no server runs on the only server."""
     server = table.get("server") or (servers[0].name if len(servers) == 1 else "")
     known = next((known_server.technology.functions for known_server in servers if known_server.name == server), {})
     functions = functions_over(known, table.get("functions", {}))
@@ -166,10 +165,9 @@ def machine_from(table: Mapping[str, Any], servers: Sequence[Server]) -> Machine
 def further_problems(
     problems: Sequence[Problem], reported: Sequence[Problem], servers: Sequence[Server]
 ) -> list[Problem]:
-    """Return the problems of a builder that those of the file do not tell already, and that do not follow from them.
+    """Return the builder's problems that the file's own checks did not report.
 
-    ``found``: of the builder; ``told``: of the file; ``servers``: as :func:`servers_from` returns them: a machine on a
-    technique that could not be read may well have a backend.
+    A machine on a technique that could not be read may have a backend, so the cores of its backend are no problem.
     """
     places = {problem.place for problem in reported}
     unread = any(server.technology is _UNKNOWN for server in servers)
@@ -181,7 +179,7 @@ def further_problems(
 
 
 _BUILT = ("forward", "balance", "balance_local", "return")
-"""Functions that the builders of router files lay."""
+"""Functions that the builders of router files use."""
 
 _UNKNOWN = Technology(
     name="unknown",
@@ -198,7 +196,7 @@ def _technology(
         known = (*_BUILT, *base)
         for function in table.get("functions", ()):
             if function not in known:
-                message = f"is no function that builders lay or the base knows: {did_you_mean(function, known)}"
+                message = f"is no function that builders use or the base knows: {did_you_mean(function, known)}"
                 problems.append(Problem(f"{place}.functions.{function}", message))
         return technology_from(table, name=place, folder=folder)
     except FileProblem as problem:

@@ -10,7 +10,7 @@ from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.check import Outside, machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 
-__all__ = ["lay_forwarding", "virtual_router"]
+__all__ = ["add_forwarding", "virtual_router"]
 
 
 def virtual_router(
@@ -61,15 +61,15 @@ def virtual_router(
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))
     wires = tuple(f"port {port}" for port in range(ports))
-    forward = lay_forwarding(assembly, machine, wires, interfaces=interfaces)
+    forward = add_forwarding(assembly, machine, wires, interfaces=interfaces)
     for port, wire in enumerate(wires):
         entry = assembly.from_wire(machine, interface=port % interfaces, wire=wire, to=forward)
         assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
     return assembly.model(name)
 
 
-def lay_forwarding(assembly: Assembly, machine: Machine, wires: Sequence[str], *, interfaces: int) -> str:
-    """Lay a machine's routing of frames, and its ways to outer ports; return the task unit that takes the frames.
+def add_forwarding(assembly: Assembly, machine: Machine, wires: Sequence[str], *, interfaces: int) -> str:
+    """Add a machine's forwarding and its paths to outer ports; return the task unit that takes the frames.
 
     ``wires``: names of the outer ports; ``interfaces``: interfaces of the machine: port ``i`` is reached by interface
     ``i mod interfaces``.

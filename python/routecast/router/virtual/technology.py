@@ -1,4 +1,4 @@
-"""What a virtualisation technique costs: what moves a frame into a machine and out of it, and what runs that.
+"""The costs of a virtualisation technique: the steps of a frame into a machine and out of it, and what runs them.
 
 ::
 
@@ -58,7 +58,7 @@ BACKEND_SOFTIRQ = 900
 
 @value
 class Work:
-    """Work for one frame on the reference machine; what is left out is as the base says, else 0."""
+    """Work for one frame on the reference machine; a missing value is the base's, else 0."""
 
     per_packet_s: Span = field("Work for a frame, s", default=0.0, le=LONGEST_S)
     per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0, le=LONGEST_BYTE_S)
@@ -168,7 +168,7 @@ class Mechanisms:
     )
 
     def sending_frames(self, ways: int = 1) -> int:
-        """Return how many frames wait in a machine to be sent on one of so many ways that share its ring and queue."""
+        """Return how many frames wait to be sent on one of so many paths that share a machine's ring and queue."""
         return max((self.guest_ring_frames + self.guest_queue_frames) // ways, 1)
 
 
