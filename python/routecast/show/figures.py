@@ -1,20 +1,23 @@
 """What a figure shows, without a word on how it is drawn.
 
 A :class:`Figure` is two axes and a tuple of marks: lines with their bands, points with their error bars, stacks.
+``Line.of`` and its like take a mark's points from rows, as :meth:`routecast.show.tables.Table.of` takes cells.
 Colours come from a :func:`palette`, so that a thing keeps its colour through a whole report.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 __all__ = ["Axis", "Figure", "Line", "Mark", "Points", "Stack", "palette"]
 
 ORDERED = ("#3f6fb5", "#2b95a6", "#4aa36a", "#b39a2f", "#d6812f", "#c8524a", "#9b4f8e")
 CATEGORIES = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#7a7f87", "#2b95a6", "#b39a2f")
+
+Getter = Callable[[Any], float]
 
 
 def palette(count: int, *, ordered: bool = True) -> tuple[str, ...]:
@@ -58,8 +61,26 @@ class Axis:
     high: float | None = None
 
 
+class _OfRows:
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[Any], x: Getter, y: Getter, /, **fields: Any) -> Self:
+        """Return the mark of some rows; ``x``, ``y``, and ``low`` and ``high`` if given, are functions of a row.
+
+        Examples
+        --------
+        >>> Points.of([1 + 2j, 3j], lambda row: row.real, lambda row: row.imag, name="z").y
+        (2.0, 3.0)
+        """
+        rows = tuple(rows)
+        getters = {"x": x, "y": y} | {end: fields.pop(end) for end in ("low", "high") if end in fields}
+        taken: dict[str, Any] = {name: tuple(map(getter, rows)) for name, getter in getters.items()}
+        return cls(**taken, **fields)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(_OfRows):
     """A line, with a band between ``low`` and ``high`` where an interval is known (both empty otherwise)."""
 
     name: str
@@ -73,7 +94,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Points:
+class Points(_OfRows):
     """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given.
 
     A mark whose only point is NaN explains a symbol in the legend. ``labels`` are shown where the reader points;
@@ -95,7 +116,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class Stack(_OfRows):
     """One layer of a stack (joules by state, drops by place); layers pile up in the order of the marks."""
 
     name: str

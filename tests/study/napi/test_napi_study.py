@@ -12,12 +12,12 @@ from routecast.calibration.activation_costs import ActivationCosts, fit_activati
 from routecast.calibration.frequency import FrequencyLaw
 from routecast.errors import FileProblem
 from routecast.study.engine import run_study
-from routecast.study.napi.document import NapiStudy
-from routecast.study.napi.fit import ALTERNATIVES, dearest_wave, fit_alternative
-from routecast.study.napi.run import NapiResult, read_idle, read_samples
+from routecast.study.napi.document import NapiRun, NapiStudy
+from routecast.study.napi.run import ALTERNATIVES, NapiResult, dearest_wave, fit_alternative, read_pairs
 from routecast.study.napi.views import page, terminal_summary
 from routecast.study.reading import StudyFile, find_study, read_study, study_schema
 
+IDLE = ("offered_pps", "idle_ratio")
 TRUTH = ActivationCosts(per_packet_s=100e-9, per_interrupt_s=0.5e-6, wakeup_s=1e-6)
 LAW = FrequencyLaw(packet_cycles=2000.0, memory_s=0.2e-6)
 
@@ -88,16 +88,16 @@ def test_the_shipped_study_holds_its_criteria_on_the_measured_curves(
 def test_two_costs_do_not_explain_the_curve_of_linux(shipped: tuple[NapiStudy, Path]) -> None:
     study, folder = shipped
     curve = next(each for each in study.idle if each.name == "linux")
-    pairs = tuple(pair for pair in read_idle(folder / curve.file, curve.series) if 0.0 < pair[0] <= 5e6)
+    pairs = tuple(pair for pair in read_pairs(folder / curve.file, *IDLE, curve.series) if 0.0 < pair[0] <= 5e6)
     start = fit_activation_costs(*zip(*pairs, strict=True)).costs
     without = next(each for each in ALTERNATIVES if each.third == "none")
-    assert fit_alternative(without, pairs, start, frames=5000, seed=1).rmse > 0.03
+    assert fit_alternative(without, pairs, start, NapiRun(frames=5000, seed=1)).rmse > 0.03
 
 
 def test_the_shipped_curves_are_those_of_the_paper(shipped: tuple[NapiStudy, Path]) -> None:
     study, folder = shipped
     curves = {
-        curve.name: dict(read_idle(folder / curve.file, curve.series)) for curve in study.idle
+        curve.name: dict(read_pairs(folder / curve.file, *IDLE, curve.series)) for curve in study.idle
     }  # bench01_baseline.org of tohojo/xdp-paper
     assert curves["xdp"][5e6] == 0.527
     assert curves["linux"][3e6] == 0.292
@@ -109,8 +109,8 @@ def test_a_known_router_is_found_again(toy_result: NapiResult) -> None:
     (idle,) = toy_result.idle
     assert idle.fitted.costs.per_packet_s == pytest.approx(TRUTH.per_packet_s, rel=1e-3)
     assert idle.fitted.costs.wakeup_s == pytest.approx(TRUTH.wakeup_s, rel=1e-2)
-    assert idle.left_out_rmse < 1e-4
-    assert idle.from_half_rmse < 1e-4
+    assert idle.errors.left_out < 1e-4
+    assert idle.errors.from_half < 1e-4
     assert idle.maximum_error_ratio == pytest.approx(0.0, abs=1e-3)
 
 
@@ -145,7 +145,7 @@ def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
         assert table.title in report
         assert all(len(row) == len(table.columns) for row in table.rows)
     summary = json.loads((toy_result.out / "summary.json").read_text())
-    assert summary["idle"][0]["rmse"] == toy_result.idle[0].rmse
+    assert summary["idle"][0]["rmse"] == toy_result.idle[0].errors.simulated
     assert summary["criteria"][0]["met"] is True
 
 
@@ -186,7 +186,7 @@ def test_a_criterion_that_is_missed_ends_the_command_with_1(tmp_path: Path) -> N
 def test_a_search_by_simulation_finds_what_the_closed_form_finds() -> None:
     pairs = tuple((rate, TRUTH.idle_ratio(rate)) for rate in (0.3e6, 1e6, 3e6, 6e6, 9e6))
     off = ActivationCosts(per_packet_s=120e-9, per_interrupt_s=0.4e-6, wakeup_s=0.7e-6)
-    found = fit_alternative(ALTERNATIVES[0], pairs, off, frames=5000, seed=2)
+    found = fit_alternative(ALTERNATIVES[0], pairs, off, NapiRun(frames=5000, seed=2))
     assert found.rmse < 0.01
     assert found.costs.per_packet_s == pytest.approx(TRUTH.per_packet_s, rel=0.1)
 
@@ -222,22 +222,22 @@ def test_a_study_that_contradicts_itself_is_refused(
 @pytest.mark.parametrize(
     ("text", "series", "says"),
     [
-        ("offered_pps,idle\n1,1\n", "", "there is no 'idle_ratio'"),
+        ("offered_pps,idle\n1,1\n", "", 'no column "idle_ratio"'),
         ("offered_pps,idle_ratio\n", "", "no rows"),
-        ("# note\noffered_pps,idle_ratio\n1e6,high\n2e6,nan\n", "", "(?s)line 3: .*line 4: "),
+        ("# note\noffered_pps,idle_ratio\n1e6,high\n2e6,nan\n", "", "(?s)row 3, .*row 4, "),
         ("series,offered_pps,idle_ratio\na,1e6,0.5\n", "toy", "no series 'toy'"),
     ],
 )
 def test_a_table_that_cannot_be_read_says_where(tmp_path: Path, text: str, series: str, says: str) -> None:
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(FileProblem, match=says):
-        read_idle(tmp_path / "t.csv", series)
+        read_pairs(tmp_path / "t.csv", *IDLE, series)
 
 
 def test_samples_need_both_columns(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("frequency_hz,rate\n1e9,1e6\n")
     with pytest.raises(FileProblem, match="rate_pps"):
-        read_samples(tmp_path / "c.csv")
+        read_pairs(tmp_path / "c.csv", "frequency_hz", "rate_pps")
 
 
 def test_the_schema_names_the_tables_of_the_file() -> None:

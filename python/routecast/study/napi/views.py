@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final
 
 from routecast.calibration.frequency import FrequencyLaw
+from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity import format_duration
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, Stack, palette
 from routecast.show.page import Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
-from routecast.study.napi.fit import Alternative, ClockResult, FormCurve, FormResult, IdleResult, dearest_wave
-from routecast.study.napi.plots import (
-    clock_figure,
-    form_figure,
-    idle_figure,
-    inside_figure,
-    latency_figure,
-    packet_figure,
-    time_figure,
+from routecast.study.napi.run import (
+    ClockResult,
+    FormCurve,
+    FormResult,
+    IdleResult,
+    NapiResult,
+    dearest_wave,
+    maximum_pps,
 )
-from routecast.study.napi.run import NapiResult
 from routecast.study.result import TerminalSummary
 
 __all__ = ["page", "terminal_summary"]
 
-
 WAYS = {"until_empty": "until empty", "until_short": "until short", "exhaustive": "exhaustive"}
 ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 
+STEPS = 120
+GREY = "#7a7f87"
+WORK, INTERRUPT, WAKE, IDLE, EXHAUSTIVE = "#3f6fb5", "#c8524a", "#b39a2f", "#c9ced6", "#4aa36a"
+UNIT_GRID = tuple(step / STEPS for step in range(STEPS + 1))
+DOT: Final[dict[str, Any]] = {"size_px": 7}
+RING: Final[dict[str, Any]] = {"size_px": 12, "filled": False}
 
 _points = scaled(100.0, ".1f")
 """A share of time as percent of the time with one digit."""
 _mpps = scaled(1e-6, ".2f")
 _kpps = scaled(1e-3, ".0f")
+_us = scaled(1e6, ".0f")
 
 
 def idle_table(each: IdleResult) -> Table:
@@ -43,9 +52,9 @@ def idle_table(each: IdleResult) -> Table:
         Column("Simulated", "%", _points, "predicted", group="three costs"),
         Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row.predicted - row.measured, group="three costs"),
         Column("Closed form", "%", _points, "closed_form", group="three costs", wide=True),
-        Column("Left out", "%", _points, lambda row: row.left_out if row in each.telling else None, group="predicted"),
+        Column("Left out", "%", _points, lambda row: row.left_out if row in each.judging else None, group="predicted"),
         Column(
-            "From half", "%", _points, lambda row: row.from_half if row in each.telling else None, group="predicted"
+            "From half", "%", _points, lambda row: row.from_half if row in each.judging else None, group="predicted"
         ),
         Column("IRQs", "per packet", ".3f", "interrupts_per_packet"),
         name=f"idle-{each.curve.name}",
@@ -84,10 +93,10 @@ def error_table(idle: tuple[IdleResult, ...]) -> Table:
     return Table.of(
         idle,
         Column.text("Curve", "curve.title"),
-        Column("Points", "", "d", lambda each: len(each.telling)),
-        Column("Simulated", "points", percent, "rmse"),
-        Column("Left out", "points", percent, "left_out_rmse"),
-        Column("Other half", "points", percent, "from_half_rmse"),
+        Column("Points", "", "d", lambda each: len(each.judging)),
+        Column("Simulated", "points", percent, "errors.simulated"),
+        Column("Left out", "points", percent, "errors.left_out"),
+        Column("Other half", "points", percent, "errors.from_half"),
         Column("1/c", "Mpps", _mpps, "fitted.costs.maximum_pps", group="maximum rate"),
         Column("Measured", "Mpps", _mpps, lambda each: each.curve.maximum or None, group="maximum rate"),
         Column("Error", "%", signed_percent, "maximum_error_ratio", group="maximum rate"),
@@ -108,17 +117,15 @@ def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
         Column("Error", "points", percent, lambda row: row[1].rmse),
         Column("Packet", "ns", ".1f", lambda row: 1e9 * row[1].costs.per_packet_s),
         Column("Interrupt", "ns", ".0f", lambda row: 1e9 * row[1].costs.per_interrupt_s),
-        Column("Third", "ns", ".0f", lambda row: _third_ns(row[1])),
+        Column(
+            "Third", "ns", ".0f", lambda row: 1e9 * row[1].costs.wakeup_s if row[1].dynamics.third != "none" else None
+        ),
         name="dynamics",
         title="Which dynamics the curves speak for",
         caption="Each fitted by the simulator. Exhaustive polls take what comes while they are under way, gated ones "
         "what they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart.",
         strong=lambda row: any(row[1] is point for point in best),
     )
-
-
-def _third_ns(alternative: Alternative) -> float | None:
-    return None if alternative.dynamics.third == "none" else 1e9 * alternative.costs.wakeup_s
 
 
 def form_table(form: FormResult) -> Table:
@@ -133,7 +140,7 @@ def form_table(form: FormResult) -> Table:
         Column("IRQs", "per packet", ".3f", "at_saturation.interrupts_per_packet", group=at),
         Column("Never idle", "from, kpps", _kpps, "never_idle_pps"),
         Column("Maximum", "kpps", _kpps, "maximum_pps"),
-        Column("Error", "points", _points, lambda curve: curve.form_rmse(form.part.maximum)),
+        Column("Error", "points", _points, "form_rmse"),
         name="form",
         title="Which way to poll leaves no idle time before the maximum",
         caption="Polls go on until one finds nothing, or until one is short and enables interrupts, or take what comes "
@@ -156,10 +163,10 @@ def clock_table(clock: ClockResult) -> Table:
         clock.curves,
         Column("Clock", "GHz", scaled(1e-9, ".2f"), "frequency_hz"),
         *map(of_law, clock.part.memory, clock.laws),
-        Column("Maximum", "kpps", _kpps, "maximum_pps", group=shown),
+        Column("Maximum", "kpps", _kpps, lambda row: maximum_pps(row.points), group=shown),
         Column("Gain", "%/% of clock", ".2f", lambda row: clock.shown.gain_ratio(row.frequency_hz), group=shown),
-        Column("Plateau", "us", scaled(1e6, ".0f"), lambda row: row.points[-1].latency_p50_s, group=shown),
-        Column("Ring alone", "us", scaled(1e6, ".0f"), "plateau_s", group=shown),
+        Column("Plateau", "us", _us, lambda row: row.points[-1].latency_p50_s, group=shown),
+        Column("Ring alone", "us", _us, "plateau_s", group=shown),
         name="clock",
         title="Maximum rate and overload latency against the clock",
         caption="Illustration: no rate at another clock is published as a number. Shares of memory time are those at "
@@ -196,6 +203,271 @@ def law_table(clock: ClockResult) -> Table:
     )
 
 
+def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
+    """Return idle time against load, each curve measured, simulated and in closed form."""
+    loads = [point.conditions for each in idle for point in each.points]
+    least, most = min(loads), max(loads)
+    grid = [least * (most / least) ** t for t in UNIT_GRID]
+
+    def marks(each: IdleResult, colour: str) -> tuple[Mark, ...]:
+        points, costs = each.points, each.fitted.costs
+        style: dict[str, Any] = {"colour": colour, "legend": False}
+        return (
+            Line.of(
+                grid,
+                lambda rate: rate / 1e6,
+                lambda rate: 100.0 * costs.idle_ratio(rate),
+                name=f"{each.curve.title}: three costs",
+                colour=colour,
+            ),
+            Points.of(
+                points,
+                lambda row: row.conditions / 1e6,
+                lambda row: 100.0 * row.predicted,
+                name="simulated",
+                **style,
+                **RING,
+            ),
+            Points.of(
+                points,
+                lambda row: row.conditions / 1e6,
+                lambda row: 100.0 * row.measured,
+                name="measured",
+                **style,
+                **DOT,
+            ),
+        )
+
+    ticks = [tick for tick in (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0) if least <= 1.05e6 * tick <= 1.1 * most]
+    return Figure(
+        name="idle",
+        title="Idle time of one core against load",
+        caption="Dots are measured, rings simulated with three fitted costs each, lines the closed form of the same "
+        "costs. No cost was set by hand.",
+        x=Axis(
+            title="offered load (Mpps)", scale="log", ticks=tuple(ticks), labels=tuple(f"{tick:g}" for tick in ticks)
+        ),
+        y=Axis(title="idle time (%)", low=0.0, high=100.0),
+        marks=(
+            *chain.from_iterable(map(marks, idle, palette(len(idle), ordered=False))),
+            Points(name="measured", x=(math.nan,), y=(math.nan,), colour=GREY, **DOT),
+            Points(name="simulated", x=(math.nan,), y=(math.nan,), colour=GREY, **RING),
+        ),
+    )
+
+
+def time_figure(each: IdleResult) -> Figure:
+    """Return where the time of a core goes, against load: the mechanism behind the shape."""
+    costs = each.fitted.costs
+    most = 1.05 * costs.maximum_pps
+    grid = [most * max(step, 0.01) / STEPS for step in range(STEPS + 1)]
+
+    def shares(rate_pps: float) -> tuple[float, float, float, float]:
+        interrupts_per_s = rate_pps * costs.interrupts_per_packet(rate_pps)
+        frames = min(rate_pps * costs.per_packet_s, 1.0)
+        interrupts, waking = interrupts_per_s * costs.per_interrupt_s, interrupts_per_s * costs.wakeup_s
+        return frames, interrupts, waking, max(1.0 - frames - interrupts - waking, 0.0)
+
+    names = {"frames": WORK, "interrupts and their polls": INTERRUPT, "waking up": WAKE, "asleep": IDLE}
+    layers = zip(names.items(), zip(*map(shares, grid), strict=True), strict=True)
+    x = tuple(rate / 1e6 for rate in grid)
+    return Figure(
+        name=f"time-{each.curve.name}",
+        title=f"{each.curve.title}: where the core's time goes",
+        caption="At low load every frame brings an interrupt; at high load frames share them, so the share of "
+        "interrupts rises, falls and is gone at the maximum. That is why busy time is not a straight line.",
+        x=Axis(title="offered load (Mpps)", low=0.0, high=most / 1e6),
+        y=Axis(title="share of the core's time (%)", low=0.0, high=100.0),
+        marks=tuple(
+            Stack(name=name, x=x, y=tuple(100.0 * share for share in layer), colour=colour)
+            for (name, colour), layer in layers
+        ),
+    )
+
+
+def inside_figure(form: FormResult) -> Figure:
+    """Return idle time, interrupts and polls per packet against load (Bolla et al. 2009, fig. 6)."""
+    shown = {
+        "idle time": ("idle_ratio", GREY),
+        "interrupts per packet": ("interrupts_per_packet", INTERRUPT),
+        "polls per packet": ("polls_per_packet", WORK),
+    }
+    saturation = form.part.saturation / 1e3
+    return Figure(
+        name="inside",
+        title="Inside the router: interrupts, polls and idle time",
+        caption=f"Constant rate; dashed: Poisson arrivals, where idle time and interrupts per packet are one number. "
+        f"At {saturation:.0f} kpps both are gone, and the rate still grows: a poll then takes more than one frame.",
+        x=Axis(title="offered load (kpps)", low=0.0),
+        y=Axis(title="share of time, or per packet", low=0.0, high=1.0),
+        marks=(
+            *(
+                Line.of(
+                    curve.points,
+                    lambda point: point.offered_pps / 1e3,
+                    attrgetter(figure),
+                    name=f"{name}{of}",
+                    colour=colour,
+                    dashed=bool(of),
+                    legend=not of,
+                )
+                for curve, of in zip(form.curves, ("", ", Poisson arrivals"), strict=False)
+                for name, (figure, colour) in shown.items()
+            ),
+            Line(name="saturation", x=(saturation, saturation), y=(0.0, 1.0), colour=WAKE, dashed=True),
+        ),
+    )
+
+
+def form_figure(form: FormResult) -> Figure:
+    """Return busy share against normalised load: the mechanism beside the published form function."""
+    maximum, fitted = form.part.maximum, form.of_polynomial.costs
+    shown, poisson, _, _, exhaustive, poisson_exhaustive = form.curves
+
+    def line(curve: FormCurve, name: str, colour: str) -> Line:
+        points = [point for point in curve.points if point.offered_pps <= maximum * 1.001]
+        return Line(
+            name=name or "Poisson arrivals",
+            x=(0.0, *(point.offered_pps / maximum for point in points)),
+            y=(0.0, *(1.0 - point.idle_ratio for point in points)),
+            colour=colour,
+            dashed=not name,
+            legend=bool(name),
+        )
+
+    return Figure(
+        name="form",
+        title="Busy time against normalised load: mechanism and form function",
+        caption="Constant rate; dashed in colour: Poisson arrivals. The form function is one polynomial for all "
+        "platforms and clocks of the paper; the mechanisms know two rates of one of them.",
+        x=Axis(title="load / maximum rate", low=0.0, high=1.0),
+        y=Axis(title="share of time, or of dynamic power", low=0.0),
+        marks=(
+            Line.of(UNIT_GRID, float, PUBLISHED_FORM.at, name="form function, published", colour=GREY),
+            Line.of(
+                UNIT_GRID,
+                float,
+                lambda t: fitted.busy_ratio(t * maximum),
+                name="three costs fitted to it",
+                colour=GREY,
+                dashed=True,
+            ),
+            line(form.range[0], "polls until empty, no interrupt cost", WAKE),
+            line(shown, f"interrupt of {1e6 * shown.costs.per_interrupt_s:g} us", WORK),
+            line(poisson, "", WORK),
+            line(exhaustive, "exhaustive polls", EXHAUSTIVE),
+            line(poisson_exhaustive, "", EXHAUSTIVE),
+        ),
+    )
+
+
+def packet_figure(form: FormResult) -> Figure:
+    """Return the time that a packet takes, with its share of polls and interrupts, against load."""
+    maximum = form.part.maximum
+
+    def line(curve: FormCurve, colour: str) -> Line:
+        arrivals = ", Poisson" if curve.arrivals == "poisson" else ""
+        return Line.of(
+            [point for point in curve.points if 0.05 * maximum <= point.offered_pps <= 1.001 * maximum],
+            lambda point: point.offered_pps / maximum,
+            lambda point: 1e6 * (1.0 - point.idle_ratio) / point.forwarded_pps,
+            name=f"interrupt of {1e6 * curve.costs.per_interrupt_s:g} us{arrivals}",
+            colour=colour,
+            dashed=bool(arrivals),
+        )
+
+    return Figure(
+        name="packet",
+        title="Time per packet against normalised load",
+        caption="Busy time over packets, polls until one finds nothing. Sharing makes packets cheaper with load; the "
+        "polynomial makes them dearer in between. Each cost of an interrupt meets both known rates.",
+        x=Axis(title="load / maximum rate", low=0.0, high=1.0),
+        y=Axis(title="time per packet (us)", low=0.0),
+        marks=(
+            Line.of(
+                UNIT_GRID[6:],
+                float,
+                lambda t: 1e6 * PUBLISHED_FORM.at(t) / (t * maximum),
+                name="form function, published",
+                colour=GREY,
+            ),
+            line(form.range[0], WAKE),
+            line(form.curves[0], WORK),
+            line(form.curves[1], WORK),
+            line(form.range[1], INTERRUPT),
+        ),
+    )
+
+
+def clock_figure(clock: ClockResult) -> Figure:
+    """Return the maximum rate against the clock for each share of memory time."""
+    least, most = min(clock.part.frequencies), max(clock.part.frequencies)
+    grid = [least + (most - least) * step / STEPS for step in range(STEPS + 1)]
+
+    def line(law: FrequencyLaw, name: str, colour: str) -> Line:
+        return Line.of(
+            grid,
+            lambda frequency: frequency / 1e9,
+            lambda frequency: law.rate_pps(frequency) / 1e3,
+            name=name,
+            colour=colour,
+        )
+
+    marks: list[Mark] = []
+    for share, law, colour in zip(clock.part.memory, clock.laws, palette(len(clock.laws)), strict=True):
+        marks.append(line(law, f"{100.0 * share:.0f} % memory", colour))
+        if law == clock.shown:
+            marks.append(
+                Points.of(
+                    clock.curves,
+                    lambda curve: curve.frequency_hz / 1e9,
+                    lambda curve: maximum_pps(curve.points) / 1e3,
+                    name="simulated",
+                    colour=colour,
+                    filled=False,
+                )
+            )
+    if clock.fitted:
+        marks += [
+            Points.of(
+                clock.samples, lambda pair: pair[0] / 1e9, lambda pair: pair[1] / 1e3, name="samples", colour=GREY
+            ),
+            line(clock.fitted.law, "fitted to the samples", GREY),
+        ]
+    return Figure(
+        name="clock",
+        title="Maximum rate against the clock",
+        caption="Illustration: the share of memory time is assumed, not measured. What the clock does not change bends "
+        "the line: the gain shrinks as the clock rises.",
+        x=Axis(title="clock (GHz)"),
+        y=Axis(title="maximum rate (kpps)", low=0.0),
+        marks=tuple(marks),
+    )
+
+
+def latency_figure(clock: ClockResult) -> Figure:
+    """Return latency against load at each clock, up to the plateau of a full ring."""
+    share = 100.0 * clock.shown.memory_ratio(clock.part.frequency)
+    return Figure(
+        name="latency",
+        title="Latency against load, by clock",
+        caption=f"Median, simulated, {share:.0f} % memory time, a ring of {clock.part.ring} frames; illustration. "
+        "Overload fills the ring: the plateau is its length times the time of a frame, and falls as the clock rises.",
+        x=Axis(title="offered load (kpps)", low=0.0),
+        y=Axis(title="latency (us)", scale="log"),
+        marks=tuple(
+            Line.of(
+                curve.points,
+                lambda point: point.offered_pps / 1e3,
+                lambda point: 1e6 * point.latency_p50_s,
+                name=f"{curve.frequency_hz / 1e9:g} GHz",
+                colour=colour,
+            )
+            for curve, colour in zip(clock.curves, palette(len(clock.curves)), strict=True)
+        ),
+    )
+
+
 def terminal_summary(result: NapiResult) -> TerminalSummary:
     """Return what a terminal shows of a study of activation."""
     return TerminalSummary.of(
@@ -211,7 +483,7 @@ def terminal_summary(result: NapiResult) -> TerminalSummary:
 def page(result: NapiResult) -> Page:
     """Return the page of a study of activation."""
     study, made = result.study, result.provenance
-    worst = max(error for each in result.idle for error in (each.rmse, each.closed_form_rmse))
+    worst = max(error for each in result.idle for error in each.errors[:2])
     return result.page(
         (
             "A packet, an interrupt and a wake-up: **three costs** reproduce the idle time of a core over its whole "
@@ -231,9 +503,9 @@ def page(result: NapiResult) -> Page:
 def _idle(idle: tuple[IdleResult, ...]) -> Section:
     tiles = [
         Tile(
-            f"{100.0 * each.rmse:.1f} points",
+            f"{100.0 * each.errors.simulated:.1f} points",
             f"error of the idle time, {each.curve.title}",
-            f"{100.0 * each.left_out_rmse:.1f} for points that were left out",
+            f"{100.0 * each.errors.left_out:.1f} for points that were left out",
         )
         for each in idle
     ]
@@ -270,9 +542,7 @@ def _idle(idle: tuple[IdleResult, ...]) -> Section:
 
 def form_findings(form: FormResult) -> tuple[str, ...]:
     """Return in words where mechanism and form function agree and where they differ."""
-    from routecast.power.form import PUBLISHED_FORM
-
-    part, best, costs = form.part, form.best, form.best.costs
+    part, best, costs = form.part, form.curves[0], form.curves[0].costs
     t = part.saturation / part.maximum
     least, most = form.range
     straight = form.of_polynomial
@@ -292,8 +562,8 @@ def form_findings(form: FormResult) -> tuple[str, ...]:
         f"**Where the form function differs.** At {t:.2f} of the maximum, where idle time vanishes, the published "
         f"polynomial stands at {PUBLISHED_FORM.at(t):.2f}, and the mechanism at "
         f"{1.0 - best.at_saturation.idle_ratio:.2f}: the polynomial averages over all platforms and clocks. The root "
-        f"mean square difference is {100.0 * best.form_rmse(part.maximum):.1f} points, "
-        f"{100.0 * least.form_rmse(part.maximum):.1f} to {100.0 * most.form_rmse(part.maximum):.1f} over the range of "
+        f"mean square difference is {100.0 * best.form_rmse:.1f} points, "
+        f"{100.0 * least.form_rmse:.1f} to {100.0 * most.form_rmse:.1f} over the range of "
         f"the interrupt. A straight line that ends at "
         f"{straight.costs.maximum_pps / part.maximum:.2f} of the maximum, all that three costs keep of it, is within "
         f"{100.0 * straight.rmse_ratio:.1f} points of it. The rest are waves of a 7th-order polynomial: by it a "
