@@ -18,7 +18,7 @@ from routecast.hardware.model import Access, CallCost, Cpu, Hardware, MemoryLeve
 from routecast.load.popularity import Popularity
 from routecast.study.engine import run_study
 from routecast.study.functions.document import FunctionStudy
-from routecast.study.functions.run import FunctionPoint, FunctionRun, points
+from routecast.study.functions.run import FunctionPoint, RepeatedRun, points
 from routecast.study.reading import StudyFile, find_study, read_study
 
 CLOCK_HZ = 2e9
@@ -91,11 +91,11 @@ class ToyBench:
         self._scatter = scatter
         self._random = random.Random(5)
 
-    def hardware(self, tell: object) -> Hardware:
+    def hardware(self, on_progress: object) -> Hardware:
         self.probes += 1
         return toy_host()
 
-    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
+    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
         self.runs.append(point)
         host = toy_host()
         lookup = replace(host.operations["ht_lookup"], factor=1.4)
@@ -109,7 +109,7 @@ class ToyBench:
             tables=point.entries,
         )
         noise = self._random.uniform(1.0 - self._scatter, 1.0 + self._scatter)
-        return FunctionRun(
+        return RepeatedRun(
             cycles=found.packet_cycles * noise, core_hz=CLOCK_HZ, hand_frames_s=1e-9 if hand_loop else float("nan")
         )
 
@@ -155,7 +155,7 @@ def test_a_study_that_was_killed_goes_on_with_the_same_probe(tmp_path: Path) -> 
     out = tmp_path / "out"
 
     class Killed(ToyBench):
-        def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
+        def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
             if len(self.runs) == 7:
                 raise KeyboardInterrupt
             return super().run(point, seed, hand_loop=hand_loop)

@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from statistics import median, stdev
 from typing import Any, ClassVar, Protocol
 
@@ -18,13 +19,23 @@ from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
-from routecast.quantity.comparison import ErrorSummary
-from routecast.quantity.schema import field, value
+from routecast.quantity.comparison import ComparedRow, ErrorSummary, held_out
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.functions.document import FunctionStudy
-from routecast.study.result import Criterion, StudyResult, criteria_of
+from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
 
-__all__ = ["FunctionPoint", "FunctionResult", "FunctionRow", "FunctionRun", "LocalBench", "answer", "points"]
+__all__ = ["FunctionPoint", "FunctionResult", "FunctionRow", "LocalBench", "RepeatedRun", "answer", "points"]
+
+HOST_FILE = "host.hardware.toml"
+REFINED_FILE = "refined.hardware.toml"
+
+COLUMNS: Columns = {
+    **dict.fromkeys(("task", "function", "direction", "size"), "text"),
+    "frame_bytes": "whole",
+    "traffic": "text",
+    "repeat": "whole",
+    **dict.fromkeys(("cycles", "core_hz", "hand_frames_s", "hand_lookup_s"), "number"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,41 +57,31 @@ class FunctionPoint:
 
     @property
     def title(self) -> str:
-        """Function and direction as people say it."""
+        """Function and direction in words."""
         return f"{self.function} {self.direction}".strip()
 
     def key(self, study: FunctionStudy, repeat: int) -> str:
-        """Return what one run of the point is known by on disk: a hash of all that decides its result."""
-        what = [
-            self.function,
-            self.direction,
-            self.tables,
-            self.frame_bytes,
-            self.traffic,
-            repeat,
-            study.run.duration,
-            study.run.core,
-            study.run.seed,
-        ]
-        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+        """Return the key of one run in the ledger: a hash of all that decides its result."""
+        run = study.run
+        point = [self.function, self.direction, self.tables, self.frame_bytes, self.traffic]
+        decisive = [*point, repeat, run.duration, run.core, run.seed]
+        return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
 
 
 def points(study: FunctionStudy) -> Iterator[FunctionPoint]:
     """Yield every point of the study once, in the order of the file."""
     for series in study.series:
         refining = {(refinement.size, refinement.traffic) for refinement in series.refine}
-        for size, tables in series.tables.items():
-            for traffic in series.traffic:
-                for frame_bytes in series.frames:
-                    yield FunctionPoint(
-                        function=series.function,
-                        direction=series.direction,
-                        size=size,
-                        tables=tuple(sorted(tables.items())),
-                        frame_bytes=frame_bytes,
-                        traffic=traffic,
-                        refines=frame_bytes == series.frames[0] and (size, traffic) in refining,
-                    )
+        for (size, tables), traffic, frame_bytes in product(series.tables.items(), series.traffic, series.frames):
+            yield FunctionPoint(
+                function=series.function,
+                direction=series.direction,
+                size=size,
+                tables=tuple(sorted(tables.items())),
+                frame_bytes=frame_bytes,
+                traffic=traffic,
+                refines=frame_bytes == series.frames[0] and (size, traffic) in refining,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +89,8 @@ class HandLoop:
     """The best hand-written loop for a function's lookup, beside the function: seconds per packet.
 
     ``frames_s`` does the lookup on the same frames in one fused loop, ``lookup_s`` the lookup alone with keys that
-    stand ready; ``bound_s`` is what the lines of the table cost alone, asked for in batches, were nothing else to be
-    done, and ``one_by_one_s`` what they cost if each is waited for before the next is asked for.
+    are ready. ``bound_s`` and ``one_by_one_s`` are what the lines of the table cost alone: requested in batches, and
+    each one waited for before the next is requested.
     """
 
     frames_s: float = math.nan
@@ -98,63 +99,61 @@ class HandLoop:
     one_by_one_s: float = math.nan
 
 
-@value
-class FunctionRow:
-    """One point: cycles per packet as estimated, refined and measured."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow(ComparedRow[FunctionPoint]):
+    """Frames per second of one core: measured, and estimated from the probe alone; a point that refines calibrates.
 
-    SUMMARY: ClassVar = ("*", "cycles", "measured_pps", "estimated_pps", "error_ratio", "refined_error_ratio")
+    ``cycles`` are those per packet of each repeat, ``core_hz`` the clock of the core meanwhile. ``refined_pps`` is
+    estimated after refining. ``found_in`` is the level of the memory that most lines of the table are expected in.
+    """
 
-    point: FunctionPoint
-    estimated_cycles: float = field("From the probe alone")
-    refined_cycles: float = field("After refining")
-    measured_cycles: tuple[float, ...] = field("One value for each repeat")
-    core_hz: float = field("Clock of the core while it was measured, Hz")
-    found_in: str = field("Level of the memory in which most lines of the table are expected")
-    low_cycles: float = field("Least of the 95 % range of the estimate; NaN where unknown", default=math.nan)
-    high_cycles: float = field("Most of it", default=math.nan)
+    SUMMARY: ClassVar = (
+        *("point=conditions", "estimated_cycles", "refined_cycles", "measured_cycles=cycles.values", "core_hz"),
+        *("found_in", "low_cycles", "high_cycles", "hand", "cycles=cycles.median", "measured_pps=measured"),
+        *("estimated_pps=predicted", "error_ratio", "refined_error_ratio"),
+    )
+
+    cycles: Measured
+    core_hz: float
+    refined_pps: float
+    found_in: str
     hand: HandLoop = HandLoop()
 
     @property
-    def cycles(self) -> float:
-        """Median of the measured cycles per packet; NaN if there is none."""
-        return median(self.measured_cycles) if self.measured_cycles else math.nan
+    def estimated_cycles(self) -> float:
+        """Cycles per packet, from the probe alone."""
+        return self.core_hz / self.predicted
+
+    @property
+    def refined_cycles(self) -> float:
+        """Cycles per packet after refining."""
+        return self.core_hz / self.refined_pps
+
+    @property
+    def low_cycles(self) -> float:
+        """Least cycles of the 95 % range of the estimate."""
+        return self.core_hz / self.high
+
+    @property
+    def high_cycles(self) -> float:
+        """Most cycles of it."""
+        return self.core_hz / self.low
 
     @property
     def spread_ratio(self) -> float:
-        """Range of the repeats relative to their median."""
-        if len(self.measured_cycles) < 2:
-            return math.nan
-        return (max(self.measured_cycles) - min(self.measured_cycles)) / self.cycles
-
-    @property
-    def measured_pps(self) -> float:
-        """Measured frames per second of one core."""
-        return self.core_hz / self.cycles
-
-    @property
-    def estimated_pps(self) -> float:
-        """Estimated frames per second of one core at the clock of the measurement."""
-        return self.core_hz / self.estimated_cycles
-
-    @property
-    def refined_pps(self) -> float:
-        """Frames per second by the refined estimate."""
-        return self.core_hz / self.refined_cycles
-
-    @property
-    def error_ratio(self) -> float:
-        """Relative error of the estimated throughput."""
-        return self.cycles / self.estimated_cycles - 1.0
+        """Range of the repeats relative to their median; NaN for fewer than two."""
+        cycles = self.cycles
+        return (cycles.most - cycles.least) / cycles.median if len(cycles.values) > 1 else math.nan
 
     @property
     def refined_error_ratio(self) -> float:
         """Relative error of the refined throughput."""
-        return self.cycles / self.refined_cycles - 1.0
+        return self.error_ratio_of(self.refined_pps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionResult(StudyResult[FunctionStudy]):
-    """All that a study of functions found."""
+    """The results of a study of functions."""
 
     hardware: Hardware
     refined: Hardware
@@ -166,17 +165,12 @@ class FunctionResult(StudyResult[FunctionStudy]):
 
     def refined_errors(self) -> ErrorSummary:
         """Summary of the refined estimates over the points that did not refine."""
-        return ErrorSummary.of(row.refined_error_ratio for row in self.held_out)
-
-    @property
-    def held_out(self) -> tuple[FunctionRow, ...]:
-        """The points that did not refine."""
-        return tuple(row for row in self.rows if not row.point.refines)
+        return ErrorSummary.of(row.refined_error_ratio for row in held_out(self.rows))
 
     @property
     def titles(self) -> tuple[str, ...]:
         """Functions and directions, in their order."""
-        return tuple(dict.fromkeys(row.point.title for row in self.rows))
+        return tuple(dict.fromkeys(row.conditions.title for row in self.rows))
 
     def _findings(self) -> dict[str, object]:
         return {
@@ -187,11 +181,8 @@ class FunctionResult(StudyResult[FunctionStudy]):
         }
 
 
-Tell = Callable[[float], None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionRun:
+class RepeatedRun:
     """One run of a function: core cycles per packet, the clock, and the hand loop beside it (NaN: not run)."""
 
     cycles: float
@@ -201,35 +192,33 @@ class FunctionRun:
 
 
 class FunctionBench(Protocol):
-    """Whoever knows a host and runs functions on it."""
+    """A host that is probed and runs functions."""
 
-    def hardware(self, tell: Tell) -> Hardware:
-        """Return the host's costs; ``tell`` hears the finished share."""
+    def hardware(self, on_progress: Callable[[float], None]) -> Hardware:
+        """Return the host's costs; ``on_progress`` gets the finished share."""
         ...
 
-    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
+    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
         """Run the function of a point once; with the hand loop beside it where there is one."""
         ...
 
 
 class LocalBench:
-    """The machine that we are on."""
+    """The host that the study runs on."""
 
     def __init__(self, study: FunctionStudy) -> None:
         self._study = study
 
-    def hardware(self, tell: Tell) -> Hardware:
+    def hardware(self, on_progress: Callable[[float], None]) -> Hardware:
         """Probe the host, or read the file that the study names."""
-        from routecast.hardware.catalogue import read_hardware
-
         host = self._study.host
         if host.hardware != "probe":
             return read_hardware(host.hardware)
         from routecast.hardware.probe import probe
 
-        return probe(quick=host.quick, cpu=self._study.run.core, progress=tell).hardware
+        return probe(quick=host.quick, cpu=self._study.run.core, progress=on_progress).hardware
 
-    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> FunctionRun:
+    def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
         """Run on the study's core."""
         from routecast import _core
 
@@ -238,7 +227,7 @@ class LocalBench:
             "function": point.function,
             "direction": point.direction or None,
             "frame_bytes": point.frame_bytes,
-            "tables": dict(point.tables),
+            "tables": point.entries,
             "flows": popularity.flows,
             "popularity": popularity.kind,
             "exponent": popularity.exponent,
@@ -248,43 +237,20 @@ class LocalBench:
             "hand_loop": hand_loop,
         }
         outcome = json.loads(_core.run_function(json.dumps(request), None))
-        hand = outcome.get("hand_loop") or {}
-        return FunctionRun(
+        hand = {key: math.nan if ns is None else ns * 1e-9 for key, ns in (outcome.get("hand_loop") or {}).items()}
+        return RepeatedRun(
             cycles=float(outcome["cycles_per_packet"]),
             core_hz=float(outcome["core_hz"]),
-            hand_frames_s=_seconds(hand.get("ns_per_packet")),
-            hand_lookup_s=_seconds(hand.get("lookup_ns")),
+            hand_frames_s=hand.get("ns_per_packet", math.nan),
+            hand_lookup_s=hand.get("lookup_ns", math.nan),
         )
-
-
-def _seconds(nanoseconds: float | None) -> float:
-    return math.nan if nanoseconds is None else nanoseconds * 1e-9
-
-
-HOST_FILE = "host.hardware.toml"
-REFINED_FILE = "refined.hardware.toml"
-
-COLUMNS: Columns = {
-    "task": "text",
-    "function": "text",
-    "direction": "text",
-    "size": "text",
-    "frame_bytes": "whole",
-    "traffic": "text",
-    "repeat": "whole",
-    "cycles": "number",
-    "core_hz": "number",
-    "hand_frames_s": "number",
-    "hand_lookup_s": "number",
-}
 
 
 def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) -> FunctionResult:
     """Probe the host, estimate and run the functions, refine the host's costs of operations.
 
-    The host is probed first. Then every point is run, repeat after repeat, so that drifts of the machine spread over
-    all points. The points that refine then correct the host's costs of operations. A run that goes on does so with
-    the same probe.
+    The host is probed first; a resumed run takes the same probe. Then every point is run, repeat after repeat, so that
+    drifts of the machine spread over all points. The points that refine then correct the host's costs of operations.
 
     ``bench``: where the host is probed and functions are run; this host if not given. Raises RoutecastError: a function
     or the hardware file cannot be read, or a table does not fit into memory.
@@ -308,10 +274,7 @@ def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) 
                 for point, repeat in tasks
             ),
         )
-    by_point = {
-        chosen_point: [row for (point, _), row in zip(tasks, rows, strict=True) if point == chosen_point]
-        for chosen_point in chosen
-    }
+    by_point = {point: rows[number :: len(chosen)] for number, point in enumerate(chosen)}
     measured = [_measured(point, by_point[point]) for point in chosen if point.refines]
     refined = refine(hardware, measured).hardware if measured else hardware
     write_hardware(refined, out / REFINED_FILE)
@@ -355,23 +318,13 @@ def _estimate(hardware: Hardware, point: FunctionPoint) -> Estimate:
 
 def _run(bench: FunctionBench, point: FunctionPoint, seed: int, repeat: int) -> Row:
     outcome = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
-    return {
-        "function": point.function,
-        "direction": point.direction,
-        "size": point.size,
-        "frame_bytes": point.frame_bytes,
-        "traffic": point.traffic,
-        "repeat": repeat,
-        "cycles": outcome.cycles,
-        "core_hz": outcome.core_hz,
-        "hand_frames_s": outcome.hand_frames_s,
-        "hand_lookup_s": outcome.hand_lookup_s,
-    }
+    where = {name: getattr(point, name) for name in ("function", "direction", "size", "frame_bytes", "traffic")}
+    return {**where, "repeat": repeat, **asdict(outcome)}
 
 
-def _numbers(rows: Sequence[Row], name: str) -> list[float]:
+def _numbers(rows: Sequence[Row], name: str) -> tuple[float, ...]:
     values = [row[name] for row in rows]
-    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    return tuple(float(value) for value in values if isinstance(value, int | float) and math.isfinite(value))
 
 
 def _measured(point: FunctionPoint, rows: Sequence[Row]) -> MeasuredFunction:
@@ -390,49 +343,32 @@ def _measured(point: FunctionPoint, rows: Sequence[Row]) -> MeasuredFunction:
 def _row(
     hardware: Hardware, point: FunctionPoint, before: Estimate, after: Estimate, rows: Sequence[Row]
 ) -> FunctionRow:
-    hand = {name: _numbers(rows, name) for name in ("hand_frames_s", "hand_lookup_s")}
+    cycles, core_hz = Measured(values=_numbers(rows, "cycles")), median(_numbers(rows, "core_hz"))
     low, high = before.cycles_range
-    return FunctionRow(
-        point=point,
-        estimated_cycles=before.packet_cycles,
-        refined_cycles=after.packet_cycles,
-        low_cycles=low,
-        high_cycles=high,
-        measured_cycles=tuple(_numbers(rows, "cycles")),
-        core_hz=median(_numbers(rows, "core_hz")),
-        found_in=_found_in(before),
-        hand=HandLoop(
-            frames_s=min(hand["hand_frames_s"], default=math.nan),
-            lookup_s=min(hand["hand_lookup_s"], default=math.nan),
-            bound_s=_table_stalls(before) / hardware.cpu.frequency_hz,
-            one_by_one_s=_one_by_one_s(hardware, before),
-        ),
-    )
-
-
-def _table_lines(estimate: Estimate) -> Mapping[str, float]:
-    """Return the lines of tables per packet, by level of the memory."""
-    lines: dict[str, float] = {}
-    for step in estimate.operations:
+    lines: dict[str, float] = {}  # of tables per packet, by level of the memory
+    for step in before.operations:
         for level, count in step.table_lines_by_level.items():
             lines[level] = lines.get(level, 0.0) + count
-    return lines
-
-
-def _found_in(estimate: Estimate) -> str:
-    lines = _table_lines(estimate)
-    return max(lines, key=lambda level: lines[level]) if lines else "–"
-
-
-def _table_stalls(estimate: Estimate) -> float:
-    return sum(step.table_stall_cycles for step in estimate.operations)
-
-
-def _one_by_one_s(hardware: Hardware, estimate: Estimate) -> float:
-    lines = _table_lines(estimate)
-    return sum(
-        lines.get(level.name, 0.0) * (level.dependent_cycles / hardware.cpu.frequency_hz + level.dependent_s)
-        for level in hardware.levels
+    clock_hz = hardware.cpu.frequency_hz
+    return FunctionRow(
+        conditions=point,
+        measured=core_hz / cycles.median,
+        predicted=core_hz / before.packet_cycles,
+        refined_pps=core_hz / after.packet_cycles,
+        intervals={} if math.isnan(low) else {0.95: (core_hz / high, core_hz / low if low else math.inf)},
+        calibrates=point.refines,
+        cycles=cycles,
+        core_hz=core_hz,
+        found_in=max(lines, key=lines.__getitem__, default="–"),
+        hand=HandLoop(
+            frames_s=min(_numbers(rows, "hand_frames_s"), default=math.nan),
+            lookup_s=min(_numbers(rows, "hand_lookup_s"), default=math.nan),
+            bound_s=sum(step.table_stall_cycles for step in before.operations) / clock_hz,
+            one_by_one_s=sum(
+                lines.get(level.name, 0.0) * (level.dependent_cycles / clock_hz + level.dependent_s)
+                for level in hardware.levels
+            ),
+        ),
     )
 
 

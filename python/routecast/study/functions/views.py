@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 from routecast.quantity import format_bytes, format_duration, format_frequency
 from routecast.quantity.comparison import ErrorSummary
-from routecast.show.figures import Axis, Figure, Line, Points, palette
+from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Facts, Folded, Listing, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, scaled
 from routecast.study.functions.run import FunctionResult, FunctionRow
@@ -15,33 +16,35 @@ from routecast.study.result import TerminalSummary
 __all__ = ["function_table", "hand_table", "page", "summary_table", "terminal_summary"]
 
 
+MOST_TICKS = 8
+
 _whole_percent = scaled(100.0, "+.0f")
 _mpps = scaled(1e-6, ".2f")
 
 
 def function_table(result: FunctionResult, title: str, *, shortest: bool = False) -> Table:
     """Return the points of one function, or only those with its smallest frames: estimated, refined, measured."""
-    rows = [row for row in result.rows if row.point.title == title]
+    rows = [row for row in result.rows if row.conditions.title == title]
     if shortest:
-        smallest = min(row.point.frame_bytes for row in rows)
-        rows = [row for row in rows if row.point.frame_bytes == smallest]
+        smallest = min(row.conditions.frame_bytes for row in rows)
+        rows = [row for row in rows if row.conditions.frame_bytes == smallest]
     return Table.of(
         rows,
-        Column.text("Tables", "point.size"),
+        Column.text("Tables", "conditions.size"),
         Column.text("Found in", "found_in"),
-        Column.text("Traffic", "point.traffic"),
-        Column("Frame", "B", "d", "point.frame_bytes"),
-        Column("Measured", "ns", ".1f", lambda row: 1e9 / row.measured_pps),
-        Column("Measured", "Mpps", _mpps, "measured_pps"),
+        Column.text("Traffic", "conditions.traffic"),
+        Column("Frame", "B", "d", "conditions.frame_bytes"),
+        Column("Measured", "ns", ".1f", lambda row: 1e9 / row.measured),
+        Column("Measured", "Mpps", _mpps, "measured"),
         Column("Spread", "%", percent, "spread_ratio", wide=True),
-        Column("Estimate", "Mpps", _mpps, "estimated_pps", group="from the probe"),
+        Column("Estimate", "Mpps", _mpps, "predicted", group="from the probe"),
         Column("Error", "%", _whole_percent, "error_ratio", group="from the probe"),
         Column("Refined", "Mpps", _mpps, "refined_pps", group="refined"),
         Column("Error", "%", _whole_percent, "refined_error_ratio", group="refined"),
         name=f"function-{title.replace(' ', '-')}",
         title=title,
         caption="Throughput of one core; the marked rows refined the estimate. Spread is the range of the repeats.",
-        strong=lambda row: row.point.refines,
+        strong=lambda row: row.calibrates,
     )
 
 
@@ -49,13 +52,13 @@ def summary_table(result: FunctionResult) -> Table:
     """Return how far the estimates are off, by function and over all points."""
 
     def rows(title: str) -> list[FunctionRow]:
-        return [row for row in result.rows if title in ("all", row.point.title)]
+        return [row for row in result.rows if title in ("all", row.conditions.title)]
 
     def before(title: str) -> ErrorSummary:
         return ErrorSummary.of(row.error_ratio for row in rows(title))
 
     def after(title: str) -> ErrorSummary:
-        return ErrorSummary.of(row.refined_error_ratio for row in rows(title) if not row.point.refines)
+        return ErrorSummary.of(row.refined_error_ratio for row in rows(title) if not row.calibrates)
 
     probe, refined = "from the probe", "refined"
     return Table.of(
@@ -80,12 +83,12 @@ def hand_table(result: FunctionResult) -> Table | None:
         return None
     return Table.of(
         rows,
-        Column.text("Function", "point.title"),
-        Column.text("Tables", "point.size"),
+        Column.text("Function", "conditions.title"),
+        Column.text("Tables", "conditions.size"),
         Column.text("Found in", "found_in", wide=True),
-        Column("Function", "ns", ".1f", lambda row: 1e9 / row.measured_pps),
+        Column("Function", "ns", ".1f", lambda row: 1e9 / row.measured),
         Column("Hand loop", "ns", ".1f", lambda row: 1e9 * row.hand.frames_s),
-        Column("Ratio", "", ".2f", lambda row: 1.0 / (row.measured_pps * row.hand.frames_s)),
+        Column("Ratio", "", ".2f", lambda row: 1.0 / (row.measured * row.hand.frames_s)),
         Column("Lookup alone", "ns", ".1f", lambda row: 1e9 * row.hand.lookup_s),
         Column("Batched", "ns", ".1f", lambda row: 1e9 * row.hand.bound_s, group="lines of tables alone"),
         Column("One by one", "ns", ".1f", lambda row: 1e9 * row.hand.one_by_one_s, group="lines of tables alone"),
@@ -106,46 +109,52 @@ def terminal_summary(result: FunctionResult) -> TerminalSummary:
     )
 
 
-MOST_TICKS = 8
+def _frame_bytes(row: FunctionRow) -> float:
+    return float(row.conditions.frame_bytes)
 
 
 def function_figure(result: FunctionResult, title: str) -> Figure:
     """Return throughput against frame size by size of the tables: measured, estimated and refined."""
-    rows = [row for row in result.rows if row.point.title == title]
-    traffic = "uniform" if any(row.point.traffic == "uniform" for row in rows) else rows[0].point.traffic
-    rows = [row for row in rows if row.point.traffic == traffic]
-    sizes = list(dict.fromkeys(row.point.size for row in rows))
-    frames = sorted({row.point.frame_bytes for row in rows})
-    marks: list[Line | Points] = []
-    for size, colour in zip(sizes, palette(len(sizes)), strict=True):
-        mine = sorted((row for row in rows if row.point.size == size), key=lambda row: row.point.frame_bytes)
-        x = tuple(float(row.point.frame_bytes) for row in mine)
-        levels = mine[0].found_in
-        marks += [
-            Line(
+    rows = [row for row in result.rows if row.conditions.title == title]
+    traffic = "uniform" if any(row.conditions.traffic == "uniform" for row in rows) else rows[0].conditions.traffic
+    rows = [row for row in rows if row.conditions.traffic == traffic]
+    sizes = list(dict.fromkeys(row.conditions.size for row in rows))
+    frames = sorted({row.conditions.frame_bytes for row in rows})
+
+    def marks(size: str, colour: str) -> tuple[Mark, ...]:
+        of_size = sorted(
+            (row for row in rows if row.conditions.size == size), key=lambda row: row.conditions.frame_bytes
+        )
+        levels = of_size[0].found_in
+        return (
+            Line.of(
+                of_size,
+                _frame_bytes,
+                lambda row: row.predicted / 1e6,
                 name=f"{size} tables ({levels}): estimate",
-                x=x,
-                y=tuple(row.estimated_pps / 1e6 for row in mine),
                 colour=colour,
             ),
-            Line(
+            Line.of(
+                of_size,
+                _frame_bytes,
+                lambda row: row.refined_pps / 1e6,
                 name=f"{size}: refined",
-                x=x,
-                y=tuple(row.refined_pps / 1e6 for row in mine),
                 colour=colour,
                 dashed=True,
                 legend=False,
             ),
-            Points(
+            Points.of(
+                of_size,
+                _frame_bytes,
+                lambda row: row.measured / 1e6,
+                low=lambda row: row.core_hz / row.cycles.most / 1e6,
+                high=lambda row: row.core_hz / row.cycles.least / 1e6,
                 name=f"{size}: measured",
-                x=x,
-                y=tuple(row.measured_pps / 1e6 for row in mine),
-                low=tuple(row.core_hz / max(row.measured_cycles) / 1e6 for row in mine),
-                high=tuple(row.core_hz / min(row.measured_cycles) / 1e6 for row in mine),
                 colour=colour,
                 legend=False,
             ),
-        ]
+        )
+
     ticks = frames if len(frames) <= MOST_TICKS else []
     return Figure(
         name=f"throughput-{title.replace(' ', '-')}",
@@ -161,37 +170,36 @@ def function_figure(result: FunctionResult, title: str) -> Figure:
             labels=tuple(str(size) for size in ticks),
         ),
         y=Axis(title="throughput (Mpps)", low=0.0),
-        marks=tuple(marks),
+        marks=tuple(chain.from_iterable(map(marks, sizes, palette(len(sizes))))),
     )
 
 
 def agreement_figure(result: FunctionResult) -> Figure:
     """Return measured against estimated time per packet, a point for each point of the study."""
-    marks: list[Line | Points] = []
-    times = [1e9 / value for row in result.rows for value in (row.measured_pps, row.estimated_pps)]
+    times = [1e9 / rate_pps for row in result.rows for rate_pps in (row.measured, row.predicted)]
     ends = (min(times), max(times))
-    for name, factor, dashed in (("equal", 1.0, False), ("± 30 %", 1.3, True), ("", 1 / 1.3, True)):
-        marks.append(
-            Line(
-                name=name,
-                x=ends,
-                y=tuple(factor * end for end in ends),
-                colour="#7a7f87",
-                dashed=dashed,
-                legend=bool(name),
-            )
+    marks: list[Mark] = [
+        Line(
+            name=name,
+            x=ends,
+            y=tuple(factor * end for end in ends),
+            colour="#7a7f87",
+            dashed=factor != 1.0,
+            legend=bool(name),
         )
-    for title, colour in zip(result.titles, palette(len(result.titles)), strict=True):
-        rows = [row for row in result.rows if row.point.title == title]
-        marks.append(
-            Points(
-                name=title,
-                x=tuple(1e9 / row.measured_pps for row in rows),
-                y=tuple(1e9 / row.estimated_pps for row in rows),
-                colour=colour,
-                size_px=6,
-            )
+        for name, factor in (("equal", 1.0), ("± 30 %", 1.3), ("", 1 / 1.3))
+    ]
+    marks += [
+        Points.of(
+            [row for row in result.rows if row.conditions.title == title],
+            lambda row: 1e9 / row.measured,
+            lambda row: 1e9 / row.predicted,
+            name=title,
+            colour=colour,
+            size_px=6,
         )
+        for title, colour in zip(result.titles, palette(len(result.titles)), strict=True)
+    ]
     return Figure(
         name="agreement",
         title="Time per packet: estimated from operations against measured",
