@@ -82,9 +82,9 @@ def test_more_work_forwards_less_and_overload_loses_what_is_over(
         assert rates[0] > rates[1] > rates[2] > 10_000.0
         assert result.series[0].law.per_work_s > 0.0
         light, heavy = result.loss[0].rows
-        assert light.measured.median < 0.2
-        assert 0.4 < heavy.measured.median < 0.9
-        assert heavy.solved > 0.5
+        assert light.measured < 0.2
+        assert 0.4 < heavy.measured < 0.9
+        assert heavy.predicted > 0.5
         assert all(row.measured > result.series[0].law.per_work_s * 5000 for row in result.latency[0].rows)
 
     result = undisturbed(run, judge, trials=lambda _: trials, attempts=3)

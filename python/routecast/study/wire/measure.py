@@ -5,38 +5,60 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from routecast.benchmark.overload import find_overload_pps
 from routecast.evaluate.ledger import Columns, Ledger, Row
-from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.study.engine import StudyRun
-from routecast.study.wire.document import Bed, Latency, Loss, Throughput, WireStudy
+from routecast.study.wire.document import Bed, Throughput, WireStudy
 
 __all__ = [
     "COLUMNS",
     "Bench",
     "DeviceSetting",
-    "Overloads",
-    "Place",
-    "Progress",
+    "Measurer",
     "TestbedBench",
     "TrialPoint",
     "all_points",
     "first_points",
     "load_of",
-    "measure",
 ]
 
-
 Option = str | int | float | bool
+Kind = Literal["throughput", "loss", "latency"]
+
+FIRST = 0
+"""The repeat in which the points that calibrate are measured before all others: they give the loads."""
+
+START_PPS = 50_000.0
+"""The first load of the search for an overload: any forwarder on any core carries it for a moment."""
+
+RATES = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio")
+FRAMES = ("offered_frames", "forwarded_frames")
+LATENCIES = ("min", "p50", "p90", "p99", "max")
+
+COLUMNS: Columns = {
+    **dict.fromkeys(("task", "kind", "series"), "text"),
+    **dict.fromkeys(("value", "offered_ratio"), "number"),
+    "repeat": "whole",
+    **dict.fromkeys(("device", "options"), "text"),
+    **dict.fromkeys(("frame_bytes", "flows"), "whole"),
+    **dict.fromkeys(RATES, "number"),
+    **dict.fromkeys(FRAMES, "whole"),
+    **{f"latency_{name}_s": "number" for name in LATENCIES},
+    "latency_hdr_base64": "text",
+    "attempts": "whole",
+    **dict.fromkeys(("invalid", "notes"), "text"),
+}
+"""Columns of ``results.parquet``."""
 
 
 class Bench(Protocol):
@@ -62,15 +84,12 @@ class TestbedBench:
         return open_testbed(self._file, device=name, options=options)
 
 
-Kind = Literal["throughput", "loss", "latency"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSetting:
     """A device with its options, and the frames and flows that it gets."""
 
     device: str
-    options: tuple[tuple[str, str | int | float | bool], ...]
+    options: tuple[tuple[str, Option], ...]
     frame_bytes: int
     flows: int
 
@@ -105,15 +124,11 @@ class TrialPoint:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-FIRST = 0
-"""The repeat in which the points that calibrate are measured before all others: they give the loads."""
-
-
 def first_points(study: WireStudy) -> Iterator[TrialPoint]:
     """Yield one overload trial of each point that calibrates a rate."""
     for series in study.throughput:
         for value in series.calibrate:
-            yield _throughput(study, series, value, FIRST)
+            yield _point("throughput", series, value, study.testbed.overload, FIRST)
 
 
 def all_points(study: WireStudy) -> Iterator[TrialPoint]:
@@ -124,34 +139,27 @@ def all_points(study: WireStudy) -> Iterator[TrialPoint]:
     for repeat in range(1, study.testbed.repeats + 1):
         for series in study.throughput:
             for value in series.values:
-                yield _throughput(study, series, value, repeat)
-                loads = [("loss", loss.offered) for loss in study.loss if _is_at(loss, series, value)]
-                loads += [("latency", each.loads) for each in study.latency if _is_at(each, series, value)]
-                for kind, ratios in loads:
-                    for ratio in ratios:
-                        yield TrialPoint(
-                            kind="loss" if kind == "loss" else "latency",
-                            series=series.name,
-                            value=value,
-                            offered_ratio=ratio,
-                            repeat=repeat,
-                            setting=DeviceSetting.of(series, value),
-                        )
+                here = (series.name, value)
+                yield _point("throughput", series, value, study.testbed.overload, repeat)
+                for ratio in (
+                    ratio for loss in study.loss if (loss.series, loss.value) == here for ratio in loss.offered
+                ):
+                    yield _point("loss", series, value, ratio, repeat)
+                for ratio in (
+                    ratio for each in study.latency if (each.series, each.value) == here for ratio in each.loads
+                ):
+                    yield _point("latency", series, value, ratio, repeat)
 
 
-def _throughput(study: WireStudy, series: Throughput, value: float, repeat: int) -> TrialPoint:
+def _point(kind: Kind, series: Throughput, value: float, offered_ratio: float, repeat: int) -> TrialPoint:
     return TrialPoint(
-        kind="throughput",
+        kind=kind,
         series=series.name,
         value=value,
-        offered_ratio=study.testbed.overload,
+        offered_ratio=offered_ratio,
         repeat=repeat,
         setting=DeviceSetting.of(series, value),
     )
-
-
-def _is_at(table: Loss | Latency, series: Throughput, value: float) -> bool:
-    return (table.series, table.value) == (series.name, value)
 
 
 def load_of(setting: DeviceSetting, rate_pps: float) -> OfferedLoad:
@@ -162,31 +170,18 @@ def load_of(setting: DeviceSetting, rate_pps: float) -> OfferedLoad:
     return OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(setting.frame_bytes), flows=flows)
 
 
-def row_of(point: TrialPoint, key: str, trial: Trial) -> dict[str, str | int | float | None]:
-    """Return the line of ``results.parquet`` for a trial."""
-    latency = trial.latency
+def row_of(point: TrialPoint, key: str, trial: Trial) -> Row:
+    """Return the row of a trial in ``results.parquet``."""
+    latency, setting = trial.latency, point.setting
     return {
         "task": key,
-        "kind": point.kind,
-        "series": point.series,
-        "value": point.value,
-        "offered_ratio": point.offered_ratio,
-        "repeat": point.repeat,
-        "device": point.setting.device,
-        "options": "; ".join(f"{name} = {value}" for name, value in point.setting.options),
-        "frame_bytes": point.setting.frame_bytes,
-        "flows": point.setting.flows,
-        "intended_pps": trial.intended_pps,
-        "offered_pps": trial.offered_pps,
-        "forwarded_pps": trial.forwarded_pps,
-        "loss_ratio": trial.loss_ratio,
-        "offered_frames": trial.offered_frames,
-        "forwarded_frames": trial.forwarded_frames,
-        "latency_min_s": latency.min_s if latency else None,
-        "latency_p50_s": latency.p50_s if latency else None,
-        "latency_p90_s": latency.p90_s if latency else None,
-        "latency_p99_s": latency.p99_s if latency else None,
-        "latency_max_s": latency.max_s if latency else None,
+        **{name: getattr(point, name) for name in ("kind", "series", "value", "offered_ratio", "repeat")},
+        "device": setting.device,
+        "options": "; ".join(f"{name} = {value}" for name, value in setting.options),
+        "frame_bytes": setting.frame_bytes,
+        "flows": setting.flows,
+        **{name: getattr(trial, name) for name in (*RATES, *FRAMES)},
+        **{f"latency_{name}_s": getattr(latency, f"{name}_s", None) for name in LATENCIES},
         "latency_hdr_base64": latency.hdr_base64 if latency else "",
         "attempts": trial.attempts,
         "invalid": "; ".join(trial.invalid),
@@ -194,83 +189,45 @@ def row_of(point: TrialPoint, key: str, trial: Trial) -> dict[str, str | int | f
     }
 
 
-Progress = Callable[[int, int, str], None]
-"""Told how many trials are done, of how many, and what is going on."""
-
-START_PPS = 50_000.0
-"""The first load of the search for an overload: any forwarder on any core carries it for a moment."""
-
-COLUMNS: Columns = {
-    **dict.fromkeys(("task", "kind", "series"), "text"),
-    **dict.fromkeys(("value", "offered_ratio"), "number"),
-    "repeat": "whole",
-    **dict.fromkeys(("device", "options"), "text"),
-    **dict.fromkeys(("frame_bytes", "flows"), "whole"),
-    **dict.fromkeys(("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio"), "number"),
-    **dict.fromkeys(("offered_frames", "forwarded_frames"), "whole"),
-    **dict.fromkeys(("latency_min_s", "latency_p50_s", "latency_p90_s", "latency_p99_s"), "number"),
-    "latency_max_s": "number",
-    "latency_hdr_base64": "text",
-    "attempts": "whole",
-    **dict.fromkeys(("invalid", "notes"), "text"),
-}
-"""Columns of ``results.parquet``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where it is measured, how, and where the rows go."""
+@dataclass(slots=True, kw_only=True)
+class Measurer:
+    """Measures trials on a bench; every finished trial goes to the ledger, the facts of every device to ``facts``."""
 
     bench: Bench
-    bed: Bed
+    run: StudyRun[WireStudy]
     ledger: Ledger
+    facts: dict[str, Any] = field(default_factory=dict)
+    _overloads_pps: dict[DeviceSetting, float] = field(default_factory=dict)
 
+    def overload_pps(self, point: TrialPoint, evaluator: Evaluator) -> float:
+        """Return the load that overloads the point's setting; it is searched once, on the device."""
+        setting, ratio = point.setting, self.run.study.testbed.overload
+        if setting not in self._overloads_pps:
+            start = load_of(setting, START_PPS)
+            self._overloads_pps[setting] = find_overload_pps(evaluator, start, overload_ratio=ratio)
+        return self._overloads_pps[setting]
 
-def measure(
-    points: Iterable[TrialPoint],
-    rate_pps: Callable[[TrialPoint, Evaluator], float],
-    place: Place,
-    run: StudyRun[WireStudy],
-) -> list[Row]:
-    """Measure every point that the ledger does not have yet and return the rows of all, in order.
+    def measure(self, points: Iterable[TrialPoint], load_pps: Callable[[TrialPoint, Evaluator], float]) -> list[Row]:
+        """Measure every point that the ledger does not have yet and return the rows of all, in order.
 
-    ``points``: points that follow each other with the same setting share one set-up of the device; ``rate_pps``: the
-    intended load of a point; it may ask the evaluator; ``run``: told how many of the points are done.
-    """
-    rows: list[Row] = []
-    begun = run.done
-    bed, ledger = place.bed, place.ledger
-    for setting, group in groupby(points, key=lambda point: point.setting):
-        waiting = list(group)
-        missing = [point for point in waiting if point.key(bed) not in ledger.rows]
-        if missing:
-            with place.bench.device(setting.device, dict(setting.options)) as evaluator:
-                for point in missing:
-                    run.done = begun + len(rows) + waiting.index(point)
-                    run.tell(_named(point))
-                    load = load_of(setting, rate_pps(point, evaluator))
-                    key = point.key(bed)
-                    ledger.add(row_of(point, key, evaluator.trial(load, bed.duration)))
-        rows += [ledger.rows[point.key(bed)] for point in waiting]
-    run.done = begun + len(rows)
-    return rows
-
-
-class Overloads:
-    """The load that overloads each setting: looked for once, by asking the device."""
-
-    def __init__(self, ratio: float) -> None:
-        self._ratio = ratio
-        self._found_pps: dict[DeviceSetting, float] = {}
-
-    def offered_pps(self, point: TrialPoint, evaluator: Evaluator) -> float:
-        """Return the overload of the point's setting."""
-        if point.setting not in self._found_pps:
-            self._found_pps[point.setting] = find_overload_pps(
-                evaluator, load_of(point.setting, START_PPS), overload_ratio=self._ratio
-            )
-        return self._found_pps[point.setting]
-
-
-def _named(point: TrialPoint) -> str:
-    return f"{point.kind} {point.series} {point.value:g}, load {point.offered_ratio:g}"
+        ``points``: points that follow each other with the same setting share one set-up of the device; ``load_pps``:
+        the intended load of a point.
+        """
+        rows: list[Row] = []
+        done_before = self.run.done
+        bed, known = self.run.study.testbed, self.ledger.rows
+        for setting, group in groupby(points, key=lambda point: point.setting):
+            of_setting = [(point, point.key(bed)) for point in group]
+            missing = [(number, *each) for number, each in enumerate(of_setting) if each[1] not in known]
+            if missing:
+                with self.bench.device(setting.device, dict(setting.options)) as evaluator:
+                    if isinstance(evaluator, Described):
+                        self.facts.setdefault(setting.device, dict(evaluator.facts()))
+                    for number, point, key in missing:
+                        self.run.done = done_before + len(rows) + number
+                        self.run.tell(f"{point.kind} {point.series} {point.value:g}, load {point.offered_ratio:g}")
+                        load = load_of(setting, load_pps(point, evaluator))
+                        self.ledger.add(row_of(point, key, evaluator.trial(load, bed.duration)))
+            rows += [known[key] for _, key in of_setting]
+        self.run.done = done_before + len(rows)
+        return rows

@@ -6,39 +6,39 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from routecast.calibration.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
 from routecast.calibration.work import FittedWork, WorkPoint, fit_work
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
 from routecast.evaluate.plain import pick
-from routecast.evaluate.protocol import Described, Evaluator
+from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
-from routecast.load.offered import OfferedLoad
 from routecast.quantity.comparison import coverage_ratio, held_out
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq
 from routecast.study.engine import StudyRun
 from routecast.study.result import Criterion, Measured, RepeatedRow, StudyResult, criteria_of
-from routecast.study.wire.document import Throughput, WireStudy
+from routecast.study.wire.document import Latency, Loss, Throughput, WireEvaluation, WireStudy
 from routecast.study.wire.measure import (
     COLUMNS,
     Bench,
     DeviceSetting,
-    Overloads,
-    Place,
+    Measurer,
     TestbedBench,
     TrialPoint,
     all_points,
     first_points,
     load_of,
-    measure,
 )
 
-__all__ = ["LatencyCurve", "LossCurve", "Series", "WireResult", "answer"]
+__all__ = ["LatencyCurve", "LoadCurve", "LossRow", "Series", "WireResult", "answer"]
+
+LINK_BPS = 1e12
+"""No wire limits the model: the study asks what the device carries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,31 +66,18 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossRow:
-    """Loss ratio at one offered load."""
+class LossRow(RepeatedRow[float]):
+    """Loss ratio at a load over the capacity; the solver's is the prediction."""
 
-    offered_ratio: float
+    SUMMARY: ClassVar = ("offered_ratio=conditions", "offered_pps", "measured=repeats", "solved=predicted", "simulated")
+
     offered_pps: float
-    measured: Measured
-    solved: float
     simulated: float
 
     @property
     def error(self) -> float:
         """Error of the solver's loss ratio (0.01 is one point of loss)."""
-        return self.solved - self.measured.median
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossCurve:
-    """Loss against offered load of one device at one value of its factor."""
-
-    SUMMARY: ClassVar = ("series=series.name", "device=series.device", "value", "capacity_pps", "rows")
-
-    series: Throughput
-    value: float
-    capacity_pps: float
-    rows: tuple[LossRow, ...]
+        return self.predicted - self.measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +85,11 @@ class WireLatency(RepeatedRow[float]):
     """Median latency at a share of the capacity, s: measured, and the simulator's; ``solved_p50_s``: in closed form."""
 
     SUMMARY: ClassVar = (
-        *("load_ratio=conditions", "load_pps", "calibrates", "p50_s=repeats", "p99_s"),
+        *("load_ratio=conditions", "load_pps=offered_pps", "calibrates", "p50_s=repeats", "p99_s"),
         *("simulated_p50_s=predicted", "simulated_p99_s", "solved_p50_s"),
     )
 
-    load_pps: float
+    offered_pps: float
     p99_s: Measured
     simulated_p99_s: float
     solved_p50_s: float = math.nan
@@ -114,25 +101,46 @@ class WireLatency(RepeatedRow[float]):
         return max(ratio, 1.0 / ratio) if ratio > 0.0 else math.nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyCurve:
-    """Latency against load of one device at one value of its factor."""
+CurveRow = TypeVar("CurveRow", LossRow, WireLatency)
 
-    SUMMARY: ClassVar = ("series=series.name", "device=series.device", "value", "capacity_pps", "rows", "wakeup")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCurve(Generic[CurveRow]):
+    """Loss or latency against load of one device at one value of its factor."""
+
+    SUMMARY: ClassVar[tuple[str, ...]] = ("series=series.name", "device=series.device", "value", "capacity_pps", "rows")
 
     series: Throughput
     value: float
     capacity_pps: float
+    rows: tuple[CurveRow, ...]
+
+    @property
+    def stem(self) -> str:
+        """Series and value, as they name figures and tables."""
+        return f"{self.series.name}-{self.value:g}"
+
+    @property
+    def title(self) -> str:
+        """Device and value in words."""
+        return f"{self.series.device}, {self.series.factor} = {self.value:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyCurve(LoadCurve[WireLatency]):
+    """Latency against load, with the wake-up and the interruptions of the device where they were calibrated."""
+
+    SUMMARY: ClassVar = (*LoadCurve.SUMMARY, "wakeup")
+
     wakeup: FittedWakeup | None
-    rows: tuple[WireLatency, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireResult(StudyResult[WireStudy]):
-    """All that a wire study found."""
+    """The results of a wire study."""
 
     series: tuple[Series, ...]
-    loss: tuple[LossCurve, ...]
+    loss: tuple[LoadCurve[LossRow], ...]
     latency: tuple[LatencyCurve, ...]
     facts: dict[str, Any]
     invalid_trials: int
@@ -200,12 +208,6 @@ def _median(values: Iterable[float]) -> float:
     return median(finite) if finite else math.nan
 
 
-Rows = Sequence[Mapping[str, object]]
-
-LINK_BPS = 1e12
-"""No wire limits the model: the study asks what the device carries."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
     """A series' law, and the wake-up of its device where latency was calibrated."""
@@ -218,32 +220,18 @@ class Calibrated:
         """Return the predicted forwarding rate in overload."""
         return self.law.rate_pps(value)
 
-    def router(self, value: float) -> RouterModel:
-        """Return the model of the router at one value of the factor."""
-        stretch = self.wakeup.interruptions.stretch if self.wakeup and self.wakeup.interruptions else 1.0
-        make = router_maker(self.series)
-        wakeup = self.wakeup
-        return make(
-            self.law.seconds(value) / stretch,
-            wakeup.wakeup if wakeup else None,
-            wakeup.interruptions if wakeup else None,
-        )
-
-    def solve(self, value: float, load_pps: float) -> Trial:
-        """Answer in closed form."""
-        return Solve(model=self.router(value)).trial(self._load(value, load_pps), 1.0)
-
-    def simulate(self, value: float, load_pps: float, *, duration_s: float, seed: int) -> Trial:
-        """Answer packet by packet."""
-        simulator = Simulate(self.router(value), seed=seed, steady_state=False)
-        return simulator.trial(self._load(value, load_pps), duration_s)
-
-    def _load(self, value: float, load_pps: float) -> OfferedLoad:
-        return load_of(DeviceSetting.of(self.series, value), load_pps)
+    def trials(self, value: float, load_pps: float, evaluation: WireEvaluation) -> tuple[Trial, Trial]:
+        """Return the trials that solver and simulator predict at one value of the factor."""
+        wakeup, interruptions = (self.wakeup.wakeup, self.wakeup.interruptions) if self.wakeup else (None, None)
+        stretch = interruptions.stretch if interruptions else 1.0
+        router = router_maker(self.series)(self.law.seconds(value) / stretch, wakeup, interruptions)
+        load = load_of(DeviceSetting.of(self.series, value), load_pps)
+        simulator = Simulate(router, seed=evaluation.seed, steady_state=False)
+        return Solve(model=router).trial(load, 1.0), simulator.trial(load, evaluation.duration)
 
 
 def router_maker(series: Throughput) -> MakeRouter:
-    """Return what makes a router of a series: one core that interrupts activate, behind a ring."""
+    """Return a function that makes the router of a series: one core that interrupts activate, behind a ring."""
 
     def make(per_packet_s: float, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
         return softirq(
@@ -257,35 +245,33 @@ def router_maker(series: Throughput) -> MakeRouter:
     return make
 
 
-def calibrate_throughput(series: Throughput, rows: Rows) -> Calibrated:
+def calibrate_throughput(series: Throughput, rows: Sequence[Row]) -> Calibrated:
     """Fit the law of a series to the rows that calibrate."""
-    wanted = set(series.calibrate)
-    rates: dict[float, list[float]] = {}
-    for row in rows:
-        value = _number(row["value"])
-        if row["series"] == series.name and value in wanted and not row["invalid"]:
-            rates.setdefault(value, []).append(_number(row["forwarded_pps"]))
-    lost = sorted(wanted - set(rates))
+    rates = {
+        value: _measured(_valid_at(rows, series.name, value), "forwarded_pps").values
+        for value in sorted(set(series.calibrate))
+    }
+    lost = [f"{value:g}" for value, rates_pps in rates.items() if not rates_pps]
     if lost:
-        message = f"no trial was valid at {series.factor} = {', '.join(f'{value:g}' for value in lost)}"
+        message = f"no trial was valid at {series.factor} = {', '.join(lost)}"
         raise FitProblem(series.name, f"{message}: look at the reasons in results.parquet, and run again")
-    points = [WorkPoint(work=value, rates_pps=tuple(rate)) for value, rate in sorted(rates.items())]
+    points = [WorkPoint(work=value, rates_pps=rates_pps) for value, rates_pps in rates.items()]
     law = fit_work(points, series=series.name, constant=series.law == "constant")
     return Calibrated(series=series, law=law)
 
 
-def calibrate_latency(study: WireStudy, device: str, laws: Mapping[str, Calibrated], rows: Rows) -> FittedWakeup | None:
+def calibrate_latency(
+    study: WireStudy, device: str, laws: Mapping[str, Calibrated], rows: Sequence[Row]
+) -> FittedWakeup | None:
     """Fit wake-up and interruptions of a device to its latency rows that calibrate; None if none does."""
     points = []
     for latency in study.latency:
         law = laws[latency.series]
-        if law.series.device != device:
-            continue
-        for ratio in latency.calibrate:
-            mine = _rows_at(rows, latency.series, latency.value, ratio)
-            quantiles_s = measured_quantiles_s(mine)
+        for ratio in latency.calibrate if law.series.device == device else ():
+            valid = _valid_at(rows, latency.series, latency.value, ratio)
+            quantiles_s = measured_quantiles_s(valid)
             if quantiles_s:
-                offered_pps = median(_number(row["offered_pps"]) for row in mine if not row["invalid"])
+                offered_pps = _measured(valid, "offered_pps").median
                 points.append(
                     LatencyPoint(
                         load=load_of(DeviceSetting.of(law.series, latency.value), offered_pps),
@@ -297,25 +283,13 @@ def calibrate_latency(study: WireStudy, device: str, laws: Mapping[str, Calibrat
     return fit_wakeup(points, series=device) if points else None
 
 
-def measured_quantiles_s(rows: Rows) -> tuple[float, ...]:
-    """Return the latency at :data:`QUANTILES`: at each probability the median over the valid repeats."""
+def measured_quantiles_s(rows: Sequence[Row]) -> tuple[float, ...]:
+    """Return the latency at :data:`QUANTILES`: at each probability the median over the repeats."""
     from routecast import _core
 
-    quantiles = [
-        _core.hdr_quantiles_s(str(row["latency_hdr_base64"]), QUANTILES)
-        for row in rows
-        if not row["invalid"] and row["latency_hdr_base64"]
-    ]
+    histograms = [str(row["latency_hdr_base64"]) for row in rows if row["latency_hdr_base64"]]
+    quantiles = [_core.hdr_quantiles_s(histogram, QUANTILES) for histogram in histograms]
     return tuple(median(each) for each in zip(*quantiles, strict=True))
-
-
-def _rows_at(rows: Rows, series: str, value: float, ratio: float) -> Rows:
-    return [row for row in rows if (row["series"], row["value"], row["offered_ratio"]) == (series, value, ratio)]
-
-
-def _number(value: object) -> float:
-    assert isinstance(value, int | float)
-    return float(value)
 
 
 def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResult:
@@ -329,71 +303,43 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
     bed cannot be made, or the points do not carry a calibration.
     """
     study = run.study
-    first, whole = list(first_points(study)), list(all_points(study))
-    run.work = len(first) + len(whole)
-    run.trials = run.work
+    first, repeated = list(first_points(study)), list(all_points(study))
+    run.work = run.trials = len(first) + len(repeated)
 
     with run.ledger(COLUMNS) as ledger:
-        run.resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *whole))
-        noting = _Noting(bench or TestbedBench(study.testbed.file, run.folder))
-        place = Place(bench=noting, bed=study.testbed, ledger=ledger)
-        overloads = Overloads(study.testbed.overload)
-        begun = measure(first, overloads.offered_pps, place, run)
-        guess = {series.name: calibrate_throughput(series, begun) for series in study.throughput}
+        run.resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *repeated))
+        measurer = Measurer(bench=bench or TestbedBench(study.testbed.file, run.folder), run=run, ledger=ledger)
+        first_rows = measurer.measure(first, measurer.overload_pps)
+        guess = {series.name: calibrate_throughput(series, first_rows) for series in study.throughput}
 
         def load_pps(point: TrialPoint, evaluator: Evaluator) -> float:
             if point.kind == "throughput":
-                return overloads.offered_pps(point, evaluator)
+                return measurer.overload_pps(point, evaluator)
             return point.offered_ratio * guess[point.series].capacity_pps(point.value)
 
-        rows = [*begun, *measure(whole, load_pps, place, run)]
-    rates, losses, late = ([row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency"))
+        rows = [*first_rows, *measurer.measure(repeated, load_pps)]
+    rates, losses, latencies = (
+        [row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency")
+    )
     laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
-    devices = {series.device for series in study.throughput}
     run.tell("calibrate and predict")
-    wakeups = {device: calibrate_latency(study, device, laws, late) for device in devices}
+    devices = {series.device for series in study.throughput}
+    wakeups = {device: calibrate_latency(study, device, laws, latencies) for device in devices}
     laws = {name: replace(law, wakeup=wakeups[law.series.device]) for name, law in laws.items()}
     result = WireResult(
         study=study,
         out=run.out,
         series=tuple(_series(study, laws[series.name], rates) for series in study.throughput),
-        loss=tuple(_loss(study, laws[loss.series], loss.value, loss.offered, losses) for loss in study.loss),
-        latency=tuple(
-            _latency(study, laws[each.series], each.value, each.loads, each.calibrate, late) for each in study.latency
-        ),
-        facts=noting.facts,
+        loss=tuple(_loss(study, laws[loss.series], loss, losses) for loss in study.loss),
+        latency=tuple(_latency(study, laws[latency.series], latency, latencies) for latency in study.latency),
+        facts=measurer.facts,
         invalid_trials=sum(bool(row["invalid"]) for row in rows),
         provenance=run.provenance(seed=study.evaluate.seed),
     )
     return replace(result, criteria=_criteria(result))
 
 
-class _Noting:
-    """A bench that remembers the facts of what it set up, by device."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self.facts: dict[str, Any] = {}
-
-    def device(self, name: str, options: Mapping[str, str | int | float | bool]) -> Any:
-        return _Context(self, name, self._bench.device(name, options))
-
-
-class _Context:
-    def __init__(self, noting: _Noting, name: str, inner: Any) -> None:
-        self._noting, self._name, self._inner = noting, name, inner
-
-    def __enter__(self) -> Evaluator:
-        evaluator: Evaluator = self._inner.__enter__()
-        if isinstance(evaluator, Described):
-            self._noting.facts.setdefault(self._name, dict(evaluator.facts()))
-        return evaluator
-
-    def __exit__(self, *leaving: object) -> object:
-        return self._inner.__exit__(*leaving)
-
-
-def _at(rows: Sequence[Row], series: str, value: float, ratio: float | None = None) -> list[Row]:
+def _valid_at(rows: Sequence[Row], series: str, value: float, ratio: float | None = None) -> list[Row]:
     return [
         row
         for row in rows
@@ -408,79 +354,72 @@ def _measured(rows: Sequence[Row], name: str) -> Measured:
     return Measured(values=tuple(float(value) for value in values if isinstance(value, int | float)))
 
 
-def _offered(rows: Sequence[Row], otherwise_pps: float) -> float:
-    """Return the load that was offered; another one where no trial was valid."""
-    offered = _measured(rows, "offered_pps").median
-    return otherwise_pps if math.isnan(offered) else offered
+def _compared(
+    study: WireStudy, law: Calibrated, value: float, rows: Sequence[Row], ratio: float | None = None
+) -> tuple[list[Row], float, Trial, Trial]:
+    """Return the valid rows of a point, their load, and the trials that solver and simulator predict for it.
+
+    Where no trial was valid, the load is the one that was intended.
+    """
+    valid = _valid_at(rows, law.series.name, value, ratio)
+    offered_pps = _measured(valid, "offered_pps").median
+    if math.isnan(offered_pps):
+        offered_pps = (ratio or study.testbed.overload) * law.capacity_pps(value)
+    return valid, offered_pps, *law.trials(value, offered_pps, study.evaluate)
 
 
 def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
     series = []
     for value in law.series.values:
-        mine = _at(rows, law.series.name, value)
-        offered_pps = _offered(mine, study.testbed.overload * law.capacity_pps(value))
+        valid, offered_pps, solved, simulated = _compared(study, law, value, rows)
         series.append(
             SeriesRow(
                 conditions=value,
                 calibrates=value in law.series.calibrate,
                 offered_pps=offered_pps,
-                predicted=law.solve(value, offered_pps).forwarded_pps,
+                predicted=solved.forwarded_pps,
                 intervals={0.95: law.law.interval_pps(value)},
-                simulated_pps=_simulated(study, law, value, offered_pps).forwarded_pps,
-            ).measured_as(_measured(mine, "forwarded_pps"))
+                simulated_pps=simulated.forwarded_pps,
+            ).measured_as(_measured(valid, "forwarded_pps"))
         )
     return Series(series=law.series, law=law.law, rows=tuple(series))
 
 
-def _loss(study: WireStudy, law: Calibrated, value: float, offered: Sequence[float], rows: Sequence[Row]) -> LossCurve:
+def _loss(study: WireStudy, law: Calibrated, loss: Loss, rows: Sequence[Row]) -> LoadCurve[LossRow]:
     losses = []
-    for ratio in offered:
-        mine = _at(rows, law.series.name, value, ratio)
-        offered_pps = _offered(mine, ratio * law.capacity_pps(value))
+    for ratio in loss.offered:
+        valid, offered_pps, solved, simulated = _compared(study, law, loss.value, rows, ratio)
         losses.append(
             LossRow(
-                offered_ratio=ratio,
-                offered_pps=offered_pps,
-                measured=_measured(mine, "loss_ratio"),
-                solved=law.solve(value, offered_pps).loss_ratio,
-                simulated=_simulated(study, law, value, offered_pps).loss_ratio,
-            )
+                conditions=ratio, offered_pps=offered_pps, predicted=solved.loss_ratio, simulated=simulated.loss_ratio
+            ).measured_as(_measured(valid, "loss_ratio"))
         )
-    return LossCurve(series=law.series, value=value, capacity_pps=law.capacity_pps(value), rows=tuple(losses))
+    capacity_pps = law.capacity_pps(loss.value)
+    return LoadCurve(series=law.series, value=loss.value, capacity_pps=capacity_pps, rows=tuple(losses))
 
 
-def _latency(
-    study: WireStudy,
-    law: Calibrated,
-    value: float,
-    loads: Sequence[float],
-    calibrate: Sequence[float],
-    rows: Sequence[Row],
-) -> LatencyCurve:
+def _latency(study: WireStudy, law: Calibrated, latency: Latency, rows: Sequence[Row]) -> LatencyCurve:
     latencies = []
-    for ratio in loads:
-        mine = _at(rows, law.series.name, value, ratio)
-        load_pps = _offered(mine, ratio * law.capacity_pps(value))
-        simulated = _simulated(study, law, value, load_pps).latency
-        solved = law.solve(value, load_pps).latency
+    for ratio in latency.loads:
+        valid, offered_pps, solved, simulated = _compared(study, law, latency.value, rows, ratio)
         latencies.append(
             WireLatency(
                 conditions=ratio,
-                load_pps=load_pps,
-                calibrates=ratio in calibrate,
-                p99_s=_measured(mine, "latency_p99_s"),
-                predicted=simulated.p50_s if simulated else math.nan,
-                simulated_p99_s=simulated.p99_s if simulated else math.nan,
-                solved_p50_s=solved.p50_s if solved else math.nan,
-            ).measured_as(_measured(mine, "latency_p50_s"))
+                offered_pps=offered_pps,
+                calibrates=ratio in latency.calibrate,
+                p99_s=_measured(valid, "latency_p99_s"),
+                predicted=simulated.latency.p50_s if simulated.latency else math.nan,
+                simulated_p99_s=simulated.latency.p99_s if simulated.latency else math.nan,
+                solved_p50_s=solved.latency.p50_s if solved.latency else math.nan,
+            ).measured_as(_measured(valid, "latency_p50_s"))
         )
     return LatencyCurve(
-        series=law.series, value=value, capacity_pps=law.capacity_pps(value), wakeup=law.wakeup, rows=tuple(latencies)
+        series=law.series,
+        value=latency.value,
+        capacity_pps=law.capacity_pps(latency.value),
+        wakeup=law.wakeup,
+        rows=tuple(latencies),
     )
-
-
-def _simulated(study: WireStudy, law: Calibrated, value: float, load_pps: float) -> Trial:
-    return law.simulate(value, load_pps, duration_s=study.evaluate.duration, seed=study.evaluate.seed)
 
 
 def _criteria(result: WireResult) -> tuple[Criterion, ...]:

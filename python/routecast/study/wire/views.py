@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, Points, palette
 from routecast.show.page import Page, Prose, Section, Tile, Tiles
 from routecast.show.tables import Cell, Column, Table, percent, scaled, signed_percent
 from routecast.study.result import Measured, TerminalSummary, format_percent
-from routecast.study.wire.run import LatencyCurve, LossCurve, Series, WireResult
+from routecast.study.wire.run import LatencyCurve, LoadCurve, LossRow, Series, WireLatency, WireResult
 
 __all__ = ["page", "terminal_summary"]
 
@@ -60,18 +62,18 @@ def series_table(series: Series) -> Table:
     )
 
 
-def loss_table(curve: LossCurve) -> Table:
+def loss_table(curve: LoadCurve[LossRow]) -> Table:
     """Return loss against offered load."""
     return Table.of(
         curve.rows,
-        Column("Offered", "of capacity", ".2f", "offered_ratio"),
+        Column("Offered", "of capacity", ".2f", "conditions"),
         Column("Offered", "kpps", _kpps, "offered_pps"),
-        Column("Measured", "% loss", percent, "measured.median"),
-        Column("Solved", "% loss", percent, "solved", group="routecast"),
+        Column("Measured", "% loss", percent, "measured"),
+        Column("Solved", "% loss", percent, "predicted", group="routecast"),
         Column("Simulated", "% loss", percent, "simulated", group="routecast"),
         Column("Error", "points", signed_percent, "error", group="routecast"),
-        name=f"loss-{curve.series.name}-{curve.value:g}",
-        title=f"Loss: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        name=f"loss-{curve.stem}",
+        title=f"Loss: {curve.title}",
         caption="None of these trials calibrates.",
     )
 
@@ -86,8 +88,8 @@ def latency_table(curve: LatencyCurve) -> Table:
         Column("Error", "%", getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio)),
         Column("p99 measured", "us", _us, "p99_s.median"),
         Column("p99 simulated", "us", _us, "simulated_p99_s"),
-        name=f"latency-{curve.series.name}-{curve.value:g}",
-        title=f"Latency: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        name=f"latency-{curve.stem}",
+        title=f"Latency: {curve.title}",
         caption="Medians of the repeated trials, and what the simulator predicts.",
         strong=lambda row: row.calibrates,
     )
@@ -134,96 +136,99 @@ def throughput_figure(series: Series) -> Figure:
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
     values = [row.conditions for row in series.rows]
     least, most = min(values), max(values)
-    line = [least + (most - least) * step / STEPS for step in range(STEPS + 1)]
-    bands = [series.law.interval_pps(value) for value in line]
-    marks = [
-        Line(
-            name="predicted, 95 % interval",
-            x=tuple(line),
-            y=tuple(series.law.rate_pps(value) / 1e6 for value in line),
-            low=tuple(low / 1e6 for low, _ in bands),
-            high=tuple(high / 1e6 for _, high in bands),
-            colour=PREDICTED,
-        )
+    law = series.law
+    line = Line.of(
+        [least + (most - least) * step / STEPS for step in range(STEPS + 1)],
+        float,
+        lambda value: law.rate_pps(value) / 1e6,
+        low=lambda value: law.interval_pps(value)[0] / 1e6,
+        high=lambda value: law.interval_pps(value)[1] / 1e6,
+        name="predicted, 95 % interval",
+        colour=PREDICTED,
+    )
+    points = [
+        _points(name, rows, lambda row: row.conditions, lambda row: row.repeats, 1e-6, filled=filled)
+        for name, calibrates, filled in (("measured, held out", False, True), ("measured, calibrates", True, False))
+        if (rows := [row for row in series.rows if row.calibrates is calibrates])
     ]
-    points = []
-    for name, calibrates, filled in (("measured, held out", False, True), ("measured, calibrates", True, False)):
-        rows = [row for row in series.rows if row.calibrates is calibrates]
-        if rows:
-            points.append(
-                _points(name, [row.conditions for row in rows], [row.repeats for row in rows], 1e-6, filled=filled)
-            )
     return Figure(
         name=f"throughput-{series.series.name}",
         title=series.series.title,
         caption="Points are medians of repeated measurements, their bars the extremes; the line is the calibrated law.",
         x=Axis(title=f"{title} ({unit})" if unit else title),
         y=Axis(title="forwarding rate in overload (Mpps)", low=0.0),
-        marks=(*marks, *points),
+        marks=(line, *points),
     )
 
 
-def loss_figure(curve: LossCurve) -> Figure:
+def loss_figure(curve: LoadCurve[LossRow]) -> Figure:
     """Return loss against offered load."""
-    x = [row.offered_pps / 1e6 for row in curve.rows]
+
+    def offered_mpps(row: LossRow) -> float:
+        return row.offered_pps / 1e6
+
     return Figure(
-        name=f"loss-{curve.series.name}-{curve.value:g}",
-        title=f"Loss against offered load: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        name=f"loss-{curve.stem}",
+        title=f"Loss against offered load: {curve.title}",
         caption="All points are held out; the bars are the extremes of the repeated trials.",
         x=Axis(title="offered load (Mpps)", low=0.0),
         y=Axis(title="frame loss (%)", low=0.0),
         marks=(
-            Line(name="solve", x=tuple(x), y=tuple(100 * row.solved for row in curve.rows), colour=PREDICTED),
-            Line(
+            Line.of(curve.rows, offered_mpps, lambda row: 100 * row.predicted, name="solve", colour=PREDICTED),
+            Line.of(
+                curve.rows,
+                offered_mpps,
+                lambda row: 100 * row.simulated,
                 name="simulate",
-                x=tuple(x),
-                y=tuple(100 * row.simulated for row in curve.rows),
                 colour=SIMULATED,
                 dashed=True,
             ),
-            _points("measured", x, [row.measured for row in curve.rows], 100.0, filled=True),
+            _points("measured", curve.rows, offered_mpps, lambda row: row.repeats, 100.0),
         ),
     )
 
 
 def latency_figure(curve: LatencyCurve) -> Figure:
     """Return latency against load: median and 99th percentile."""
-    x = [100 * row.conditions for row in curve.rows]
+
+    def load(row: WireLatency) -> float:
+        return 100 * row.conditions
+
     return Figure(
-        name=f"latency-{curve.series.name}-{curve.value:g}",
-        title=f"Latency against load: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        name=f"latency-{curve.stem}",
+        title=f"Latency against load: {curve.title}",
         caption="Median (circles) and 99th percentile (squares), measured and simulated.",
         x=Axis(title="load (% of predicted capacity)", low=0.0, high=100.0),
         y=Axis(title="one-way latency (us)", scale="log"),
         marks=(
-            Line(
-                name="p50 simulated", x=tuple(x), y=tuple(1e6 * row.predicted for row in curve.rows), colour=SIMULATED
-            ),
-            Line(
+            Line.of(curve.rows, load, lambda row: 1e6 * row.predicted, name="p50 simulated", colour=SIMULATED),
+            Line.of(
+                curve.rows,
+                load,
+                lambda row: 1e6 * row.simulated_p99_s,
                 name="p99 simulated",
-                x=tuple(x),
-                y=tuple(1e6 * row.simulated_p99_s for row in curve.rows),
                 colour=SIMULATED,
                 dashed=True,
             ),
-            _points("p50 measured", x, [row.repeats for row in curve.rows], 1e6, filled=True),
-            _points("p99 measured", x, [row.p99_s for row in curve.rows], 1e6, filled=True, square=True),
+            _points("p50 measured", curve.rows, load, lambda row: row.repeats, 1e6),
+            _points("p99 measured", curve.rows, load, lambda row: row.p99_s, 1e6, symbol="square"),
         ),
     )
 
 
 def _points(
-    name: str, x: list[float], values: list[Measured], scale: float, *, filled: bool, square: bool = False
+    name: str, rows: Sequence[Any], x: Callable[[Any], float], of: Callable[[Any], Measured], scale: float, **style: Any
 ) -> Points:
-    return Points(
+    """Return points of repeated measurements: their medians, with bars to the extremes."""
+    return Points.of(
+        rows,
+        x,
+        lambda row: scale * of(row).median,
+        low=lambda row: scale * of(row).least,
+        high=lambda row: scale * of(row).most,
         name=name,
-        x=tuple(x),
-        y=tuple(scale * value.median for value in values),
-        low=tuple(scale * value.least for value in values),
-        high=tuple(scale * value.most for value in values),
         colour=MEASURED,
-        filled=filled,
-        symbol="square" if square else "circle",
+        **style,
     )
 
 
