@@ -14,12 +14,12 @@ import polars
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.evaluate.ledger import Ledger
+from routecast.evaluate.ledger import Ledger, Row
 from routecast.evaluate.points import Point
 from routecast.study.engine import run_study
 from routecast.study.reading import StudyFile, find_study, read_study
 from routecast.study.tables import run as study_run
-from routecast.study.tables.run import COLUMNS, Row, offered_load
+from routecast.study.tables.run import COLUMNS, offered_load
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_a_part_that_was_being_written_when_the_process_died_is_not_read(tmp_pat
 def test_the_key_of_a_task_is_its_content(meyer: StudyFile) -> None:
     import fakes
 
-    laws = study_run._Laws(fakes.PaperLaw(), None)
+    laws = [fakes.PaperLaw()]
     point = Point(cores=4, link_bps=10e9, flows=2, frame_bytes=64, throughput_pps=math.nan)
     other = replace(point, frame_bytes=128)
     first, again, different = (

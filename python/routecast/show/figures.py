@@ -66,7 +66,7 @@ class _OfRows:
 
     @classmethod
     def of(cls, rows: Iterable[Any], x: Getter, y: Getter, /, **fields: Any) -> Self:
-        """Return the mark of some rows; ``x``, ``y``, and ``low`` and ``high`` if given, are functions of a row.
+        """Return the mark of some rows; ``x`` and ``y``, and ``low``, ``high`` and ``labels`` if given, are of a row.
 
         Examples
         --------
@@ -74,7 +74,7 @@ class _OfRows:
         (2.0, 3.0)
         """
         rows = tuple(rows)
-        getters = {"x": x, "y": y} | {end: fields.pop(end) for end in ("low", "high") if end in fields}
+        getters = {"x": x, "y": y} | {name: fields.pop(name) for name in ("low", "high", "labels") if name in fields}
         taken: dict[str, Any] = {name: tuple(map(getter, rows)) for name, getter in getters.items()}
         return cls(**taken, **fields)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
-from itertools import product
+from itertools import chain, product
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
@@ -18,7 +18,6 @@ from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
 from routecast.evaluate.points import Point, read_router_points
 from routecast.evaluate.protocol import Evaluator
-from routecast.evaluate.trial import Trial
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
@@ -42,16 +41,55 @@ __all__ = [
     "Curve",
     "LineSetting",
     "LinksFilled",
-    "Row",
     "TableRow",
     "TablesResult",
     "answer",
     "check_answerable",
-    "frames_of",
+    "measured_points",
     "offered_load",
     "read_measured",
     "router_file_of",
 ]
+
+
+NEXT_POINTS = 3
+"""Measurements that a report suggests."""
+
+LINE_STEPS = 24
+"""Steps of frame size that a line of a figure is drawn with."""
+
+BAND_NEIGHBOURS = 3
+"""Frame sizes on each side that a band's edge is averaged with."""
+
+_HASHES = 128
+"""Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
+
+MEASURING_SLACK = 1.01
+"""No measurement exceeds line rate by more: the clocks of links and testers differ, rates are rounded."""
+
+RANDOM_FLOW_DRAWS = 5
+"""Random flows fall on the cores by chance; their throughput is the mean over this many draws."""
+
+FILLED_RATIO = 1.0 / MEASURING_SLACK
+"""Links are full from this share of their rates on: no tester can tell more."""
+
+RATES = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio", "l1_bps", "l2_bps")
+FRAMES = ("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames")
+
+COLUMNS: Columns = {
+    **dict.fromkeys(("task", "law", "evaluator"), "text"),
+    "cores": "whole",
+    "ports": "whole",
+    **dict.fromkeys(("link_bps", "nic_cap_pps"), "number"),
+    **dict.fromkeys(("flows", "seed", "flow_seed"), "whole"),
+    "frames": "text",
+    "frame_bytes": "number",
+    **dict.fromkeys(("duration_s", *RATES), "number"),
+    **dict.fromkeys(FRAMES, "whole"),
+    "latency_mean_s": "number",
+    **dict.fromkeys(("bottleneck_kind", "bottleneck", "bottleneck_reason"), "text"),
+}
+"""Columns of ``results.parquet``."""
 
 
 class LineSetting(NamedTuple):
@@ -79,10 +117,10 @@ class LineSetting(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow(Prediction):
-    """One point, what was measured and what is predicted; rates in frames per second, NaN where nobody was asked.
+    """One point, what was measured and what is predicted; rates in frames per second, NaN where no evaluator answered.
 
     ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
-    same for the baseline's law; the prediction is the closed form's, or the simulator's where only that was asked.
+    same for the baseline's law; the prediction is the closed form's, or the simulator's where only that answers.
     ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
     ``stated`` is what the reported model says.
     """
@@ -162,7 +200,7 @@ class LinksFilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablesResult(StudyResult[Study]):
-    """All that a study found."""
+    """The results of a study of tables."""
 
     law: str
     hypotheses: tuple[FittedLaw, ...]
@@ -187,8 +225,8 @@ class TablesResult(StudyResult[Study]):
         """Share of the held-out points inside their 95 % intervals."""
         return coverage_ratio(self.held_out)
 
-    def spoken_of(self, scenario: str) -> TableRow:
-        """Return the point that stands for a scenario where there is room for one: smallest frames, most busy cores.
+    def representative(self, scenario: str) -> TableRow:
+        """Return the one point that a text names for a scenario: smallest frames, most busy cores.
 
         Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
         with most flows, which spread most evenly.
@@ -234,23 +272,6 @@ def _errors(rows: Sequence[TableRow]) -> dict[str, ErrorSummary]:
     return {
         model: ErrorSummary.of(row.error_ratio_of(getattr(row, name)) for row in rows) for model, name in models.items()
     }
-
-
-COLUMNS: Columns = {
-    **dict.fromkeys(("task", "law", "evaluator"), "text"),
-    "cores": "whole",
-    "ports": "whole",
-    **dict.fromkeys(("link_bps", "nic_cap_pps"), "number"),
-    **dict.fromkeys(("flows", "seed", "flow_seed"), "whole"),
-    "frames": "text",
-    "frame_bytes": "number",
-    **dict.fromkeys(("duration_s", "intended_pps", "offered_pps", "forwarded_pps"), "number"),
-    **dict.fromkeys(("loss_ratio", "l1_bps", "l2_bps"), "number"),
-    **dict.fromkeys(("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames"), "whole"),
-    "latency_mean_s": "number",
-    **dict.fromkeys(("bottleneck_kind", "bottleneck", "bottleneck_reason"), "text"),
-}
-"""Columns of ``results.parquet``."""
 
 
 def frames_of(point: Point) -> FrameMix:
@@ -312,7 +333,22 @@ def _flows(count: int, ports: int, seed: int | None) -> FlowSet:
 def run_task(key: str, task: Task) -> Row:
     """Run one trial and return its line of the results, entered under ``key``."""
     trial = _evaluator(task).trial(offered_load(task.point, task.flow_seed), task.duration_s)
-    return {"task": key, "law": task.law, **_point_cells(task), **_trial_cells(trial)}
+    return {
+        "task": key,
+        "law": task.law,
+        "evaluator": task.evaluator,
+        **LineSetting.of(task.point)._asdict(),
+        "frames": frames_of(task.point).name,
+        "frame_bytes": task.point.frame_bytes,
+        "seed": task.seed,
+        "flow_seed": task.flow_seed,
+        "duration_s": task.duration_s,
+        **{name: getattr(trial, name) for name in (*RATES, *FRAMES)},
+        "latency_mean_s": trial.latency.mean_s if trial.latency else None,
+        "bottleneck_kind": trial.bottleneck.kind,
+        "bottleneck": trial.bottleneck.name,
+        "bottleneck_reason": trial.bottleneck.reason,
+    }
 
 
 def _evaluator(task: Task) -> Evaluator:
@@ -322,47 +358,12 @@ def _evaluator(task: Task) -> Evaluator:
         return Solve(model=task.model)
     from routecast.evaluate.simulate import Simulate
 
-    # Overload is asked for its throughput, which settles long before the latency of a filling queue does.
+    # In overload the throughput settles long before the latency of a filling queue does.
     return Simulate(task.model, seed=task.seed, steady_state=False)
 
 
-def _point_cells(task: Task) -> Row:
-    return {
-        "evaluator": task.evaluator,
-        **LineSetting.of(task.point)._asdict(),
-        "frames": frames_of(task.point).name,
-        "frame_bytes": task.point.frame_bytes,
-        "seed": task.seed,
-        "flow_seed": task.flow_seed,
-        "duration_s": task.duration_s,
-    }
-
-
-def _trial_cells(trial: Trial) -> Row:
-    return {
-        "intended_pps": trial.intended_pps,
-        "offered_pps": trial.offered_pps,
-        "forwarded_pps": trial.forwarded_pps,
-        "loss_ratio": trial.loss_ratio,
-        "l1_bps": trial.l1_bps,
-        "l2_bps": trial.l2_bps,
-        "offered_frames": trial.offered_frames,
-        "forwarded_frames": trial.forwarded_frames,
-        "dropped_frames": trial.dropped_frames,
-        "in_flight_frames": trial.in_flight_frames,
-        "latency_mean_s": trial.latency.mean_s if trial.latency else None,
-        "bottleneck_kind": trial.bottleneck.kind,
-        "bottleneck": trial.bottleneck.name,
-        "bottleneck_reason": trial.bottleneck.reason,
-    }
-
-
-NEXT_POINTS = 3
-"""Measurements that a report suggests."""
-
-
 class Law(Protocol):
-    """Something calibrated that makes a router model for a point."""
+    """A calibrated law that makes a router model for a point."""
 
     @property
     def name(self) -> str:
@@ -375,7 +376,7 @@ class Law(Protocol):
 
 
 class CalibratedLaw(Law, Protocol):
-    """A law that also knows how sure it is."""
+    """A law with intervals."""
 
     @property
     def description(self) -> str:
@@ -389,7 +390,7 @@ class CalibratedLaw(Law, Protocol):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What was fitted."""
+        """The fitted parameters."""
         ...
 
     def remarks(self, targets: Sequence[Point]) -> tuple[str, ...]:
@@ -433,7 +434,7 @@ class _Calibrated:
     """routecast's own law."""
 
     router: FittedRouter
-    priors: Priors | None = None
+    priors: Priors
     name: str = "routecast"
 
     def model(self, point: Point, queue_frames: int) -> RouterModel:
@@ -480,21 +481,16 @@ class _Calibrated:
         return self.router.service_s(cores, REFERENCE_BYTES) / self.router.service_s(1, REFERENCE_BYTES)
 
 
-def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
+def fit_law(study: Study, measured: Sequence[Point]) -> _Calibrated:
     """Calibrate routecast's law.
 
     Raises FitProblem: the points do not carry it.
     """
-    from routecast.calibration.priors import read_priors
-
-    return _Calibrated(_fitted(study, measured), read_priors(without=study.measurements.left_out))
-
-
-def _fitted(study: Study, measured: Sequence[Point]) -> FittedRouter:
     from routecast.calibration import fit  # SciPy
     from routecast.calibration.priors import read_priors
 
-    return fit(measured, series=study.name, priors=read_priors(without=study.measurements.left_out))
+    priors = read_priors(without=study.measurements.left_out)
+    return _Calibrated(fit(measured, series=study.name, priors=priors), priors)
 
 
 def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
@@ -507,7 +503,7 @@ def router_file_of(file: StudyFile[Study], *, today: date) -> RouterFile:
     study, table = file.study, file.study.measurements.calibrate
     measured = read_measured(file, study.measurements.validate_with)
     forecast = [point for scenario in study.scenario for point in _scenario_points(study, scenario)]
-    fitted = _fitted(study, read_measured(file, table))
+    fitted = fit_law(study, read_measured(file, table)).router
     return router_file(fitted, [*measured, *forecast], source=table, today=today)
 
 
@@ -521,33 +517,6 @@ def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
     return _Baseline(fit_eq5(measured, series=study.name))
 
 
-LINE_STEPS = 24
-"""Steps of frame size that a line of a figure is drawn with."""
-
-BAND_NEIGHBOURS = 3
-"""Frame sizes on each side that a band's edge is averaged with."""
-
-_HASHES = 128
-"""Crafted flows have so many hash values (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
-
-MEASURING_SLACK = 1.01
-"""No measurement exceeds line rate by more: the clocks of links and testers differ, rates are rounded."""
-
-RANDOM_FLOW_DRAWS = 5
-"""Random flows fall on the cores by chance; their throughput is the mean over this many draws."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Laws:
-    calibrated: CalibratedLaw
-    baseline: Law | None
-
-    def __iter__(self) -> Iterator[Law]:
-        yield self.calibrated
-        if self.baseline:
-            yield self.baseline
-
-
 def answer(run: StudyRun[Study]) -> TablesResult:
     """Calibrate, evaluate every point, compare with what was measured.
 
@@ -556,8 +525,8 @@ def answer(run: StudyRun[Study]) -> TablesResult:
     study = run.study
     calibrating = read_measured(run, study.measurements.calibrate)
     validating = read_measured(run, study.measurements.validate_with)
+    law = fit_law(study, calibrating)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
-    laws = _Laws(fit_law(study, calibrating), baseline)
     compared = [_unmeasured(point) for point in validating]
     forecast = {scenario.name: _scenario_points(study, scenario) for scenario in study.scenario}
     targets = [point for points in forecast.values() for point in points]
@@ -566,12 +535,11 @@ def answer(run: StudyRun[Study]) -> TablesResult:
     only_lines = {
         point.conditions: point for line in lines.values() for point in line if point.conditions not in points
     }
-    tasks = {task.key: task for point in points.values() for task in _tasks(study, laws, point)}
-    tasks |= {
-        task.key: task
-        for point in only_lines.values()
-        for task in _tasks(study, _Laws(laws.calibrated, None), point, ("solve",))
-    }
+    wanted = [
+        *(_tasks(study, (law, baseline) if baseline else (law,), point) for point in points.values()),
+        *(_tasks(study, (law,), point, ("solve",)) for point in only_lines.values()),
+    ]
+    tasks = {task.key: task for task in chain.from_iterable(wanted)}
     run.work = len(tasks)
     with run.ledger(COLUMNS) as ledger:
         rows = run.complete(
@@ -583,7 +551,7 @@ def answer(run: StudyRun[Study]) -> TablesResult:
                 for key, task in tasks.items()
             ),
         )
-    predicted = _rows(laws, [*points.values(), *only_lines.values()], rows)
+    predicted = _rows(law, baseline, [*points.values(), *only_lines.values()], rows)
     calibrated = {point.conditions for point in calibrating}
     comparisons = tuple(
         replace(
@@ -599,9 +567,9 @@ def answer(run: StudyRun[Study]) -> TablesResult:
     return TablesResult(
         study=study,
         out=run.out,
-        law=laws.calibrated.description,
-        hypotheses=laws.calibrated.hypotheses,
-        parameters=laws.calibrated.parameters,
+        law=law.description,
+        hypotheses=law.hypotheses,
+        parameters=law.parameters,
         calibrating=calibrating,
         measured=measured_points(run),
         comparisons=comparisons,
@@ -609,9 +577,9 @@ def answer(run: StudyRun[Study]) -> TablesResult:
         links_filled=tuple(row for _, rows in filled for row in rows),
         statements=tuple(_flows_statement(stated, rows) for stated, rows in filled),
         curves={name: _curves([predicted[point.conditions] for point in line]) for name, line in lines.items()},
-        next_points=laws.calibrated.next_points(targets),
+        next_points=law.next_points(targets),
         criteria=(*_criteria(study, comparisons), *(_flows_criterion(*row) for row in filled if row[1])),
-        notes=laws.calibrated.remarks(targets),
+        notes=law.remarks(targets),
         provenance=run.provenance(seed=study.evaluate.seed),
     )
 
@@ -697,7 +665,7 @@ def _line_points(study: Study, points: Sequence[Point]) -> list[Point]:
     return [replace(first, frame_bytes=size) for first in firsts for size in sizes]
 
 
-def _tasks(study: Study, laws: _Laws, point: Point, evaluators: Sequence[str] | None = None) -> Iterable[Task]:
+def _tasks(study: Study, laws: Iterable[Law], point: Point, evaluators: Sequence[str] = ()) -> Iterable[Task]:
     seed = study.evaluate.seed
     draws = range(seed, seed + (RANDOM_FLOW_DRAWS if LineSetting.of(point).is_random else 1))
     for law in laws:
@@ -715,7 +683,9 @@ def _tasks(study: Study, laws: _Laws, point: Point, evaluators: Sequence[str] | 
                 )
 
 
-def _rows(laws: _Laws, points: Sequence[Point], rows: Iterable[Row]) -> dict[tuple[object, ...], TableRow]:
+def _rows(
+    law: CalibratedLaw, baseline: Law | None, points: Sequence[Point], rows: Iterable[Row]
+) -> dict[tuple[object, ...], TableRow]:
     """Return what is predicted for each point, by its conditions; ``rows`` are those of the ledger."""
     rates: dict[tuple[object, ...], list[float]] = {}
     for row in rows:
@@ -726,23 +696,25 @@ def _rows(laws: _Laws, points: Sequence[Point], rows: Iterable[Row]) -> dict[tup
         key = (law.name if law else "", evaluator, *LineSetting.of(point), frames_of(point).name)
         return fmean(rates[key]) if key in rates else math.nan
 
-    contention = {k: laws.calibrated.contention_ratio(k) for k in {point.working_cores for point in points}}
+    contention = {k: law.contention_ratio(k) for k in {point.working_cores for point in points}}
     predicted = {}
-    for point, law in zip(points, laws.calibrated.predict(points), strict=True):
-        solved, simulated = (mean_pps(laws.calibrated, name, point) for name in ("solve", "simulate"))
+    for point, prediction in zip(points, law.predict(points), strict=True):
+        solved, simulated = (mean_pps(law, name, point) for name in ("solve", "simulate"))
         rate = simulated if math.isnan(solved) else solved
         # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
-        shift = rate / law.predicted
+        shift = rate / prediction.predicted
         predicted[point.conditions] = TableRow(
             conditions=point,
             predicted=rate,
-            intervals={0.95: (law.low * shift, min(law.high * shift, MEASURING_SLACK * point.line_rate_pps))},
-            limit=law.limit,
+            intervals={
+                0.95: (prediction.low * shift, min(prediction.high * shift, MEASURING_SLACK * point.line_rate_pps))
+            },
+            limit=prediction.limit,
             solved_pps=solved,
             simulated_pps=simulated,
             contention_ratio=contention[point.working_cores],
-            baseline_pps=mean_pps(laws.baseline, "solve", point),
-            baseline_simulated_pps=mean_pps(laws.baseline, "simulate", point),
+            baseline_pps=mean_pps(baseline, "solve", point),
+            baseline_simulated_pps=mean_pps(baseline, "simulate", point),
         )
     return predicted
 
@@ -785,10 +757,6 @@ def _criteria(study: Study, comparisons: Sequence[TableRow]) -> tuple[Criterion,
     }
     bounds = study.criteria.model_dump(exclude_none=True)
     return criteria_of(*((name, bound, reached[name]) for name, bound in bounds.items()))
-
-
-FILLED_RATIO = 1.0 / MEASURING_SLACK
-"""Links are full from this share of their rates on: no tester can tell more."""
 
 
 def _links_filled(

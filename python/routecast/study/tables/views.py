@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from routecast.calibration.views import LIMITS
@@ -51,12 +53,12 @@ def limited_by(limit: str) -> str:
 
 
 _CONDITIONS: dict[str, tuple[Column, Callable[[LineSetting], str]]] = {
-    "cores": (Column("Cores", "", "d", "point.cores"), lambda point: _cores(point.cores)),
+    "cores": (Column("Cores", "", "d", "point.cores"), lambda point: _count(point.cores, "core")),
     "link_bps": (
         Column("Link", "Gbit/s", ".4g", lambda row: row.setting.link_bps / 1e9),
         lambda point: f"links of {format_bps(point.link_bps)}",
     ),
-    "ports": (Column("Ports", "", "d", "point.ports"), lambda point: _ports(point.ports)),
+    "ports": (Column("Ports", "", "d", "point.ports"), lambda point: _count(point.ports, "port")),
     "nic_cap_pps": (
         Column("NIC cap", "Mpps", ".4g", lambda row: row.point.nic_cap_pps and row.point.nic_cap_pps / 1e6),
         lambda point: (
@@ -65,9 +67,7 @@ _CONDITIONS: dict[str, tuple[Column, Callable[[LineSetting], str]]] = {
     ),
     "flows": (
         replace(_FLOWS, getter=lambda row: "every core" if row.point.flows is None else row.point.flows),
-        lambda point: (
-            "flows for every core" if point.flows is None else f"{point.flows} flow{'s' if point.flows != 1 else ''}"
-        ),
+        lambda point: "flows for every core" if point.flows is None else _count(point.flows, "flow"),
     ),
 }
 """Conditions by name: the column of a table, and a setting's value in words."""
@@ -84,8 +84,8 @@ def _in_words(setting: LineSetting, names: Iterable[str]) -> str:
     return ", ".join(_CONDITIONS[name][1](setting) for name in names)
 
 
-def _ports(count: int) -> str:
-    return f"{count} port{'s' if count != 1 else ''}"
+def _count(count: int | None, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def _frames(row: TableRow) -> str:
@@ -126,7 +126,7 @@ def comparison_table(result: TablesResult) -> Table:
     """Return every measured point: what was measured, what each model says, how wrong it is."""
 
     def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column | bool:
-        """Return the column of a model's errors, of one that was asked."""
+        """Return the column of a model's errors; False where it has no value."""
         is_known = any(math.isfinite(rate(row)) for row in result.comparisons)
         column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio_of(rate(row)), **more)
         return is_known and column
@@ -230,7 +230,7 @@ def parameter_table(result: TablesResult) -> Table:
 def forecast_table(result: TablesResult, scenario: str) -> Table:
     """Return what a scenario predicts where every core has a flow of its own or the flows are random.
 
-    The row that the page speaks of, :meth:`TablesResult.spoken_of`, is one of these.
+    The row that the page names, :meth:`TablesResult.representative`, is one of these.
     """
     points = [e for e in result.scenarios[scenario] if e.point.flows is None or e.point.flows >= e.point.cores]
     points = points or list(result.scenarios[scenario])
@@ -254,7 +254,7 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
         and Column("Eqs. 5–7", "Mpps", ".2f", lambda e: e.baseline_pps / 1e6),
         Column.text("Limit", lambda e: LIMITS.get(e.limit, e.limit)),
         name=scenario,
-        title=next(s.title for s in result.study.scenario if s.name == scenario),
+        title=_scenario_title(result, scenario),
         caption=" ".join([f"With {' and '.join(fixed)}."] * bool(fixed) + [caption]),
     )
 
@@ -293,23 +293,26 @@ def links_table(result: TablesResult, scenario: str) -> Table | None:
 
 def terminal_summary(result: TablesResult) -> TerminalSummary:
     """Return what a terminal shows of a study."""
-    tables = [parameter_table(result), comparison_table(result), error_table(result)]
-    for name, points in result.scenarios.items():
-        if _is_forecast(result, points):
-            tables.append(forecast_table(result, name))
-        tables += [table] if (table := links_table(result, name)) else []
-    if result.statements:
-        tables.append(statements_table(result.statements, caption=result.study.source))
+    forecasts = [
+        (_is_forecast(result, rows) and forecast_table(result, name), links_table(result, name))
+        for name, rows in result.scenarios.items()
+    ]
     inside = sum(row.is_covered for row in result.held_out)
-    return TerminalSummary(
+    return TerminalSummary.of(
+        parameter_table(result),
+        comparison_table(result),
+        error_table(result),
+        *chain.from_iterable(forecasts),
+        statements_table(result.statements, caption=result.study.source),
         lead=result.law,
-        tables=tuple(tables),
         closing=f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.",
-        notes=result.notes or (),
+        notes=result.notes,
     )
 
 
 Unit = Literal["pps", "l1_bps"]
+_Symbol = Literal["circle", "square", "diamond"]
+_SYMBOLS: tuple[_Symbol, ...] = ("circle", "square", "diamond")
 
 _UNITS = {"pps": ("Mpps", 1e-6), "l1_bps": ("Gbit/s", 1e-9)}
 GREY = "#7a7f87"
@@ -323,63 +326,96 @@ def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Fig
     varying = _varying(settings)
     sizes = sorted({row.point.frame_bytes for row in rows if not row.is_mix})
     measured = _measured(result, rows)
-    marks: list[Mark] = []
-    for setting, colour in zip(settings, palette(len(settings)), strict=True):
+    shown, _ = _UNITS[unit]
+
+    def marks_of(setting: LineSetting, colour: str) -> Iterator[Mark]:
         points = sorted((e for e in rows if e.setting == setting), key=lambda e: e.point.frame_bytes)
         name = _in_words(setting, varying)
-        curve = next((c for c in result.curves[scenario] if c.setting == setting), None)
-        if curve is not None:
-            marks.append(_line(curve, unit, name, colour, with_band=not setting.is_random))
-        marks += [_mixes(points, unit, name, colour), _simulated_points(points, unit, name, colour)]
+        for curve in result.curves[scenario]:
+            if curve.setting == setting:
+                yield _line(curve, unit, name, colour, with_band=not setting.is_random)
+
+        def mark(
+            title: str, rows: list[TableRow], rate: str, label: Callable[[TableRow], str] | None = None, **style: Any
+        ) -> Points:
+            def y(row: TableRow) -> float:
+                return _scaled(row, getattr(row, rate), unit)
+
+            if label is not None:
+                style["labels"] = lambda row: f"{label(row)}\n{y(row):.4g} {shown}"
+            x = attrgetter("point.frame_bytes")
+            return Points.of(rows, lambda row: float(x(row)), y, name=title, colour=colour, legend=False, **style)
+
+        # Mixes lie on no line: they stand at their mean sizes.
+        mixes = [row for row in points if row.is_mix]
+        yield mark("mix, at its mean size", mixes, "predicted", lambda e: f"{name} of {e.frames}", symbol="diamond")
+        yield mark(
+            f"{name}, simulated",
+            [row for row in points if math.isfinite(row.simulated_pps) and math.isfinite(row.solved_pps)],
+            "simulated_pps",
+            lambda row: f"simulated\n{name} of {row.frames}",
+            filled=False,
+            symbol="cross",
+        )
         known = [row for row in measured if row.setting == setting]
-        marks += [_measured_points(known, unit, colour), _calibrating_ring(known, unit, colour)]
-    marks += _legend(marks)
-    title = next(s.title for s in result.study.scenario if s.name == scenario)
-    shown, _ = _UNITS[unit]
+        yield mark(
+            "measured",
+            known,
+            "measured",
+            lambda row: f"measured{' (calibrates)' if row.calibrates else ''}\n{_point_name(row)}",
+        )
+        # A ring around the calibrating points, as in Meyer et al. 2014, fig. 8(b).
+        yield mark("calibrates", [row for row in known if row.calibrates], "measured", filled=False, size_px=16)
+
+    marks = [mark for each in zip(settings, palette(len(settings)), strict=True) for mark in marks_of(*each) if mark.x]
     return Figure(
         name=f"{scenario}{_PARTS[unit]}",
-        title=f"{title}: maximum throughput in {shown}",
+        title=f"{_scenario_title(result, scenario)}: maximum throughput in {shown}",
         caption=_caption(rows, unit, has_measured=bool(measured)),
         x=_frame_axis(sizes, [row.point.frame_bytes for row in rows]),
         y=Axis(title=f"maximum throughput [{shown}]"),
-        marks=tuple(mark for mark in marks if mark.x),
+        marks=(*marks, *_legend(marks)),
     )
+
+
+def _scenario_title(result: TablesResult, name: str) -> str:
+    return next(scenario.title for scenario in result.study.scenario if scenario.name == name)
 
 
 def error_figure(result: TablesResult) -> Figure:
     """Relative error of each model at every measured point, in the order of the table."""
     rows = result.comparisons
-    place = tuple(float(number) for number in range(1, len(rows) + 1))
-    models = [("routecast", [row.predicted for row in rows], True)]
-    if result.errors_everywhere()["baseline"].points:
-        models.append(("eqs. 5 to 7", [row.baseline_pps for row in rows], False))
-    if result.errors_everywhere()["reported"].points:
-        models.append((result.study.measurements.reported, [row.stated for row in rows], False))
-    symbols: tuple[Literal["circle", "square", "diamond"], ...] = ("circle", "square", "diamond")
-    marks = tuple(
-        Points(
+    everywhere = result.errors_everywhere()
+    models = [("routecast", "predicted")]
+    models += [("eqs. 5 to 7", "baseline_pps")] * bool(everywhere["baseline"].points)
+    models += [(result.study.measurements.reported, "stated")] * bool(everywhere["reported"].points)
+
+    def mark(model: tuple[str, str], colour: str, symbol: _Symbol) -> Points:
+        name, rate = model
+
+        def error_percent(row: TableRow) -> float:
+            return 100.0 * row.error_ratio_of(getattr(row, rate))
+
+        return Points(
             name=name,
-            x=place,
-            y=tuple(100.0 * row.error_ratio_of(value) for row, value in zip(rows, values, strict=True)),
+            x=tuple(float(number) for number in range(1, len(rows) + 1)),
+            y=tuple(map(error_percent, rows)),
             colour=colour,
-            filled=filled,
+            filled=rate == "predicted",
             symbol=symbol,
-            labels=tuple(_error_label(name, row, value) for row, value in zip(rows, values, strict=True)),
+            labels=tuple(f"{name}\n{_point_name(row)}\n{error_percent(row):+.2f} %" for row in rows),
         )
-        for (name, values, filled), colour, symbol in zip(
-            models, palette(len(models), ordered=False), symbols, strict=False
-        )
-    )
+
+    marks = tuple(map(mark, models, palette(len(models), ordered=False), _SYMBOLS))
+    errors = [error for mark in marks for error in mark.y if math.isfinite(error)]
     worst = max(result.held_out or rows, key=lambda row: abs(row.error_ratio))
     return Figure(
         name="errors",
         title="Error at every measured point",
-        caption=(
-            f"Points in the order of the table below, calibrating ones included. The largest error of routecast is at "
-            f"{_point_name(worst)}."
-        ),
+        caption="Points in the order of the table below, calibrating ones included. The largest error of routecast is "
+        f"at {_point_name(worst)}.",
         x=_groups_axis(rows),
-        y=Axis(title="error [%]", low=_floor(marks), high=_ceiling(marks)),
+        y=Axis(title="error [%]", low=math.floor(min(errors) - 0.3), high=math.ceil(max(errors) + 0.3)),
         marks=marks,
         height_px=340,
     )
@@ -393,27 +429,14 @@ def _groups_axis(rows: tuple[TableRow, ...]) -> Axis:
     return Axis(
         title="measured points by number of flows, frame size growing within each",
         ticks=tuple(sum(group) / len(group) for group in places.values()),
-        labels=tuple(f"{flows} flow{'s' if flows != 1 else ''}" for flows in places),
+        labels=tuple(_count(flows, "flow") for flows in places),
         low=0.0,
         high=len(rows) + 1.0,
     )
 
 
 def _point_name(row: TableRow) -> str:
-    flows = row.point.flows
-    return f"{flows} flow{'s' if flows != 1 else ''} of {row.point.frame_bytes} B"
-
-
-def _error_label(model: str, row: TableRow, value: float) -> str:
-    return f"{model}\n{_point_name(row)}\n{100.0 * row.error_ratio_of(value):+.2f} %"
-
-
-def _floor(marks: tuple[Points, ...]) -> float:
-    return math.floor(min(value for mark in marks for value in mark.y if math.isfinite(value)) - 0.3)
-
-
-def _ceiling(marks: tuple[Points, ...]) -> float:
-    return math.ceil(max(value for mark in marks for value in mark.y if math.isfinite(value)) + 0.3)
+    return f"{_count(row.point.flows, 'flow')} of {row.point.frame_bytes} B"
 
 
 def _measured(result: TablesResult, rows: tuple[TableRow, ...]) -> list[TableRow]:
@@ -467,51 +490,6 @@ def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) 
     )
 
 
-def _mixes(rows: list[TableRow], unit: Unit, name: str, colour: str) -> Points:
-    """Draw the predictions for mixes at their mean sizes; they lie on no line."""
-    shown = [row for row in rows if row.is_mix]
-    return Points(
-        name="mix, at its mean size",
-        x=tuple(row.point.frame_bytes for row in shown),
-        y=tuple(_scaled(row, row.predicted, unit) for row in shown),
-        colour=colour,
-        symbol="diamond",
-        labels=tuple(
-            f"{name} of {row.frames}\n{_scaled(row, row.predicted, unit):.4g} {_UNITS[unit][0]}" for row in shown
-        ),
-        legend=False,
-    )
-
-
-def _measured_points(rows: list[TableRow], unit: Unit, colour: str) -> Points:
-    return Points(
-        name="measured",
-        x=tuple(float(row.point.frame_bytes) for row in rows),
-        y=tuple(_scaled(row, row.measured, unit) for row in rows),
-        colour=colour,
-        labels=tuple(
-            f"measured{' (calibrates)' if row.calibrates else ''}\n{_point_name(row)}\n"
-            f"{_scaled(row, row.measured, unit):.4g} {_UNITS[unit][0]}"
-            for row in rows
-        ),
-        legend=False,
-    )
-
-
-def _calibrating_ring(rows: list[TableRow], unit: Unit, colour: str) -> Points:
-    """Encircle the calibrating points, as Meyer et al. 2014 does in Fig. 8(b)."""
-    rows = [row for row in rows if row.calibrates]
-    return Points(
-        name="calibrates",
-        x=tuple(float(row.point.frame_bytes) for row in rows),
-        y=tuple(_scaled(row, row.measured, unit) for row in rows),
-        colour=colour,
-        filled=False,
-        size_px=16,
-        legend=False,
-    )
-
-
 def _legend(marks: list[Mark]) -> list[Mark]:
     """Explain the symbols that occur."""
     symbols = {mark.name: mark for mark in marks if isinstance(mark, Points) and mark.x}
@@ -521,22 +499,6 @@ def _legend(marks: list[Mark]) -> list[Mark]:
         nowhere = (math.nan,)
         explained[name] = replace(mark, name=name, x=nowhere, y=nowhere, labels=(), colour=GREY, legend=True)
     return [explained[name] for name in sorted(explained)]
-
-
-def _simulated_points(points: list[TableRow], unit: Unit, name: str, colour: str) -> Points:
-    shown = [p for p in points if math.isfinite(p.simulated_pps) and math.isfinite(p.solved_pps)]
-    return Points(
-        name=f"{name}, simulated",
-        x=tuple(float(p.point.frame_bytes) for p in shown),
-        y=tuple(_scaled(p, p.simulated_pps, unit) for p in shown),
-        colour=colour,
-        filled=False,
-        symbol="cross",
-        labels=tuple(
-            f"simulated\n{name} of {p.frames}\n{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}" for p in shown
-        ),
-        legend=False,
-    )
 
 
 def _caption(rows: tuple[TableRow, ...], unit: Unit, *, has_measured: bool) -> str:
@@ -568,8 +530,7 @@ def _gain(rows: list[TableRow]) -> str:
             f"; with {k} busy, a frame takes a core c({k}) = {high.contention_ratio:.4g} times as long" if k > 1 else ""
         )
     if low.point.working_cores == k:
-        cores = f"{k} core{'s' if k > 1 else ''}"
-        return f"{cores} forward{'' if k > 1 else 's'} {format_pps(high.predicted)}{why}"
+        return f"{_count(k, 'core')} forward{'' if k > 1 else 's'} {format_pps(high.predicted)}{why}"
     gain = high.predicted / low.predicted
     if low.point.working_cores == 1:
         return f"{k} cores forward {gain:.2f} times what 1 does{why}"
@@ -664,16 +625,18 @@ def page(result: TablesResult) -> Page:
         )
     else:
         answer += "routecast has no other point to be judged by."
-    sections = [_turned(result), _chapters_measured(result), _predicted(result), _explained(result)]
-    sections += [_scenario(result, name) for name in result.scenarios if _is_forecast(result, result.scenarios[name])]
-    lead = "What the source says of it in words."
-    stated = statements_section(result.statements, lead, caption=study.source)
-    sections += [stated] if stated else []
-    if result.next_points:
-        sections.append(_next(result))
-    forecast = _headline(result)
+    forecasts = (_scenario(result, name) for name, rows in result.scenarios.items() if _is_forecast(result, rows))
+    sections = (
+        _live(result),
+        _what_was_measured(result),
+        _predicted(result),
+        _explained(result),
+        *forecasts,
+        statements_section(result.statements, "What the source says of it in words.", caption=study.source),
+        bool(result.next_points) and _next(result),
+    )
     return result.page(
-        f"{answer} {forecast}".strip(),
+        f"{answer} {_headline(result)}".strip(),
         sections,
         ("Evaluators", " and ".join(study.evaluate.evaluators)),
         ("Trials", f"{made.trials}{resumed}"),
@@ -688,7 +651,7 @@ def page(result: TablesResult) -> Page:
     )
 
 
-def _turned(result: TablesResult) -> Section:
+def _live(result: TablesResult) -> Section:
     from routecast.calibration.priors import read_priors
     from routecast.explore.views import live_of_points
 
@@ -702,8 +665,7 @@ def _unbroken(name: str) -> str:
 
 
 def _calibrating(result: TablesResult) -> str:
-    count = len(result.calibrating)
-    return f"{count} measured point{'s' if count != 1 else ''}"
+    return _count(len(result.calibrating), "measured point")
 
 
 def _is_forecast(result: TablesResult, points: tuple[TableRow, ...]) -> bool:
@@ -716,30 +678,27 @@ def _is_forecast(result: TablesResult, points: tuple[TableRow, ...]) -> bool:
 def _headline(result: TablesResult) -> str:
     for name, points in result.scenarios.items():
         if _is_forecast(result, points):
-            best = result.spoken_of(name)
+            best = result.representative(name)
             load = {
                 best.setting.is_random: f", {best.point.flows} random flows",
                 best.point.working_cores < best.point.cores: f", {best.point.working_cores} of them busy,",
             }.get(True, "")
             others = _of_the_router(best.setting, result.study.router)
             more = "".join(f", {other}" for other in others) + "," * bool(others)
+            cores, link = _count(best.point.cores, "core"), format_bps(best.setting.link_bps)
             return (
-                f"With {_cores(best.point.cores)}{load} and links of {format_bps(best.setting.link_bps)}{more} it "
-                f"would forward **{format_pps(best.predicted)}** of {_frames(best)} "
-                f"(95 % interval {_range(best)}), limited by the {limited_by(best.limit)}."
+                f"With {cores}{load} and links of {link}{more} it would forward "
+                f"**{format_pps(best.predicted)}** of {_frames(best)} (95 % interval {_range(best)}), "
+                f"limited by the {limited_by(best.limit)}."
             )
     return ""
-
-
-def _cores(count: int) -> str:
-    return f"{count} core{'s' if count != 1 else ''}"
 
 
 def _range(row: TableRow) -> str:
     return f"{row.low / 1e6:.2f} to {row.high / 1e6:.2f} Mpps"
 
 
-def _chapters_measured(result: TablesResult) -> Section:
+def _what_was_measured(result: TablesResult) -> Section:
     study = result.study
     prose = tuple(text for text in (study.router.description, study.load.description) if text)
     return Section.of(
@@ -832,11 +791,11 @@ def _explained(result: TablesResult) -> Section:
 
 
 def _scenario(result: TablesResult, name: str) -> Section:
-    scenario = next(scenario for scenario in result.study.scenario if scenario.name == name)
+    title = _scenario_title(result, name)
     has_sizes = bool(result.curves[name])
     return Section.of(
         name,
-        f"Forecast: {scenario.title[:1].lower()}{scenario.title[1:]}",
+        f"Forecast: {title[:1].lower()}{title[1:]}",
         _forecast_lead(result, name),
         has_sizes and throughput_figure(result, name, unit="pps"),
         has_sizes and throughput_figure(result, name, unit="l1_bps"),
@@ -846,7 +805,7 @@ def _scenario(result: TablesResult, name: str) -> Section:
 
 
 def _forecast_lead(result: TablesResult, name: str) -> str:
-    row = result.spoken_of(name)
+    row = result.representative(name)
     flows = f" under {row.point.flows} random flows" if row.setting.is_random else ""
     varying = set(_varying(row.setting for row in result.scenarios[name])) - {"cores", "flows"}
     others = [_in_words(row.setting, [condition]) for condition in _CONDITIONS if condition in varying]
@@ -854,7 +813,7 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
     if others:
         flows += f" with {', '.join(others)}"
     text = (
-        f"{row.point.working_cores} busy core{'s' if row.point.working_cores > 1 else ''}{flows} "
+        f"{_count(row.point.working_cores, 'busy core')}{flows} "
         f"forward{'s' if row.point.working_cores == 1 else ''} {format_pps(row.predicted)} of "
         f"{_frames(row)} (95 % interval {_range(row)})"
     )
