@@ -155,7 +155,7 @@ ratios = [1.0, 0.444]
 passing_error = 0.02
 """
     result = run(tmp_path, passing)
-    assert result.passed[0].found == pytest.approx((1.0, 1 / 2.25), abs=0.02)
+    assert result.passed[0].ratios == pytest.approx((1.0, 1 / 2.25), abs=0.02)
     assert all(criterion.is_met for criterion in result.criteria)
 
 

@@ -10,8 +10,9 @@ import pytest
 import routecast
 from routecast.evaluate import Simulate
 from routecast.evaluate.trial import Trial
+from routecast.router.files import build_router
 from routecast.study.curves.document import CurveStudy
-from routecast.study.curves.simulate import document_of, load_of, model_of
+from routecast.study.curves.simulate import document_of, load_of
 from routecast.study.reading import read_study
 
 pytestmark = pytest.mark.slow
@@ -32,7 +33,7 @@ def study() -> CurveStudy:
 def trial(figure_name: str, curve_name: str, offered_kpps: int) -> Trial:
     figure = next(one for one in study().figure if one.name == figure_name)
     curve = next(one for one in figure.curve if one.name == curve_name)
-    model = model_of(document_of(study(), curve, {}), curve_name, FOLDER)
+    model = build_router(document_of(study(), curve, {}), subject=curve_name, folder=FOLDER)[0]
     return Simulate(model=model, seed=1, steady_state=False).trial(
         load_of(figure, curve, offered_kpps * 1e3), DURATION_S
     )
@@ -63,7 +64,7 @@ def test_what_collapses_two_free_cores_is_that_threads_move() -> None:
     figure = next(one for one in study().figure if one.name == "single")
     curve = next(one for one in figure.curve if one.name == "2 cores, no bind")
     document = document_of(study(), curve, {"single": {"technology.migration_cost": "0 s"}})
-    model = model_of(document, "free", FOLDER)
+    model = build_router(document, subject="free", folder=FOLDER)[0]
     moved_for_nothing = Simulate(model=model, seed=1, steady_state=False).trial(
         load_of(figure, curve, 1.2e6), DURATION_S
     )
@@ -113,7 +114,7 @@ def test_the_collapse_of_two_free_cores_hangs_on_equal_flows_in_lock_step() -> N
     for pattern in patterns.pattern:
         traffic = figure.traffic.model_copy(update=pattern.model_dump(exclude={"name"}))
         curve = figure.named(patterns.curve).model_copy(update={"traffic": traffic})
-        model = model_of(document_of(study(), curve, {}), pattern.name, FOLDER)
+        model = build_router(document_of(study(), curve, {}), subject=pattern.name, folder=FOLDER)[0]
         load = load_of(figure, curve, patterns.at)
         found[pattern.name] = Simulate(model=model, seed=1, steady_state=False).trial(load, DURATION_S).forwarded_pps
     in_step = {name for name, rate in found.items() if rate < 100e3}

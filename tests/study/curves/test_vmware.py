@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from routecast.evaluate import Simulate, Trial
+from routecast.router.files import build_router
 from routecast.router.virtual.catalogue import technology
 from routecast.study.curves.document import Curve, CurveStudy, FigureTable, StatedRate
-from routecast.study.curves.simulate import document_of, load_of, model_of
+from routecast.study.curves.simulate import document_of, load_of
 from routecast.study.reading import read_study
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,7 @@ def figure(name: str) -> FigureTable:
 def trial(of: str, curve: str, offered_pps: float) -> Trial:
     drawn = figure(of)
     found = next(one for one in drawn.curve if one.name == curve)
-    model = model_of(document_of(study(), found, {}), curve, SHIPPED.parent)
+    model = build_router(document_of(study(), found, {}), subject=curve, folder=SHIPPED.parent)[0]
     load = load_of(drawn, found, offered_pps)
     return Simulate(model=model, steady_state=False, per_flow=True).trial(load, DURATION_S)
 
@@ -154,7 +155,7 @@ def test_balancers_of_their_own_cost_what_they_cost_in_a_multistage_router() -> 
     shipped = technology("vmware-esxi-4.0")
     for name in ("balancers", "emulated"):
         curve = Curve(name=name, router=name)
-        model = model_of(document_of(study(), curve, {}), name, SHIPPED.parent)
+        model = build_router(document_of(study(), curve, {}), subject=name, folder=SHIPPED.parent)[0]
         work = next(task for task in model.tasks if "forward" in task.name and "vcpu" in task.thread)
         behind = [task for task in model.tasks if task.name.endswith("behind interrupts")]
         task = behind[0] if behind else work

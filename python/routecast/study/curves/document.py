@@ -10,7 +10,7 @@ other patterns of flows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,11 +19,12 @@ from pydantic import Field
 from routecast.errors import Problem, RoutecastError
 from routecast.load.fields import LoadRate
 from routecast.load.frames import FrameMix
-from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, FrameRate
 from routecast.quantity.file_model import FileModel
 from routecast.router.check_load import check_load
+from routecast.router.files import build_router
+from routecast.router.model import RouterModel
 from routecast.study.document import Count, FrameSize, Name, Quoted, Ratio, StudyDocument, problems_at
 from routecast.study.knew import Group, group_of
 
@@ -257,26 +258,21 @@ class CurveStudy(StudyDocument):
         return groups
 
     def problems(self, folder: Path) -> list[Problem]:
-        """Return everything that parts of the study say against one another, with its place."""
-        return _problems(self, folder)
-
-
-def _problems(study: CurveStudy, folder: Path) -> list[Problem]:
-    problems = []
-    names = [figure.name for figure in study.figure]
-    for number, figure in enumerate(study.figure):
-        place = f"figure[{number}]"
-        if figure.name in names[:number]:
-            problems.append(Problem(f"{place}.name", f"{figure.name!r} is taken: names its file"))
-        if list(figure.offered_pps) != sorted(set(figure.offered_pps)):
-            problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
-        problems += _curves(study, figure, place, folder)
-        problems += _named(figure, place)
-    if study.left_out and not any(stated.calibrates for figure in study.figure for stated in figure.stated):
-        problems.append(
-            Problem("left_out", "needs a stated rate with `calibrates`: its cost is set anew by the others")
-        )
-    return list(dict.fromkeys(problems))  # a router's own faults are told once, not by each of its curves
+        """Return the contradictions between parts of the study, with their places."""
+        problems = []
+        names = [figure.name for figure in self.figure]
+        for number, figure in enumerate(self.figure):
+            place = f"figure[{number}]"
+            if figure.name in names[:number]:
+                problems.append(Problem(f"{place}.name", f"{figure.name!r} is taken: names its file"))
+            if list(figure.offered_pps) != sorted(set(figure.offered_pps)):
+                problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
+            problems += _curves(self, figure, place, folder)
+            problems += _of_curves(figure, place)
+        if self.left_out and not any(stated.calibrates for figure in self.figure for stated in figure.stated):
+            what = "needs a stated rate with `calibrates`: its cost is set anew by the others"
+            problems.append(Problem("left_out", what))
+        return list(dict.fromkeys(problems))  # every curve of a router repeats the router's own faults
 
 
 def _curves(study: CurveStudy, figure: FigureTable, place: str, folder: Path) -> list[Problem]:
@@ -300,72 +296,57 @@ def _curves(study: CurveStudy, figure: FigureTable, place: str, folder: Path) ->
 
 def _built(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder: Path) -> list[Problem]:
     """Return why a curve's router cannot be built, or not carry the curve's load: each fault where it is written."""
-    from routecast.study.curves.simulate import document_of, load_of, model_of
+    from routecast.study.curves.simulate import document_of, load_of
+
+    def build(document: Mapping[str, Any], subject: str) -> RouterModel:
+        return build_router(document, subject=subject, folder=folder)[0]
 
     try:
         document = document_of(study, curve, {})
     except RoutecastError as problem:
         return problems_at(f"{at}.set", problem)
+    router = f"router.{curve.router}"
     try:
-        model = model_of(document, f'curve "{curve.name}"', folder)
+        model = build(document, f'curve "{curve.name}"')
     except RoutecastError as problem:
-        router = f"router.{curve.router}"
-        before = {str(loaded) for loaded in _alone(study, curve, folder)}
+        own: set[str] = set()  # problems of the router without what the curve sets
+        try:
+            build(study.router[curve.router], curve.router)
+        except RoutecastError as alone:
+            own = {str(fault) for fault in problems_at(router, alone)}
         return [
-            reported if str(reported) in before else Problem(f"{at}: {reported.place}", reported.message)
-            for reported in problems_at(router, problem)
+            fault if str(fault) in own else Problem(f"{at}: {fault.place}", fault.message)
+            for fault in problems_at(router, problem)
         ]
     try:
-        load: OfferedLoad = load_of(figure, curve, figure.offered_pps[0])
-        check_load(model, load)
+        check_load(model, load_of(figure, curve, figure.offered_pps[0]))
     except RoutecastError as problem:
         return problems_at(f"{at}.traffic" if curve.traffic else f"{at.partition('.')[0]}.traffic", problem)
     return []
 
 
-def _alone(study: CurveStudy, curve: Curve, folder: Path) -> list[Problem]:
-    """Return what is wrong with the router of a curve without what the curve sets."""
-    from routecast.study.curves.simulate import model_of
-
-    try:
-        model_of(study.router[curve.router], curve.router, folder)
-    except RoutecastError as problem:
-        return problems_at(f"router.{curve.router}", problem)
-    return []
-
-
-def _named(figure: FigureTable, place: str) -> list[Problem]:
+def _of_curves(figure: FigureTable, place: str) -> Iterator[Problem]:
+    """Yield the problems of what a figure states of its curves."""
     names = [curve.name for curve in figure.curve]
     flows = {curve.name: len((curve.traffic or figure.traffic).shares) for curve in figure.curve}
-    problems = []
-
-    def known(at: str, name: str) -> None:
-        if name not in names:
-            problems.append(Problem(at, f"{name!r} is no curve of this figure; {did_you_mean(name, names)}"))
-
     for kind in ("stated", "passing", "ordered", "shape", "limited"):
         for number, quoted in enumerate(getattr(figure, kind)):
-            problems += quoted.quotation_problems(f"{place}.{kind}[{number}]")
-    for number, stated in enumerate(figure.stated):
-        known(f"{place}.stated[{number}].curve", stated.curve)
-        if stated.calibrates and stated.calibrated:
-            what = "is said already by `calibrates`: a value calibrates here, or before in a file"
-            problems.append(Problem(f"{place}.stated[{number}].calibrated", what))
-        if stated.calibrates and stated.calibrates.between[0] >= stated.calibrates.between[1]:
-            what = "is no range: the least value comes first"
-            problems.append(Problem(f"{place}.stated[{number}].calibrates.between", what))
-    for number, passing in enumerate(figure.passing):
-        known(f"{place}.passing[{number}].curve", passing.curve)
-        if len(passing.ratios) != flows.get(passing.curve, len(passing.ratios)):
-            what = f"has {len(passing.ratios)} entries for {flows[passing.curve]} flows with shares"
-            problems.append(Problem(f"{place}.passing[{number}].ratios", what))
-    for number, ordered in enumerate(figure.ordered):
-        for index, name in enumerate(ordered.curves):
-            known(f"{place}.ordered[{number}].curves[{index}]", name)
-    for number, shape in enumerate(figure.shape):
-        known(f"{place}.shape[{number}].curve", shape.curve)
-    for number, patterns in enumerate(figure.patterns):
-        known(f"{place}.patterns[{number}].curve", patterns.curve)
-    for number, limited in enumerate(figure.limited):
-        known(f"{place}.limited[{number}].curve", limited.curve)
-    return problems
+            yield from quoted.quotation_problems(f"{place}.{kind}[{number}]")
+    for kind in ("stated", "passing", "ordered", "shape", "patterns", "limited"):
+        for number, part in enumerate(getattr(figure, kind)):
+            at = f"{place}.{kind}[{number}]"
+            several = isinstance(part, Ordered)
+            curves = {f"curves[{n}]": name for n, name in enumerate(part.curves)} if several else {"curve": part.curve}
+            for key, name in curves.items():
+                if name not in names:
+                    what = f"{name!r} is no curve of this figure; {did_you_mean(name, names)}"
+                    yield Problem(f"{at}.{key}", what)
+            if isinstance(part, StatedRate) and (how := part.calibrates):
+                if part.calibrated:
+                    what = "is said already by `calibrates`: a value calibrates here, or before in a file"
+                    yield Problem(f"{at}.calibrated", what)
+                if how.between[0] >= how.between[1]:
+                    yield Problem(f"{at}.calibrates.between", "is no range: the least value comes first")
+            elif isinstance(part, Passing) and len(part.ratios) != flows.get(part.curve, len(part.ratios)):
+                what = f"has {len(part.ratios)} entries for {flows[part.curve]} flows with shares"
+                yield Problem(f"{at}.ratios", what)

@@ -53,10 +53,20 @@ from routecast.study.result import Criterion, Statement, StudyResult, criteria_o
 
 __all__ = ["CurveResult", "FigureResult", "answer"]
 
+COLUMNS: Columns = {"task": "text", "figure": "text", "curve": "text", "offered_pps": "number", "point": "text"}
+
+SIDES = {"about": "", "at_least": "at least ", "at_most": "at most "}
+
+SAME_LOAD = 1e-6
+"""Relative difference up to which two loads are the same."""
+
+BUSY = 0.95
+"""Share of a core from which a thread is taken to limit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRate(ComparedRow[StatedRate]):
-    """A stated rate of a figure and the one found, frames per second."""
+    """A stated rate of a figure and the simulated one, frames per second."""
 
     SUMMARY: ClassVar = (
         *("figure", "curve=conditions.curve", "at=conditions.at", "side=conditions.side", "where=conditions.place"),
@@ -75,15 +85,22 @@ class ComparedRate(ComparedRow[StatedRate]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """What each flow passes, as stated and as found."""
+    """The share of each flow that passes, as stated and as simulated."""
 
     SUMMARY: ClassVar = (
-        *("figure", "curve=passing.curve", "at=passing.at", "stated=passing.ratios", "found", "where=passing.place"),
+        *(
+            "figure",
+            "curve=passing.curve",
+            "at=passing.at",
+            "stated=passing.ratios",
+            "found=ratios",
+            "where=passing.place",
+        ),
     )
 
     figure: str
     passing: Passing
-    found: tuple[float, ...]
+    ratios: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +143,7 @@ class FigureResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveResult(StudyResult[CurveStudy]):
-    """All that a study of curves found."""
+    """The results of a study of curves."""
 
     calibrated: tuple[Calibrated, ...]
     figures: tuple[FigureResult, ...]
@@ -143,14 +160,8 @@ class CurveResult(StudyResult[CurveStudy]):
         return pick(self, "calibrated", "figures", "stated=compared", *requested, "passing=passed", "statements")
 
 
-SIDES = {"about": "", "at_least": "at least ", "at_most": "at most "}
-SAME_LOAD = 1e-6
-BUSY = 0.95
-"""Share of a core from which a thread is taken to limit."""
-
-
 def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:
-    """Return every stated rate beside the one found."""
+    """Return every stated rate beside the simulated one."""
     return tuple(
         ComparedRate(
             figure=figure.figure.name,
@@ -165,16 +176,13 @@ def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:
 
 
 def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool], ...]:
-    """Return every statement in words with what is found, and whether it holds."""
-    sentences = []
-    for figure in figures:
-        for ordered in figure.figure.ordered:
-            sentences.append(_ordered(figure, ordered))
-        for shape in figure.figure.shape:
-            sentences.append(_shape(figure, shape))
-        for limited in figure.figure.limited:
-            sentences.append(_limited(figure, limited))
-    return tuple(sentences)
+    """Return every statement in words with the simulated behaviour, and whether it holds."""
+    return tuple(
+        describe(result, stated)
+        for result in figures
+        for describe, kind in ((_ordered, "ordered"), (_shape, "shape"), (_limited, "limited"))
+        for stated in getattr(result.figure, kind)
+    )
 
 
 def criteria(
@@ -194,7 +202,7 @@ def criteria(
         errors = [
             abs(ratio - stated)
             for passing in passed
-            for ratio, stated in zip(passing.found, passing.passing.ratios, strict=True)
+            for ratio, stated in zip(passing.ratios, passing.passing.ratios, strict=True)
         ]
         bounds.append(("mean error of the shares that pass", study.criteria.passing_error, fmean(errors)))
     return criteria_of(*bounds)
@@ -202,17 +210,14 @@ def criteria(
 
 def holds(ordered: Ordered, curves: Sequence[Sequence[SimulatedPoint]]) -> list[tuple[float, bool]]:
     """Return at each load in range whether the curves are in the stated order."""
-    holding = []
-    by = ordered.by or 0.0
-    for row in zip(*curves, strict=True):
-        load = row[0].offered_pps
-        if ordered.least is not None and load < ordered.least * (1.0 - SAME_LOAD):
-            continue
-        if ordered.most is not None and load > ordered.most * (1.0 + SAME_LOAD):
-            continue
-        rates = [value.forwarded_pps for value in row]
-        holding.append((load, all(better >= (worse + by) * (1.0 - ordered.tie) for better, worse in pairwise(rates))))
-    return holding
+    least = (ordered.least or 0.0) * (1.0 - SAME_LOAD)
+    most = (math.inf if ordered.most is None else ordered.most) * (1.0 + SAME_LOAD)
+    by, tie = ordered.by or 0.0, 1.0 - ordered.tie
+    return [
+        (points[0].offered_pps, all(a.forwarded_pps >= (b.forwarded_pps + by) * tie for a, b in pairwise(points)))
+        for points in zip(*curves, strict=True)
+        if least <= points[0].offered_pps <= most
+    ]
 
 
 def _ordered(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
@@ -224,14 +229,11 @@ def _ordered(result: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
         here = f"not at {', '.join(format_pps(load) for load in wrong)} of {len(kept)} loads"
     else:
         here = f"at all {len(kept)} loads" if len(kept) > 1 else "holds"
-    last = max(range(len(kept)), default=0)
     rates = ", ".join(
-        f"{name} {format_pps(_at(result.curves[name], kept[last][0]))}" for name in ordered.curves if kept
+        f"{name} {format_pps(read_at(result.curves[name], kept[-1][0]))}" for name in ordered.curves if kept
     )
-    where = f"{result.figure.name}{': ' + ordered.place if ordered.place else ''}"
     stated = " > ".join(ordered.curves) + (f" by {format_pps(ordered.by)}" if ordered.by else "")
-    statement = Statement(says=ordered.says, where=where, stated=stated, here=f"{here}; last: {rates}")
-    return statement, bool(kept) and not wrong
+    return _statement(result, ordered, stated, f"{here}; last: {rates}"), bool(kept) and not wrong
 
 
 def _shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
@@ -240,30 +242,24 @@ def _shape(result: FigureResult, shape: ShapeTable) -> tuple[Statement, bool]:
     beyond = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
     least = min(beyond) / peak.forwarded_pps - 1.0
     last = points[-1].forwarded_pps / peak.forwarded_pps - 1.0
-    is_met = -least <= shape.by if shape.kind == "flat" else -last >= shape.by
+    is_flat = shape.kind == "flat"
+    stated = f"at {'most' if is_flat else 'least'} {shape.by:.0%} below"
     here = f"{last:+.0%} of its peak at the highest load, least {least:+.0%}"
-    wants = f"at most {shape.by:.0%} below" if shape.kind == "flat" else f"at least {shape.by:.0%} below"
-    where = f"{result.figure.name}{': ' + shape.place if shape.place else ''}"
-    return Statement(says=shape.says, where=where, stated=wants, here=here), is_met
+    return _statement(result, shape, stated, here), -least <= shape.by if is_flat else -last >= shape.by
 
 
 def _limited(result: FigureResult, limited: Limited) -> tuple[Statement, bool]:
     point = result.curves[limited.curve][-1]
     name, cores = point.busiest
-    share = point.busy_cores.get(limited.thread, math.nan)
-    is_met = name == limited.thread and cores >= BUSY
     here = f"{name} busy {cores:.0%} of a core"
     if name != limited.thread:
-        here += f", {limited.thread} {share:.0%}"
-    where = f"{result.figure.name}{': ' + limited.place if limited.place else ''}"
-    return Statement(says=limited.says, where=where, stated=limited.thread, here=here), is_met
+        here += f", {limited.thread} {point.busy_cores.get(limited.thread, math.nan):.0%}"
+    return _statement(result, limited, limited.thread, here), name == limited.thread and cores >= BUSY
 
 
-def _at(points: Sequence[SimulatedPoint], load: float) -> float:
-    return min(points, key=lambda point: abs(point.offered_pps - load)).forwarded_pps
-
-
-COLUMNS: Columns = {"task": "text", "figure": "text", "curve": "text", "offered_pps": "number", "point": "text"}
+def _statement(result: FigureResult, quoted: Ordered | ShapeTable | Limited, stated: str, here: str) -> Statement:
+    where = f"{result.figure.name}{': ' + quoted.place if quoted.place else ''}"
+    return Statement(says=quoted.says, where=where, stated=stated, here=here)
 
 
 def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveResult:
@@ -272,11 +268,12 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
     Raises RoutecastError: a router cannot be built, or no cost meets a stated value that calibrates.
     """
     study = run.study
-    rounds = len(calibrating(study)) * (ROUNDS if len(calibrating(study)) > 1 else 1)
+    costs = len(calibrating(study))
+    rounds = costs * (ROUNDS if costs > 1 else 1)
     run.work = rounds + sum(len(figure.curve) * len(figure.offered) for figure in study.figure) + 1
     with run.ledger(COLUMNS) as ledger, process_pool(workers) as submit:
         simulations = _Simulations(run, ledger, submit)
-        calibrated, setting = calibrate(study, simulations.of_curve, simulations.calibrates)
+        calibrated, setting = calibrate(study, simulations.of_curve, simulations.on_calibrating)
         run.done = rounds
         run.tell("curves")
         figures = simulations.figures(setting)
@@ -301,7 +298,7 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
 
 
 class _Simulations:
-    """Where points are simulated, several at a time, if the ledger does not have them."""
+    """Simulates points that the ledger does not have, several at a time."""
 
     def __init__(self, run: StudyRun[CurveStudy], ledger: Ledger, submit: Submit) -> None:
         self._run = run
@@ -310,8 +307,8 @@ class _Simulations:
         self._submit = submit
         self._rounds = 0
 
-    def calibrates(self, what: str) -> None:
-        """Tell what calibrates next."""
+    def on_calibrating(self, what: str) -> None:
+        """Report what calibrates next."""
         self._run.done = self._rounds
         self._run.tell(f"calibrate: {what}")
         self._rounds += 1
@@ -336,13 +333,14 @@ class _Simulations:
         )
 
     def passed(self, setting: Setting) -> tuple[Passed, ...]:
-        """Return what each flow passes where that is stated."""
+        """Return the share of each flow that passes, where that is stated."""
         stated = [(figure, passing) for figure in self._study.figure for passing in figure.passing]
-        tasks = []
-        for figure, passing in stated:
-            tasks.append(self._task(figure, figure.named(passing.curve), passing.at, setting, by_flow=True))
+        tasks = [
+            self._task(figure, figure.named(passing.curve), passing.at, setting, by_flow=True)
+            for figure, passing in stated
+        ]
         return tuple(
-            Passed(figure=figure.name, passing=passing, found=point.passes)
+            Passed(figure=figure.name, passing=passing, ratios=point.passes)
             for (figure, passing), point in zip(stated, self._points(tasks), strict=True)
         )
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -53,7 +54,6 @@ __all__ = [
     "document_of",
     "leave_out",
     "load_of",
-    "model_of",
     "packed_point",
     "read_at",
     "unpacked",
@@ -66,6 +66,16 @@ Setting = Mapping[str, Mapping[str, object]]
 HASHES = 128
 """Entries of an indirection table: flows with hashes 0 to 127 are spread evenly."""
 
+ROUNDS = 2
+"""How often every cost is set where several calibrate."""
+
+HALVINGS = 9
+CLOSE = 2e-3
+"""Relative error of the forwarded rate at which a bracket is narrow enough."""
+
+BETWEEN = 16
+"""Values between two that are simulated; their rates are read off a straight line."""
+
 
 def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, Any]:
     """Return the router document of a curve, with the calibrated values in it.
@@ -74,14 +84,6 @@ def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, 
     """
     overrides = {**setting.get(curve.router, {}), **curve.set}
     return vary(study.router[curve.router], overrides, subject=f'router "{curve.router}", curve "{curve.name}"')
-
-
-def model_of(document: Mapping[str, Any], subject: str, folder: Path) -> RouterModel:
-    """Build the router of a document.
-
-    Raises RoutecastError: the document says something wrong; all faults at once.
-    """
-    return build_router(document, subject=subject, folder=folder)[0]
 
 
 def load_of(figure: FigureTable, curve: Curve, offered_pps: float) -> OfferedLoad:
@@ -97,11 +99,11 @@ def load_of(figure: FigureTable, curve: Curve, offered_pps: float) -> OfferedLoa
 
 def _flows(traffic: Traffic) -> FlowSet:
     shares = traffic.shares or (1.0,) * traffic.flows
-    ways = len(traffic.ingress)
+    ports = len(traffic.ingress)
     flows = tuple(
         Flow(
-            rss_hash=number // ways % HASHES,
-            ingress=traffic.ingress[number % ways],
+            rss_hash=number // ports % HASHES,
+            ingress=traffic.ingress[number % ports],
             egress=traffic.egress[number % len(traffic.egress)],
             weight=share,
         )
@@ -124,15 +126,12 @@ class SimulatedPoint:
         "Mean cores that each thread (task units without one: themselves) keeps busy", default_factory=dict
     )
     drops_pps: Mapping[str, float] = field("Loss by place", default_factory=dict)
-    passes: tuple[float, ...] = field("Forwarded over offered of each flow; empty where nobody asks", default=())
+    passes: tuple[float, ...] = field("Forwarded over offered of each flow; empty where it is not needed", default=())
 
     @property
     def busiest(self) -> tuple[str, float]:
         """The busiest thread and the cores that it keeps busy."""
-        if not self.busy_cores:
-            return "", math.nan
-        name = max(self.busy_cores, key=lambda busy_core: self.busy_cores[busy_core])
-        return name, self.busy_cores[name]
+        return max(self.busy_cores.items(), key=itemgetter(1), default=("", math.nan))
 
 
 def point(
@@ -142,7 +141,7 @@ def point(
 
     Raises RoutecastError: the router cannot be built, or refuses the load.
     """
-    model = model_of(document, subject, folder)
+    model = build_router(document, subject=subject, folder=folder)[0]
     trial = Simulate(
         model=model, seed=run.seed, replications=run.replications, steady_state=False, per_flow=by_flow
     ).trial(load, run.duration)
@@ -170,35 +169,32 @@ def _busy_cores(model: RouterModel, trial: Trial) -> dict[str, float]:
 
 
 def packed_point(*args: Any, **options: Any) -> Row:
-    """Return a point, as :func:`point` finds it, for the ledger."""
+    """Simulate a point by :func:`point` and pack it for the ledger."""
     return {"point": json.dumps(asdict(point(*args, **options)))}
 
 
 def unpacked(text: str) -> SimulatedPoint:
-    """Return the point that stands in the ledger."""
+    """Return a point of the ledger."""
     row = json.loads(text)
     return SimulatedPoint(**{**row, "passes": tuple(row["passes"])})
 
 
-ROUNDS = 2
-HALVINGS = 9
-CLOSE = 2e-3
-"""Relative error of the forwarded rate at which a bracket is narrow enough."""
-
-Ask = Callable[[FigureTable, Curve, Sequence[float], Setting], list[SimulatedPoint]]
+Simulation = Callable[[FigureTable, Curve, Sequence[float], Setting], list[SimulatedPoint]]
 """Simulates points of a curve with calibrated values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A cost that was calibrated: paths, seconds, and the stated and found rate that it was set by."""
+    """A calibrated cost: paths, seconds, and the stated rate that it was set by, with the simulated one."""
+
+    SUMMARY: ClassVar = ("figure", "curve", "paths", "value_s", "stated_pps", "found_pps=simulated_pps", "where")
 
     figure: str
     curve: str
     paths: tuple[str, ...]
     value_s: float
     stated_pps: float
-    found_pps: float
+    simulated_pps: float
     where: str
 
 
@@ -213,7 +209,7 @@ def calibrating(study: CurveStudy) -> list[tuple[FigureTable, Curve, StatedRate]
 
 
 def calibrate(
-    study: CurveStudy, ask: Ask, tell: Callable[[str], None]
+    study: CurveStudy, simulate: Simulation, on_progress: Callable[[str], None]
 ) -> tuple[tuple[Calibrated, ...], dict[str, dict[str, object]]]:
     """Set the costs that stated values calibrate.
 
@@ -224,8 +220,8 @@ def calibrate(
     calibrated: dict[int, Calibrated] = {}
     for _ in range(ROUNDS if len(wanted) > 1 else 1):
         for number, (figure, curve, stated) in enumerate(wanted):
-            tell(f"{figure.name}, {curve.name}: {format_pps(stated.value)}")
-            calibrated[number] = _set(study, setting, figure, curve, stated, ask)
+            on_progress(f"{figure.name}, {curve.name}: {format_pps(stated.value)}")
+            calibrated[number] = _set(study, setting, figure, curve, stated, simulate)
     return tuple(calibrated[number] for number in range(len(wanted))), setting
 
 
@@ -235,7 +231,7 @@ def _set(
     figure: FigureTable,
     curve: Curve,
     stated: StatedRate,
-    ask: Ask,
+    simulate: Simulation,
 ) -> Calibrated:
     how = stated.calibrates
     assert how is not None
@@ -244,7 +240,7 @@ def _set(
     def forwarded(value_s: float) -> float:
         for name in names:
             setting[name] |= dict.fromkeys(how.set, f"{value_s!r} s")
-        return _rate(ask, figure, curve, stated, setting)
+        return _rate(simulate, figure, curve, stated, setting)
 
     low, high = how.between
     most, least = forwarded(low), forwarded(high)
@@ -268,7 +264,7 @@ def _set(
         paths=how.set,
         value_s=middle,
         stated_pps=stated.value,
-        found_pps=rate,
+        simulated_pps=rate,
         where=stated.place,
     )
 
@@ -289,12 +285,11 @@ class LeftOutRate(ComparedRow[StatedRate]):
     others: int
 
 
-BETWEEN = 16
-"""Values between two that are simulated, of which the rates are read off a straight line."""
-
-
 def leave_out(
-    study: CurveStudy, setting: Mapping[str, Mapping[str, object]], ask: Ask, tell: Callable[[str], None]
+    study: CurveStudy,
+    setting: Mapping[str, Mapping[str, object]],
+    simulate: Simulation,
+    on_progress: Callable[[str], None],
 ) -> tuple[LeftOutRate, ...]:
     """Predict each stated rate that a calibrated cost reaches, with the cost that all other such rates set.
 
@@ -324,8 +319,8 @@ def leave_out(
         costs = _spread(*how.between, study.left_out.values if study.left_out else LeftOut().values)
         tried = []
         for value_s in costs:
-            tell(f"left out: {format_duration(float(f'{value_s:.3g}'))}")
-            tried.append([_rate(ask, *rate, at(value_s)) for rate in rates])
+            on_progress(f"left out: {format_duration(float(f'{value_s:.3g}'))}")
+            tried.append([_rate(simulate, *rate, at(value_s)) for rate in rates])
         for number, (figure, curve, stated) in enumerate(rates):
             others = [other for other in range(len(rates)) if other != number]
             value_s = _least(costs, [[row[other] / rates[other][2].value - 1.0 for other in others] for row in tried])
@@ -338,15 +333,15 @@ def leave_out(
                     value_s=value_s,
                     is_at_end=value_s in (costs[0], costs[-1]),
                     others=len(others),
-                    predicted=_rate(ask, figure, curve, stated, at(value_s)),
+                    predicted=_rate(simulate, figure, curve, stated, at(value_s)),
                 )
             )
     return tuple(left_out)
 
 
-def _rate(ask: Ask, figure: FigureTable, curve: Curve, stated: StatedRate, setting: Setting) -> float:
-    """Return what is found of a stated rate with calibrated values."""
-    return read_at(ask(figure, curve, loads_at(figure, stated), setting), stated.at)
+def _rate(simulate: Simulation, figure: FigureTable, curve: Curve, stated: StatedRate, setting: Setting) -> float:
+    """Return the simulated value of a stated rate with calibrated values."""
+    return read_at(simulate(figure, curve, loads_at(figure, stated), setting), stated.at)
 
 
 def _spread(low: float, high: float, count: int) -> list[float]:
@@ -373,10 +368,9 @@ def loads_at(figure: FigureTable, stated: StatedRate) -> Sequence[float]:
 
 
 def read_at(points: Sequence[SimulatedPoint], at: str | float) -> float:
-    """Return the forwarded rate of a curve at its peak, at its highest load, or at a load."""
+    """Return the forwarded rate of a curve at its peak, at its highest load, or at the point nearest to a load."""
     if at == "peak":
         return max(point.forwarded_pps for point in points)
     if at == "highest":
         return points[-1].forwarded_pps
-    nearest = min(points, key=lambda point: abs(point.offered_pps - float(at)))
-    return nearest.forwarded_pps
+    return min(points, key=lambda point: abs(point.offered_pps - float(at))).forwarded_pps

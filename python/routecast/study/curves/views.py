@@ -27,7 +27,7 @@ def calibrated_table(result: CurveResult) -> Table:
         Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True),
         Column.text("Value", lambda row: format_duration(float(f"{row.value_s:.4g}"))),
         Column("Stated", "kpps", _kpps, "stated_pps"),
-        Column("Found", "kpps", _kpps, "found_pps"),
+        Column("Found", "kpps", _kpps, "simulated_pps"),
         Column.text(
             "On", lambda row: f"{row.figure}, {row.curve}{': ' + row.where if row.where else ''}", wrap=True, wide=True
         ),
@@ -110,7 +110,7 @@ def passed_table(result: CurveResult) -> Table:
     flows = [
         (passing.passing, number, stated, ratio)
         for passing in result.passed
-        for number, (stated, ratio) in enumerate(zip(passing.passing.ratios, passing.found, strict=True), start=1)
+        for number, (stated, ratio) in enumerate(zip(passing.passing.ratios, passing.ratios, strict=True), start=1)
     ]
     return Table.of(
         flows,
